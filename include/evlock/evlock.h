@@ -1,0 +1,536 @@
+/*
+ * evlock: distributed locks in Redis or Valkey, for event-loop programs.
+ *
+ * This header is the manual. A lock is a name that at most one holder has at a time. An `evlock` is one user's handle
+ * for such a name; an `evlock_client` is the server connection that handles share, bound to one event loop. No call
+ * ever blocks: what needs the server is asked for by a call and answered by a callback.
+ *
+ *     static void got(evlock *lock, int status, void *arg) {
+ *         if (status == EVLOCK_OK)
+ *             evlock_release(lock, NULL, NULL);
+ *     }
+ *
+ *     evlock_client_new(&client, evlock_libevent(base), "redis://127.0.0.1", NULL);
+ *     evlock_new(&lock, client, "invoices", EVLOCK_CSTRING, NULL);
+ *     evlock_acquire(lock, NULL, got, NULL);
+ *     event_base_dispatch(base);
+ *
+ * THE LEASE. A grant is a lease: it lasts for the lock's ttl, counted on the server, and ends earlier by release. The
+ * holder may believe in it until its deadline:
+ *
+ *     deadline = (clock read before the command was sent) + ttl - drift,    drift = ttl / 100 + 2 ms
+ *
+ * on a clock that does not step and that goes on in suspend (CLOCK_BOOTTIME). The drift is what the two clocks may
+ * differ by over one ttl: one part in a hundred, and the millisecond grain of the server. evlock_is_held() and
+ * evlock_remaining_ms() answer from that deadline at once, without asking anyone. When a lease ends other than by
+ * release, `on_lost` tells, once, no later than the deadline, even if the network is silent.
+ *
+ * CALLBACKS. A call that returned EVLOCK_OK and was given a callback calls it exactly once, from the event loop, never
+ * before the call has returned. A call that returned an error never calls back. Inside any callback anything may be
+ * called, including evlock_free() and evlock_client_free() on the very objects in question. Where a handle was freed
+ * while calls were pending, they end with EVLOCK_ECANCELLED and their callbacks are given NULL for the handle.
+ *
+ * THREADS. A client and its handles belong to the thread that runs their loop. Clients in different threads are
+ * independent of each other.
+ *
+ * FORK. In a forked child every call on the parent's objects returns EVLOCK_EFORKED and sends nothing. The child may
+ * free the objects, which gives back memory and descriptors and leaves the parent's event registrations alone; what
+ * the event loop itself allocated stays until the child exits.
+ *
+ * STRINGS. Names and tokens are bytes of any value, with a length; EVLOCK_CSTRING as the length means that the
+ * bytes are a C string. evlock copies what it is given; nothing has to outlive the call.
+ *
+ * TIME is in milliseconds everywhere, as int64_t.
+ */
+#ifndef EVLOCK_EVLOCK_H
+#define EVLOCK_EVLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <evlock/loop.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define EVLOCK_VERSION_MAJOR 0
+#define EVLOCK_VERSION_MINOR 1
+#define EVLOCK_VERSION_PATCH 0
+#define EVLOCK_VERSION_STRING "0.1.0"
+
+/** The version of the library that runs, as "major.minor.patch"; a static string. */
+EVLOCK_EXPORT const char *evlock_version(void);
+
+/** A handle for one lock. */
+typedef struct evlock evlock;
+/** A server connection shared by handles, on one event loop. */
+typedef struct evlock_client evlock_client;
+
+/** As a length: the bytes are a C string. */
+#define EVLOCK_CSTRING ((size_t)-1)
+/** As an option's value: the default. What the EVLOCK_…_INIT macros set. */
+#define EVLOCK_DEFAULT INT64_MIN
+/** As a wait timeout or a number of retries: without limit. */
+#define EVLOCK_UNLIMITED ((int64_t)-1)
+
+/* --- Statuses ----------------------------------------------------------------------------------------------------- */
+
+/** What a call or a callback says. Zero is success; errors are negative; the values are stable. */
+enum evlock_status {
+    EVLOCK_OK = 0,
+
+    /* How an acquire or a lease can end. */
+    EVLOCK_EHELD = -1,        /**< another holder has the lock */
+    EVLOCK_ETIMEDOUT = -2,    /**< the wait timeout passed before the lock was free */
+    EVLOCK_ECANCELLED = -3,   /**< cancelled, or its handle or client was freed or closed */
+    EVLOCK_ENOTHELD = -4,     /**< this handle holds nothing (or: nobody holds the lock); nothing was sent */
+    EVLOCK_ENOTOWNED = -5,    /**< the server says that the token is not there: expired, broken or taken */
+    EVLOCK_ELOST = -6,        /**< the lease was lost, as on_lost told */
+    EVLOCK_ENOTTL = -7,       /**< the lock has no expiry, so there is none to extend or to tell */
+    EVLOCK_EALREADY = -8,     /**< this handle is acquiring, holds, or is being released already */
+    EVLOCK_EQUORUM = -9,      /**< too few nodes agreed */
+
+    /* What can be wrong with an argument; found before anything is sent. */
+    EVLOCK_EINVAL = -20,      /**< NULL, out of range, or options that exclude each other */
+    EVLOCK_ENAME = -21,       /**< a name is 1 to 512 bytes long, its prefix included */
+    EVLOCK_ETOKEN = -22,      /**< a token is 1 to 128 bytes long */
+    EVLOCK_ETTL = -23,        /**< a ttl is 0 or longer than its drift, and at most ten years */
+    EVLOCK_ERETRY = -24,      /**< the retry delay is longer than the ttl */
+    EVLOCK_ERENEWAL = -25,    /**< the renewal interval is not shorter than what the ttl leaves after its drift */
+    EVLOCK_EURL = -26,        /**< the URL is malformed */
+    EVLOCK_ESCHEME = -27,     /**< the URL's scheme is unknown, or is rediss:// (TLS is not built in) */
+    EVLOCK_EPATH = -28,       /**< the unix socket's path is longer than the system takes */
+
+    /* What can be wrong with the library's surroundings. */
+    EVLOCK_ECLOSED = -40,     /**< the client is closing, or gone */
+    EVLOCK_EFORKED = -41,     /**< the object belongs to the parent process */
+    EVLOCK_ENOMEM = -42,      /**< out of memory */
+    EVLOCK_ESYSTEM = -43,     /**< the system or the event loop refused a timer, a socket or random bytes */
+
+    /* What can be wrong with the server. */
+    EVLOCK_EUNREACHABLE = -60, /**< no connection, or no answer in time */
+    EVLOCK_EAUTH = -61,        /**< wrong or missing user or password */
+    EVLOCK_EPERM = -62,        /**< the server's access rules forbid a command, a key or a script */
+    EVLOCK_EWRONGTYPE = -63,   /**< the key holds something that is not a lock */
+    EVLOCK_EREFUSED = -64,     /**< not now: loading, busy, read-only, out of memory, too many clients */
+    EVLOCK_EUNSUPPORTED = -65, /**< the server lacks something: scripts, or it is a cluster that redirects */
+    EVLOCK_EPROTOCOL = -66,    /**< an answer that the command cannot have */
+};
+
+/** What a status means, in a few words; a static string, also for values that are none. */
+EVLOCK_EXPORT const char *evlock_strerror(int status);
+
+/**
+ * The particulars of the last failure that evlock told this thread, by a return value or in a callback: what was wrong
+ * with which argument, or the server's own words. Never NULL; "" when there is nothing to add to evlock_strerror().
+ * Valid until the next evlock call or callback in this thread. Never contains a token or a password.
+ */
+EVLOCK_EXPORT const char *evlock_last_error(void);
+
+/** How a lease was lost. */
+enum evlock_lost_reason {
+    EVLOCK_LOST_DEADLINE = 1, /**< its deadline passed: it was not renewed in time, or not to be renewed */
+    EVLOCK_LOST_GONE = 2,     /**< the server says that the token is gone: expired there, broken, or taken */
+    EVLOCK_LOST_DATA = 3,     /**< as GONE, and the server is not the process that granted it: it lost its data */
+    EVLOCK_LOST_MAX_HOLD = 4, /**< as DEADLINE, after max_hold_ms had ended its renewal */
+};
+
+/** What a reason means, in a few words; a static string. */
+EVLOCK_EXPORT const char *evlock_lost_reason_string(enum evlock_lost_reason reason);
+
+/* --- Callback types ----------------------------------------------------------------------------------------------- */
+
+/** The end of a call. `lock` is NULL if the handle has been freed meanwhile. */
+typedef void (*evlock_cb)(evlock *lock, int status, void *arg);
+/** The end of a query; `value` is 0 unless `status` is EVLOCK_OK. */
+typedef void (*evlock_value_cb)(evlock *lock, int status, int64_t value, void *arg);
+/** A lease ended other than by release. */
+typedef void (*evlock_lost_cb)(evlock *lock, enum evlock_lost_reason reason, void *arg);
+/** A lease is in danger; `remaining_ms` is what is left of it. */
+typedef void (*evlock_risk_cb)(evlock *lock, int64_t remaining_ms, void *arg);
+
+/* --- Memory ------------------------------------------------------------------------------------------------------- */
+
+/**
+ * Replaces the functions by which evlock itself allocates (hiredis and the event loop have hooks of their own).
+ * `resize` is as realloc; `release` is as free, and takes what `resize` gave. NULL for both: realloc and free.
+ * Call it before anything else of the library, in one thread. Returns EVLOCK_OK, or EVLOCK_EINVAL if only one is given.
+ */
+EVLOCK_EXPORT int evlock_set_allocator(void *(*resize)(void *block, size_t size), void (*release)(void *block));
+
+/* --- The client --------------------------------------------------------------------------------------------------- */
+
+/** How a log line matters. */
+enum evlock_log_level {
+    EVLOCK_LOG_DEBUG = 0, /**< every step of every lock */
+    EVLOCK_LOG_INFO = 1,  /**< connections made */
+    EVLOCK_LOG_WARN = 2,  /**< connections lost, renewals failing, a server setting that endangers locks */
+    EVLOCK_LOG_ERROR = 3, /**< leases lost, credentials refused */
+};
+
+/** A log line, without a newline; valid during the call. It must not call evlock. */
+typedef void (*evlock_log_cb)(enum evlock_log_level level, const char *line, void *arg);
+
+/** What the connection is doing. */
+enum evlock_connection {
+    EVLOCK_CONNECTING = 1, /**< resolving, connecting, authenticating */
+    EVLOCK_CONNECTED = 2,  /**< ready for commands */
+    EVLOCK_AWAY = 3,       /**< lost or refused; the next try comes by itself */
+};
+
+/**
+ * The connection changed its state. When it is EVLOCK_AWAY, `status` says why (EVLOCK_EUNREACHABLE, EVLOCK_EAUTH,
+ * EVLOCK_EPERM, EVLOCK_EREFUSED, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_ENOMEM), and evlock_last_error() in
+ * which words.
+ */
+typedef void (*evlock_connection_cb)(evlock_client *client, enum evlock_connection state, int status, void *arg);
+
+/** Options of a client. Start from EVLOCK_CLIENT_OPTIONS_INIT; a newer library takes an older program's struct. */
+typedef struct evlock_client_options {
+    size_t size;                         /**< set by EVLOCK_CLIENT_OPTIONS_INIT */
+    const char *user;                    /**< wins over the URL's; NULL: the URL's */
+    const char *password;                /**< wins over the URL's; NULL: the URL's */
+    int64_t connect_timeout_ms;          /**< for name, connection and login together; 1 or more; default 5,000 */
+    int64_t command_timeout_ms;          /**< a connection that leaves a command unanswered for so long is ended, and
+                                              a release, extend or query is answered; 1 or more; default 5,000 */
+    int64_t backoff_min_ms;              /**< the first pause before connecting again; 1 or more; default 50. Pauses
+                                              double, each drawn at random from its upper half */
+    int64_t backoff_max_ms;              /**< the longest; default 5,000 */
+    int64_t max_inflight;                /**< commands sent and unanswered, at most; the rest wait their turn with
+                                              their locks; 1 or more; default 65,536 */
+    evlock_connection_cb on_connection;  /**< may be NULL */
+    evlock_log_cb on_log;                /**< may be NULL: nothing is logged */
+    int64_t log_level;                   /**< the least enum evlock_log_level to log; default EVLOCK_LOG_INFO */
+    void *arg;                           /**< for on_connection and on_log */
+} evlock_client_options;
+
+#define EVLOCK_CLIENT_OPTIONS_INIT                                                                                     \
+    {                                                                                                                  \
+        sizeof(evlock_client_options), NULL, NULL, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,     \
+            EVLOCK_DEFAULT, NULL, NULL, EVLOCK_DEFAULT, NULL                                                           \
+    }
+
+/**
+ * Makes a client and begins to connect, in the background; a connection that fails or is lost is tried again for as
+ * long as the client lives. Calls may be made at once.
+ *
+ * `loop` says which event loop: evlock_libevent(base) of <evlock/libevent.h>, or another adapter's. `url` is one of
+ *
+ *     redis://[[user]:password@]host[:port][/db]      a TCP address; port 6379 and db 0 unless given; [::1] for IPv6
+ *     unix:///path/to.sock[?db=N]                     a unix socket
+ *
+ * with %XX for any byte. A password without a user is the default user's. Host names are resolved without blocking.
+ *
+ * `options` may be NULL. `*ret_client` is set on success only. Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_EURL,
+ * EVLOCK_ESCHEME, EVLOCK_EPATH, EVLOCK_ESYSTEM, EVLOCK_ENOMEM. That no server answers is no error here: on_connection
+ * and the calls on locks tell.
+ */
+EVLOCK_EXPORT int evlock_client_new(evlock_client **ret_client, evlock_loop loop, const char *url,
+                                    const evlock_client_options *options);
+
+/** What the connection is doing now; EVLOCK_AWAY for NULL. */
+EVLOCK_EXPORT enum evlock_connection evlock_client_connection(const evlock_client *client);
+
+/** The end of a close. The client is gone when this is called. */
+typedef void (*evlock_closed_cb)(int status, void *arg);
+
+/**
+ * Ends a client in good order. From now on, calls on it and on its handles return EVLOCK_ECLOSED; pending acquires end
+ * with EVLOCK_ECANCELLED; what is held is released, what is being released is waited for, for at most
+ * command_timeout_ms; then the connection ends, the client is freed, and `cb` (which may be NULL) is called: with
+ * EVLOCK_OK if every key is known to be gone from the server, and EVLOCK_EUNREACHABLE if some are left to their ttl.
+ * No lease is told lost after this call. Handles stay the user's, to be freed before or after.
+ *
+ * Returns EVLOCK_OK, EVLOCK_EINVAL (NULL), EVLOCK_ECLOSED (closing already), EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ */
+EVLOCK_EXPORT int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg);
+
+/**
+ * Ends a client at once. What is held is released as far as the socket takes the commands without waiting; nobody
+ * waits for the answers, and what could not be sent is left to its ttl. Pending calls end with EVLOCK_ECANCELLED on the
+ * next turn of the loop, so give it one (event_base_loop(base, EVLOOP_NONBLOCK)) before you free the loop; with none
+ * pending everything is gone when this returns. A close under way is overtaken: its callback is told
+ * EVLOCK_ECANCELLED. Handles stay the user's. NULL is allowed; so is a forked child's copy.
+ */
+EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
+
+/* --- The lock: options and life ----------------------------------------------------------------------------------- */
+
+/**
+ * Options of a lock. Start from EVLOCK_OPTIONS_INIT, set what you need; a newer library takes an older program's
+ * struct. Strings are copied.
+ */
+typedef struct evlock_options {
+    size_t size;                 /**< set by EVLOCK_OPTIONS_INIT */
+    int64_t ttl_ms;              /**< the lease's length; default 30,000. 0: no expiry, so a holder that dies holds for
+                                      ever, there is no deadline, and nothing can be lost in time: rarely right */
+    int64_t retry_delay_ms;      /**< the pause between two attempts; 1 or more; default 100 */
+    int64_t retry_jitter;        /**< how much of the pause is random, in percent: each is drawn from
+                                      [delay * (100 - jitter) / 100, delay]; 0 to 100; default 50 */
+    int64_t retry_times;         /**< attempts after the first; default EVLOCK_UNLIMITED; 0: a try, one attempt */
+    int64_t wait_timeout_ms;     /**< how long an acquire may take; default EVLOCK_UNLIMITED */
+    int64_t auto_renewal;        /**< 1: the lease is renewed until it is released; default 0 */
+    int64_t renewal_interval_ms; /**< from one renewal to the next; 1 or more; default ttl / 3 */
+    int64_t max_hold_ms;         /**< renewal ends so long after the grant, for holders that hang; default
+                                      EVLOCK_UNLIMITED */
+    int64_t at_risk_percent;     /**< on_at_risk is called when a due renewal is not confirmed and less than this share
+                                      of the ttl is left; 1 to 99; default 33 */
+    const char *prefix;          /**< put before the name to make the key; default none */
+    const char *label;           /**< what logs call this lock; default the name, with unprintable bytes as \xXX */
+    evlock_lost_cb on_lost;      /**< may be NULL */
+    evlock_risk_cb on_at_risk;   /**< may be NULL */
+    void *arg;                   /**< for on_lost and on_at_risk */
+} evlock_options;
+
+#define EVLOCK_OPTIONS_INIT                                                                                            \
+    {                                                                                                                  \
+        sizeof(evlock_options), EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,        \
+            EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, NULL, NULL, NULL, NULL               \
+    }
+
+/**
+ * Makes a handle for the lock called `name`; nothing is sent. Any number of handles may name one lock: they exclude
+ * each other like those of strangers. `options` may be NULL. `*ret_lock` is set on success only.
+ *
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENAME, EVLOCK_ETTL, EVLOCK_ERETRY (only where both the delay and the ttl were
+ * set), EVLOCK_ERENEWAL, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ */
+EVLOCK_EXPORT int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_t name_len,
+                             const evlock_options *options);
+
+/**
+ * Frees a handle. What it holds is released in the background; pending calls end with EVLOCK_ECANCELLED on a later turn
+ * of the loop; on_lost and on_at_risk are not called any more. NULL is allowed; so is a forked child's copy.
+ */
+EVLOCK_EXPORT void evlock_free(evlock *lock);
+
+/** The lock's name, without prefix; `*ret_len` may be NULL. Valid as long as the handle. NULL for NULL. */
+EVLOCK_EXPORT const void *evlock_name(const evlock *lock, size_t *ret_len);
+
+/* --- Acquire and release ------------------------------------------------------------------------------------------ */
+
+/** What one acquire may want otherwise than its lock. Start from EVLOCK_ACQUIRE_OPTIONS_INIT. */
+typedef struct evlock_acquire_options {
+    size_t size;             /**< set by EVLOCK_ACQUIRE_OPTIONS_INIT */
+    int64_t retry_times;     /**< as in evlock_options; default: the lock's; 0: a try */
+    int64_t wait_timeout_ms; /**< as in evlock_options; default: the lock's */
+    const void *token;       /**< the caller's own token, for every attempt; default NULL: a random one for each */
+    size_t token_len;        /**< 1 to 128, or EVLOCK_CSTRING */
+} evlock_acquire_options;
+
+#define EVLOCK_ACQUIRE_OPTIONS_INIT                                                                                    \
+    {                                                                                                                  \
+        sizeof(evlock_acquire_options), EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, 0                                        \
+    }
+
+/**
+ * Acquires the lock: makes an attempt, and while another holds it or the server is away, pauses and tries again, until
+ * retry_times or wait_timeout_ms is used up. An acquire gives up before a pause that would outlast its wait. When its
+ * wait ends in the middle of an attempt it answers at once, and the attempt is undone in the background; an attempt
+ * whose outcome is unknown is always undone. An acquire on a handle whose lease was lost gives that lease up first.
+ *
+ * `options` may be NULL; `cb` may be NULL. The callback's status:
+ *   EVLOCK_OK            held; evlock_remaining_ms() of it are left
+ *   EVLOCK_EHELD         the attempts are used up and another holds it
+ *   EVLOCK_ETIMEDOUT     the wait ended; evlock_last_error() says what stood in the way last
+ *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   the attempts are used up, the last for this reason
+ *   EVLOCK_EAUTH, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL   at once: waiting is no use
+ *   EVLOCK_EQUORUM, EVLOCK_ECANCELLED, EVLOCK_ENOMEM, EVLOCK_ESYSTEM
+ *
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ETOKEN, EVLOCK_EALREADY, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM,
+ * EVLOCK_ESYSTEM.
+ */
+EVLOCK_EXPORT int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_cb cb, void *arg);
+
+/**
+ * Cancels the handle's pending acquire or adoption: it ends with EVLOCK_ECANCELLED, also where the lock has just been
+ * granted but its callback was not yet called, and the lock is not held. The handle is free for the next acquire at
+ * once. Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENOTHELD (none was pending), EVLOCK_ECLOSED, EVLOCK_EFORKED.
+ */
+EVLOCK_EXPORT int evlock_cancel(evlock *lock);
+
+/**
+ * Releases: the server compares the token and deletes the key in one step. From the moment of this call nothing is
+ * renewed, evlock_is_held() is false, no loss is told, and pending extensions end with EVLOCK_ECANCELLED. When the
+ * callback has come the handle is free for a new acquire. After a loss was told, release may still be called; it sends
+ * the same. `cb` may be NULL. The callback's status:
+ *   EVLOCK_OK            deleted
+ *   EVLOCK_ENOTOWNED     it was not there any more; a new owner, if any, was not touched
+ *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   not within command_timeout_ms; it goes on in the background
+ *   EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_EQUORUM,
+ *   EVLOCK_ECANCELLED (the handle or client was freed meanwhile; the release goes on in the background)
+ *
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENOTHELD (nothing to release, or still acquiring: cancel that),
+ * EVLOCK_EALREADY (a second release), EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ */
+EVLOCK_EXPORT int evlock_release(evlock *lock, evlock_cb cb, void *arg);
+
+/* --- Holding ------------------------------------------------------------------------------------------------------ */
+
+/** 1 while the handle holds the lock and its deadline has not passed, else 0. Exact, local, costs a clock reading. */
+EVLOCK_EXPORT int evlock_is_held(const evlock *lock);
+
+/** Milliseconds, rounded down, until the deadline; 0 when not held; INT64_MAX for a lease without expiry. Local. */
+EVLOCK_EXPORT int64_t evlock_remaining_ms(const evlock *lock);
+
+/** What evlock_extend() does with its time. */
+enum evlock_extend_mode {
+    EVLOCK_EXTEND_ADD = 0,     /**< adds it to what is left on the server */
+    EVLOCK_EXTEND_REPLACE = 1, /**< what is left becomes this, longer or shorter than it was */
+};
+
+/**
+ * Extends a held lease by, or to, `ms` (1 or more; as a ttl it must be longer than its drift). Extensions of one handle
+ * are done one after the other, in order. One that shortens moves the deadline in at once, one that lengthens moves it
+ * out when the server has answered; one whose outcome is unknown never moves it out. Automatic renewal goes on, and
+ * does not lower a longer time. `cb` may be NULL. The callback's status:
+ *   EVLOCK_OK            done
+ *   EVLOCK_ENOTOWNED     the token is gone (on_lost has told so), or the key has been made to last for ever
+ *   EVLOCK_ELOST         the lease was lost before an answer came
+ *   EVLOCK_EUNREACHABLE  not known whether it was done; within command_timeout_ms
+ *   EVLOCK_EREFUSED, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL,
+ *   EVLOCK_EQUORUM       not done
+ *   EVLOCK_ECANCELLED    the lease was released or exported, or the handle or client freed, meanwhile
+ *
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ETTL, EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_ENOTTL, EVLOCK_ECLOSED,
+ * EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ */
+EVLOCK_EXPORT int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mode mode, evlock_cb cb, void *arg);
+
+/** Extends a held lease to the lock's own ttl, as evlock_extend() with EVLOCK_EXTEND_REPLACE does. */
+EVLOCK_EXPORT int evlock_reacquire(evlock *lock, evlock_cb cb, void *arg);
+
+/* --- The token ---------------------------------------------------------------------------------------------------- */
+
+/**
+ * The token of the lease that the handle holds, valid until the lease ends; NULL when it holds none. The token is the
+ * proof of ownership: who knows it can release the lock. Do not print it where others read.
+ */
+EVLOCK_EXPORT const void *evlock_token(const evlock *lock, size_t *ret_len);
+
+/**
+ * Hands the lease over: copies its token into `token` (`size` bytes; 128 is always enough), sets `*ret_len`, and ends
+ * the lease on this handle silently: nothing is released, renewed or told lost here any more, and pending extensions
+ * end with EVLOCK_ECANCELLED. Whoever has the token adopts it.
+ * Returns EVLOCK_OK, EVLOCK_EINVAL (also: `size` is too small), EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_ECLOSED,
+ * EVLOCK_EFORKED.
+ */
+EVLOCK_EXPORT int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len);
+
+/**
+ * Takes over a lease by its token: from another handle, loop, thread or process, of evlock or of any client that keeps
+ * plain-string locks. The server is asked whether the token is there and for how long; the deadline counts from that.
+ * From then on the lease is as if acquired here: extended, renewed by this handle's options, released, told lost.
+ * Cancelling an adoption leaves the lease as it is. `cb` may be NULL. The callback's status:
+ *   EVLOCK_OK            held
+ *   EVLOCK_ENOTOWNED     the token is not there, or not for long enough
+ *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED, EVLOCK_EAUTH, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED,
+ *   EVLOCK_EPROTOCOL, EVLOCK_EQUORUM, EVLOCK_ECANCELLED
+ *
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ETOKEN, EVLOCK_EALREADY, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ */
+EVLOCK_EXPORT int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb, void *arg);
+
+/* --- Asking the server -------------------------------------------------------------------------------------------- */
+
+/*
+ * Queries may be made on any handle, holding or not, any number at a time. Each ends within command_timeout_ms. Their
+ * callbacks' statuses, besides those told below: EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED, EVLOCK_EAUTH, EVLOCK_EPERM,
+ * EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_EQUORUM, EVLOCK_ECANCELLED.
+ * They return EVLOCK_OK, EVLOCK_EINVAL (also: no callback), EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ */
+
+/** Asks whether anyone holds the lock: value 1 or 0. */
+EVLOCK_EXPORT int evlock_locked(evlock *lock, evlock_value_cb cb, void *arg);
+
+/** Asks whether the server has this handle's token: value 1 or 0; 0, and nothing is sent, if the handle has none. */
+EVLOCK_EXPORT int evlock_owned(evlock *lock, evlock_value_cb cb, void *arg);
+
+/**
+ * Asks how long the lock's key will live, whoever holds it: value in milliseconds. Status EVLOCK_ENOTHELD if nobody
+ * holds it, EVLOCK_ENOTTL if it does not expire.
+ */
+EVLOCK_EXPORT int evlock_server_ttl(evlock *lock, evlock_value_cb cb, void *arg);
+
+/**
+ * Breaks the lock: gives it up by force, whoever holds it. Reads the token it finds, then compares and deletes that
+ * one, so that a late break cannot end the next holder. The holder learns of it when it next renews or releases. `cb`
+ * may be NULL. Status EVLOCK_OK (it was broken), EVLOCK_ENOTHELD (nobody held it), EVLOCK_ENOTOWNED (its holder changed
+ * in between), or as for queries.
+ */
+EVLOCK_EXPORT int evlock_break(evlock *lock, evlock_cb cb, void *arg);
+
+/* --- Scopes: acquire, run, release -------------------------------------------------------------------------------- */
+
+/** One run of a body under a lock. */
+typedef struct evlock_scope evlock_scope;
+
+/**
+ * What runs under the lock. It may return at once and finish many turns of the loop later; either way it must call
+ * evlock_scope_end(scope) exactly once when it is done. `lock` is held when it is called; on_lost of the lock's
+ * options tells it if the lease is lost meanwhile, and evlock_is_held() is the check before each step that matters.
+ */
+typedef void (*evlock_body)(evlock_scope *scope, evlock *lock, void *arg);
+
+/**
+ * How a scope ended:
+ *   EVLOCK_OK       the lock was acquired, the body ran, the lock was held throughout and released
+ *   EVLOCK_ELOST    the body ran, and the lease was lost before the body's end or was gone at the release
+ *   else            when the body was skipped (`ran` is 0), why it could not be acquired;
+ *                   when it ran, why the release could not be confirmed, as for evlock_release()
+ */
+typedef void (*evlock_scope_cb)(int status, int ran, void *arg);
+
+/**
+ * Acquires `lock` by its own options, runs `body` under it, releases it whatever happened, then calls `done` (which may
+ * be NULL). The handle must stay alive and unreleased until then; if it is freed, or its client closed, all the same,
+ * `done` still comes, after the body's end. Returns as evlock_acquire().
+ */
+EVLOCK_EXPORT int evlock_with(evlock *lock, evlock_body body, evlock_scope_cb done, void *arg);
+
+/** The body's last word: releases and then tells. The scope must not be used afterwards. From anywhere in the loop. */
+EVLOCK_EXPORT void evlock_scope_end(evlock_scope *scope);
+
+/**
+ * One call for all: makes a handle, acquires it, runs `body` under it, releases, frees the handle, calls `done` (which
+ * may be NULL). retry_times is 3 here unless `options` set it. Returns as evlock_new() and evlock_acquire().
+ */
+EVLOCK_EXPORT int evlock_run(evlock_client *client, const void *name, size_t name_len, const evlock_options *options,
+                             evlock_body body, evlock_scope_cb done, void *arg);
+
+/** A body that is bound to a lock's name: every call runs under that lock. */
+typedef struct evlock_handler evlock_handler;
+
+/**
+ * Binds `body` to the lock `name`. `options` may be NULL; retry_times is 3 here unless they set it. Use
+ * evlock_handler_new() to name the lock after the function. Returns as evlock_new(); nothing is sent.
+ */
+EVLOCK_EXPORT int evlock_handler_new_named(evlock_handler **ret_handler, evlock_client *client, const void *name,
+                                           size_t name_len, const evlock_options *options, evlock_body body);
+
+/**
+ * Binds `body`, a function's name, to a lock named after its file and itself ("src/jobs.c:nightly"), so that two static
+ * functions of one name have different locks. The file is as the compiler was given it: build from the same place on
+ * every machine, or name the lock yourself.
+ */
+#define evlock_handler_new(ret_handler, client, options, body)                                                         \
+    evlock_handler_new_named((ret_handler), (client), __FILE__ ":" #body, EVLOCK_CSTRING, (options), (body))
+
+/** The name of the handler's lock; `*ret_len` may be NULL. Valid as long as the handler. */
+EVLOCK_EXPORT const void *evlock_handler_name(const evlock_handler *handler, size_t *ret_len);
+
+/**
+ * Runs the handler's body once under its lock, as evlock_run() does. Any number of calls may be under way; they take
+ * turns. Returns as evlock_run().
+ */
+EVLOCK_EXPORT int evlock_handler_call(evlock_handler *handler, evlock_scope_cb done, void *arg);
+
+/** Frees a handler; calls under way go on to their end. NULL is allowed. */
+EVLOCK_EXPORT void evlock_handler_free(evlock_handler *handler);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

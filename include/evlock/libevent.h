@@ -1,0 +1,23 @@
+/* evlock on libevent: the default adapter. Link with libevent_core and libevent_extra, as evlock.pc says. */
+#ifndef EVLOCK_LIBEVENT_H
+#define EVLOCK_LIBEVENT_H
+
+#include <evlock/loop.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct event_base;
+
+/**
+ * The loop of a libevent base, for evlock_client_new(). The base must outlive every client on it; nothing is allocated
+ * here. Host names are resolved by libevent's evdns, with the hosts file, from the machine's resolv.conf.
+ */
+EVLOCK_EXPORT evlock_loop evlock_libevent(struct event_base *base);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
