@@ -1,0 +1,14 @@
+/*
+ * Tokens: a fresh random one for each attempt at a lock. It owns nothing, and never takes randomness from anywhere but
+ * libuuid's random generator.
+ */
+#ifndef EVL_TOKEN_H
+#define EVL_TOKEN_H
+
+/** How long the text of a UUID is. */
+#define EVL_TOKEN_TEXT 36
+
+/** Writes a random UUID (version 4) as lower-case text, without a NUL. */
+void evl_token_generate(char token[EVL_TOKEN_TEXT]);
+
+#endif

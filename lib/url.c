@@ -1,0 +1,222 @@
+/*
+ * URLs: where a server is and who logs in there. A parsed URL owns its strings and wipes the password when it goes. It
+ * resolves nothing, and its error texts never quote the URL, which may hold a password.
+ */
+#include "url.h"
+
+#include <arpa/inet.h>
+#include <limits.h>
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/un.h>
+
+#include <evlock/evlock.h>
+
+#include "memory.h"
+#include "status.h"
+
+#define DEFAULT_PORT 6379
+
+/** A stretch of the URL's text, not yet decoded. */
+struct part {
+    const char *at;
+    const char *end;
+};
+
+static bool take_prefix(struct part *rest, const char *prefix) {
+    size_t len = strlen(prefix);
+    if ((size_t)(rest->end - rest->at) < len || strncasecmp(rest->at, prefix, len) != 0)
+        return false;
+    rest->at += len;
+    return true;
+}
+
+/** Cuts off what comes before the first of `stops`, which stays at the head of the rest. */
+static struct part take_until(struct part *rest, const char *stops) {
+    struct part taken = {rest->at, rest->at};
+    while (taken.end < rest->end && !strchr(stops, *taken.end))
+        taken.end++;
+    rest->at = taken.end;
+    return taken;
+}
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | ' ');
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/** Decodes `part` into a string of its own. `what` names it in the error text. */
+static int decode(char **ret_text, struct part part, const char *what) {
+    size_t len = (size_t)(part.end - part.at);
+    char *text = evl_dup(part.at, len);
+    if (!text)
+        return evl_fail(EVLOCK_ENOMEM, "URL: out of memory");
+    char *to = text;
+    for (const char *from = text; *from != '\0'; from++) {
+        if (*from != '%') {
+            *to++ = *from;
+            continue;
+        }
+        int high = hex_digit(from[1]);
+        int low = high < 0 ? -1 : hex_digit(from[2]);
+        if (low < 0 || high + low == 0) {
+            explicit_bzero(text, len);
+            evl_free(text);
+            return evl_fail(EVLOCK_EURL, "URL: in the %s, '%%' is not followed by two hexadecimal digits other than 00",
+                            what);
+        }
+        *to++ = (char)(high * 16 + low);
+        from += 2;
+    }
+    explicit_bzero(to, (size_t)(text + len - to)); /* what decoding left over may be of a password */
+    *ret_text = text;
+    return EVLOCK_OK;
+}
+
+/** Reads a decimal number of `least` to `most`. */
+static int parse_number(int *ret_number, struct part part, const char *what, int least, int most) {
+    char *text;
+    int status = decode(&text, part, what);
+    if (status != EVLOCK_OK)
+        return status;
+    int64_t number = 0;
+    const char *digit = text;
+    while (*digit >= '0' && *digit <= '9' && number <= most)
+        number = number * 10 + (*digit++ - '0');
+    bool valid = digit != text && *digit == '\0' && number >= least && number <= most;
+    evl_free(text);
+    if (!valid)
+        return evl_fail(EVLOCK_EURL, "URL: the %s must be a number from %d to %d", what, least, most);
+    *ret_number = (int)number;
+    return EVLOCK_OK;
+}
+
+/** [user]:password, or nothing. */
+static int parse_login(struct url *url, struct part login) {
+    struct part user = take_until(&login, ":");
+    if (login.at == login.end)
+        return evl_fail(EVLOCK_EURL, "URL: before the '@' must stand user:password or :password");
+    login.at++;
+    int status = user.at == user.end ? EVLOCK_OK : decode(&url->user, user, "user");
+    return status == EVLOCK_OK ? decode(&url->password, login, "password") : status;
+}
+
+/** A zone ("fe80::1%eth0") belongs to an address as the system's own functions take it. */
+static bool is_ipv6(const char *host) {
+    char address[INET6_ADDRSTRLEN];
+    struct in6_addr ignored;
+    size_t len = strcspn(host, "%");
+    if (len >= sizeof address || (host[len] == '%' && host[len + 1] == '\0'))
+        return false;
+    memcpy(address, host, len);
+    address[len] = '\0';
+    return inet_pton(AF_INET6, address, &ignored) == 1;
+}
+
+static int parse_host(struct url *url, struct part *rest) {
+    bool bracketed = take_prefix(rest, "[");
+    struct part host = take_until(rest, bracketed ? "]" : ":");
+    if (bracketed && !take_prefix(rest, "]"))
+        return evl_fail(EVLOCK_EURL, "URL: the '[' before the host is not closed");
+    if (host.at == host.end)
+        return evl_fail(EVLOCK_EURL, "URL: no host");
+    int status = decode(&url->host, host, "host");
+    if (status != EVLOCK_OK)
+        return status;
+    if (bracketed) {
+        url->literal = is_ipv6(url->host);
+        return url->literal ? EVLOCK_OK : evl_fail(EVLOCK_EURL, "URL: what stands in [] must be an IPv6 address");
+    }
+    struct in_addr ignored;
+    url->literal = inet_pton(AF_INET, url->host, &ignored) == 1;
+    return EVLOCK_OK;
+}
+
+/** [[user]:password@]host[:port][/db] */
+static int parse_tcp(struct url *url, struct part rest) {
+    struct part authority = take_until(&rest, "/?#");
+    int status = EVLOCK_OK;
+    url->port = DEFAULT_PORT;
+
+    /* The last '@' ends the login: an unescaped one in a password then does no harm. */
+    const char *at = memrchr(authority.at, '@', (size_t)(authority.end - authority.at));
+    if (at) {
+        status = parse_login(url, (struct part){authority.at, at});
+        authority.at = at + 1;
+    }
+    if (status == EVLOCK_OK)
+        status = parse_host(url, &authority);
+    if (status != EVLOCK_OK)
+        return status;
+
+    if (take_prefix(&authority, ":"))
+        status = memchr(authority.at, ':', (size_t)(authority.end - authority.at))
+                     ? evl_fail(EVLOCK_EURL, "URL: an IPv6 address must stand in []")
+                     : parse_number(&url->port, authority, "port", 1, 65535);
+    else if (authority.at != authority.end)
+        status = evl_fail(EVLOCK_EURL, "URL: after the host may stand only ':' and a port, or '/' and a database");
+    if (status != EVLOCK_OK)
+        return status;
+
+    (void)take_prefix(&rest, "/");
+    struct part db = take_until(&rest, "/?#");
+    if (rest.at != rest.end)
+        return evl_fail(EVLOCK_EURL, "URL: nothing may follow the database");
+    return db.at == db.end ? EVLOCK_OK : parse_number(&url->db, db, "database", 0, INT_MAX);
+}
+
+/** /path[?db=N] */
+static int parse_unix(struct url *url, struct part rest) {
+    if (rest.at == rest.end || *rest.at != '/')
+        return evl_fail(EVLOCK_EURL, "URL: the socket's path must be absolute, as in unix:///path");
+    int status = decode(&url->path, take_until(&rest, "?#"), "path");
+    if (status != EVLOCK_OK)
+        return status;
+    size_t most = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
+    if (strlen(url->path) > most)
+        return evl_fail(EVLOCK_EPATH, "URL: the socket's path is %zu bytes long; the system takes %zu",
+                        strlen(url->path), most);
+    if (rest.at == rest.end)
+        return EVLOCK_OK;
+    if (!take_prefix(&rest, "?db="))
+        return evl_fail(EVLOCK_EURL, "URL: after the socket's path may stand only ?db=N");
+    return parse_number(&url->db, rest, "database", 0, INT_MAX);
+}
+
+int evl_url_parse(struct url *ret_url, const char *text) {
+    struct url url = {0};
+    struct part rest = {text, text + strlen(text)};
+    int status;
+    for (const char *c = text; c < rest.end; c++)
+        if ((unsigned char)*c <= ' ' || *c == 0x7f)
+            return evl_fail(EVLOCK_EURL, "URL: byte %td is blank or unprintable; write it as %%%02X", c - text + 1,
+                            (unsigned)*c);
+    if (take_prefix(&rest, "redis://"))
+        status = parse_tcp(&url, rest);
+    else if (take_prefix(&rest, "unix://"))
+        status = parse_unix(&url, rest);
+    else if (take_prefix(&rest, "rediss://"))
+        status = evl_fail(EVLOCK_ESCHEME, "URL: rediss:// needs TLS, which is not built in");
+    else if (strstr(text, "://"))
+        status = evl_fail(EVLOCK_ESCHEME, "URL: the scheme must be redis:// or unix://");
+    else
+        status = evl_fail(EVLOCK_EURL, "URL: it must begin with redis:// or unix://");
+    if (status == EVLOCK_OK)
+        *ret_url = url;
+    else
+        evl_url_clear(&url);
+    return status;
+}
+
+void evl_url_clear(struct url *url) {
+    if (url->password)
+        explicit_bzero(url->password, strlen(url->password));
+    evl_free(url->host);
+    evl_free(url->path);
+    evl_free(url->user);
+    evl_free(url->password);
+    *url = (struct url){0};
+}

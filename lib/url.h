@@ -1,0 +1,26 @@
+/*
+ * URLs: where a server is and who logs in there. A parsed URL owns its strings and wipes the password when it goes. It
+ * resolves nothing, and its error texts never quote the URL, which may hold a password.
+ */
+#ifndef EVL_URL_H
+#define EVL_URL_H
+
+#include <stdbool.h>
+
+struct url {
+    char *host;     /* name or address; NULL: a unix socket */
+    char *path;     /* of the unix socket, else NULL */
+    char *user;     /* NULL: the default user */
+    char *password; /* NULL: none */
+    int port;
+    int db;
+    bool literal; /* the host is an address, so that there is nothing to resolve */
+};
+
+/** Parses `text`. `*ret_url` is set on success only. Returns EVLOCK_OK, _EURL, _ESCHEME, _EPATH or _ENOMEM. */
+int evl_url_parse(struct url *ret_url, const char *text);
+
+/** Wipes, frees and zeroes. */
+void evl_url_clear(struct url *url);
+
+#endif
