@@ -1,0 +1,724 @@
+/*
+ * The lock algorithm; see lease.h. One function per input, each a switch over every state; evl_lease_next() alone
+ * derives from the state when time matters next. It owns nothing but the struct that it is given.
+ */
+#include "lease.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <evlock/evlock.h>
+
+#define MS INT64_C(1000)
+#define SECOND (1000 * MS)
+
+enum { OPEN, YES, NO };                /* slot.vote */
+enum { CLEAR, MAYBE, THERE };          /* slot.trace */
+enum { SETTLED, UNSEEN, MAY_STILL_RUN }; /* slot.stray; UNSEEN: the node has not been back since */
+
+/* A token without expiry has no ttl after which an undo is needless. */
+static const int64_t undo_without_expiry = 24 * 3600 * SECOND;
+
+static int64_t min64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t max64(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+int64_t evl_lease_drift(int64_t ttl) {
+    return ttl / 100 + 2 * MS;
+}
+
+size_t evl_lease_size(unsigned nodes) {
+    return sizeof(struct lease) + nodes * sizeof(struct lease_slot);
+}
+
+static unsigned quorum(const struct lease *lease) {
+    return lease->nodes / 2U + 1;
+}
+
+/* Until when a node keeps what it was asked for at `sent` and granted for `ttl`. */
+static int64_t kept_until(int64_t sent, int64_t ttl) {
+    return ttl == LEASE_NEVER ? LEASE_NEVER : max64(sent + ttl - evl_lease_drift(ttl), 1);
+}
+
+/* The quorum-th greatest of the nodes' deadlines: then, a majority still keeps the token. */
+int64_t evl_lease_deadline(const struct lease *lease) {
+    int64_t sorted[LEASE_NODES];
+    unsigned count = 0;
+
+    if (lease->state != LEASE_HELD)
+        return 0;
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        unsigned at = count++;
+        for (; at > 0 && sorted[at - 1] < lease->slots[i].deadline; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = lease->slots[i].deadline;
+    }
+    return sorted[quorum(lease) - 1];
+}
+
+/* Losses are told so long before the deadline, since a timer may be late. */
+static int64_t lead(const struct lease *lease) {
+    return lease->terms->ttl ? min64(MS, lease->terms->ttl / 20) : MS;
+}
+
+static int64_t told_lost_at(const struct lease *lease) {
+    int64_t deadline = evl_lease_deadline(lease);
+    return deadline == LEASE_NEVER ? LEASE_NEVER : deadline - lead(lease);
+}
+
+/* The pause before something that was refused is tried again, short beside the time there is for it. */
+static int64_t retry_pause(int64_t whole) {
+    return min64(max64(whole / 8, 10 * MS), SECOND);
+}
+
+static unsigned votes(const struct lease *lease, unsigned vote) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < lease->nodes; i++)
+        count += lease->slots[i].vote == vote;
+    return count;
+}
+
+static bool agreed(const struct lease *lease) {
+    return votes(lease, YES) >= quorum(lease);
+}
+
+static bool hopeless(const struct lease *lease) {
+    return votes(lease, YES) + votes(lease, OPEN) < quorum(lease);
+}
+
+static void open_votes(struct lease *lease) {
+    for (unsigned i = 0; i < lease->nodes; i++)
+        lease->slots[i].vote = OPEN;
+    lease->status = 0;
+}
+
+/* A release may follow an unanswered command on the same connection; anything else waits for the answer. */
+static void want(struct lease *lease, unsigned node, enum lease_command command, struct lease_out *out) {
+    struct lease_slot *slot = &lease->slots[node];
+
+    slot->want = (uint8_t)command;
+    if (!slot->flying || command == LEASE_RELEASE)
+        out->wake |= 1U << node;
+}
+
+static void want_nothing(struct lease *lease) {
+    for (unsigned i = 0; i < lease->nodes; i++)
+        lease->slots[i].want = LEASE_NOTHING;
+}
+
+static void tell(struct lease_out *out, enum lease_event event, int status) {
+    out->events |= event;
+    out->status = status;
+}
+
+/* --- Undoing ------------------------------------------------------------------------------------------------------ */
+
+static void end(struct lease *lease) {
+    lease->state = LEASE_ENDED;
+    want_nothing(lease);
+}
+
+static bool clean(const struct lease *lease) {
+    for (unsigned i = 0; i < lease->nodes; i++)
+        if (lease->slots[i].trace != CLEAR)
+            return false;
+    return true;
+}
+
+/* An undo is needless when the token would have expired by itself, counted from when it can have been set last. */
+static void set_undo_limit(struct lease *lease, int64_t now) {
+    lease->until = now + (lease->longest ? lease->longest : undo_without_expiry);
+    for (unsigned i = 0; i < lease->nodes; i++)
+        if (lease->slots[i].stray == UNSEEN || lease->slots[i].flying == LEASE_ACQUIRE)
+            lease->until = LEASE_NEVER;
+}
+
+static void undo(struct lease *lease, int64_t now, struct lease_out *out) {
+    lease->state = LEASE_UNDOING;
+    lease->due = LEASE_NEVER;
+    lease->extending = LEASE_NOTHING;
+    set_undo_limit(lease, now);
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        struct lease_slot *slot = &lease->slots[i];
+        if (slot->trace == CLEAR)
+            slot->want = LEASE_NOTHING;
+        else if (!slot->releasing)
+            want(lease, i, LEASE_RELEASE, out);
+    }
+    if (clean(lease))
+        end(lease);
+}
+
+static void repeat_later(struct lease *lease, int64_t now) {
+    lease->due = min64(lease->due, now + retry_pause(lease->longest));
+}
+
+/* What the answer to a release says of the token on that node. */
+static void note_release(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
+                         struct lease_out *out) {
+    struct lease_slot *slot = &lease->slots[node];
+
+    switch (answer->verdict) {
+    case LEASE_YES:
+        slot->stray = SETTLED; /* an acquire runs once: what it set is gone */
+        slot->trace = CLEAR;
+        slot->vote = YES;
+        break;
+    case LEASE_NO:
+        /* Before the deadline nobody else can have removed it but the release whose answer was lost. */
+        slot->vote = slot->resent && now < slot->deadline ? YES : NO;
+        lease->status = EVLOCK_ENOTOWNED;
+        if (slot->stray == SETTLED)
+            slot->trace = CLEAR;
+        else
+            repeat_later(lease, now);
+        break;
+    case LEASE_FORBIDDEN: /* to repeat it is no use: what is there expires */
+        lease->status = (int16_t)answer->status;
+        slot->trace = CLEAR;
+        slot->vote = NO;
+        break;
+    case LEASE_REFUSED:
+        lease->status = (int16_t)answer->status;
+        repeat_later(lease, now);
+        break;
+    case LEASE_UNKNOWN:
+        lease->status = (int16_t)answer->status;
+        slot->resent = true;
+        want(lease, node, LEASE_RELEASE, out);
+        break;
+    case LEASE_AGAIN:
+        want(lease, node, LEASE_RELEASE, out);
+        break;
+    }
+}
+
+/* The releases that were refused, or found nothing while an acquire may still run, go out once more. */
+static void repeat_releases(struct lease *lease, struct lease_out *out) {
+    lease->due = LEASE_NEVER;
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        struct lease_slot *slot = &lease->slots[i];
+        bool asked = lease->state == LEASE_RELEASING && slot->vote == OPEN;
+        if (!slot->releasing && (asked || slot->trace != CLEAR))
+            want(lease, i, LEASE_RELEASE, out);
+    }
+}
+
+/* --- Acquiring ---------------------------------------------------------------------------------------------------- */
+
+static void fail(struct lease *lease, int status, int64_t now, struct lease_out *out) {
+    tell(out, LEASE_TELL_FAILED, status);
+    if (lease->adopted)
+        end(lease); /* not ours to undo */
+    else
+        undo(lease, now, out);
+}
+
+/* The next renewal after a confirmation that was asked for at `sent`. A lease with less than its ttl left (adopted, or
+ * cut short by its user) is renewed while there is time. */
+static void plan_renewal(struct lease *lease, int64_t sent, int64_t ttl) {
+    int64_t interval = lease->terms->interval;
+
+    if (!interval)
+        return;
+    if (ttl < lease->terms->ttl)
+        interval = min64(interval, ttl / 3);
+    lease->due = sent + interval;
+}
+
+static void hold(struct lease *lease, unsigned node, int64_t ttl, int64_t now, struct lease_out *out) {
+    lease->state = LEASE_HELD;
+    lease->until = LEASE_NEVER;
+    lease->granted = now;
+    plan_renewal(lease, lease->slots[node].sent, ttl);
+    out->events |= LEASE_TELL_GRANTED;
+}
+
+/* Decides an acquire after `node` has voted. `ttl`: what that node granted. */
+static void decide_acquire(struct lease *lease, unsigned node, int64_t ttl, int64_t now, struct lease_out *out) {
+    if (agreed(lease)) {
+        hold(lease, node, ttl, now, out);
+        if (now >= told_lost_at(lease)) { /* the yes came too late to be of use */
+            out->events = 0;
+            fail(lease, lease->adopted ? EVLOCK_ENOTOWNED : EVLOCK_EUNREACHABLE, now, out);
+        }
+    } else if (hopeless(lease)) {
+        fail(lease, lease->status ? lease->status : lease->nodes == 1 ? EVLOCK_EUNREACHABLE : EVLOCK_EQUORUM, now, out);
+    }
+}
+
+/* A node does not count for the acquire. That somebody holds the lock says more than any trouble with a node. */
+static void vote_no(struct lease *lease, struct lease_slot *slot, int status) {
+    if (lease->state != LEASE_ACQUIRING)
+        return;
+    slot->vote = NO;
+    if (lease->status != EVLOCK_EHELD && lease->status != EVLOCK_ENOTOWNED)
+        lease->status = (int16_t)status;
+}
+
+static void note_acquire(struct lease *lease, unsigned node, enum lease_command command,
+                         const struct lease_answer *answer, int64_t now, struct lease_out *out) {
+    struct lease_slot *slot = &lease->slots[node];
+    int64_t ttl = command == LEASE_ADOPT ? answer->ttl : lease->terms->ttl ? lease->terms->ttl : LEASE_NEVER;
+
+    switch (answer->verdict) {
+    case LEASE_YES:
+        slot->trace = THERE;
+        slot->deadline = kept_until(slot->sent, ttl);
+        lease->longest = max64(lease->longest, ttl == LEASE_NEVER ? 0 : ttl);
+        if (lease->state == LEASE_ACQUIRING)
+            slot->vote = YES;
+        break;
+    case LEASE_NO:
+        slot->trace = CLEAR;
+        vote_no(lease, slot, lease->adopted ? EVLOCK_ENOTOWNED : EVLOCK_EHELD);
+        break;
+    case LEASE_REFUSED:
+    case LEASE_FORBIDDEN:
+        slot->trace = CLEAR;
+        vote_no(lease, slot, answer->status);
+        break;
+    case LEASE_UNKNOWN:
+        slot->stray = UNSEEN;
+        vote_no(lease, slot, answer->status);
+        break;
+    case LEASE_AGAIN:
+        slot->trace = CLEAR;
+        break;
+    }
+    if (lease->state != LEASE_ACQUIRING)
+        return;
+    if (answer->verdict == LEASE_AGAIN)
+        want(lease, node, command, out);
+    else
+        decide_acquire(lease, node, ttl, now, out);
+}
+
+/* --- Holding ------------------------------------------------------------------------------------------------------ */
+
+static void finish_extension(struct lease *lease, int status, struct lease_out *out) {
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        lease->slots[i].voting = false;
+        if (lease->slots[i].want == lease->extending)
+            lease->slots[i].want = LEASE_NOTHING;
+    }
+    lease->extending = LEASE_NOTHING;
+    lease->until = LEASE_NEVER;
+    tell(out, LEASE_TELL_EXTENDED, status);
+}
+
+static void lose(struct lease *lease, int reason, struct lease_out *out) {
+    if (lease->extending)
+        finish_extension(lease, reason == EVLOCK_LOST_GONE || reason == EVLOCK_LOST_DATA ? EVLOCK_ENOTOWNED : EVLOCK_ELOST,
+                         out);
+    lease->state = LEASE_LOST;
+    lease->due = LEASE_NEVER;
+    want_nothing(lease);
+    out->events |= LEASE_TELL_LOST;
+    out->reason = reason;
+}
+
+static void confirm(struct lease *lease, unsigned node, enum lease_command command, int64_t ttl) {
+    struct lease_slot *slot = &lease->slots[node];
+    int64_t deadline = kept_until(slot->sent, ttl);
+    unsigned fresh = 0;
+
+    slot->trace = THERE;
+    slot->replaced = false;
+    slot->fresh = true;
+    /* Both are what the server keeps at least, unless the new one was meant to be shorter. */
+    slot->deadline = command == LEASE_REPLACE ? deadline : max64(slot->deadline, deadline);
+    if (ttl != LEASE_NEVER)
+        lease->longest = max64(lease->longest, ttl);
+    for (unsigned i = 0; i < lease->nodes; i++)
+        fresh += lease->slots[i].fresh;
+    if (fresh >= quorum(lease)) {
+        lease->failing = false;
+        lease->warned = false;
+        plan_renewal(lease, slot->sent, ttl);
+    }
+}
+
+static void note_failed_renewal(struct lease *lease, int64_t now) {
+    lease->failing = true;
+    if (lease->due != LEASE_NEVER)
+        lease->due = min64(lease->due, now + retry_pause(lease->terms->interval));
+}
+
+/* The token is not on that node. Too many such nodes, and the lease is lost. */
+static void note_gone(struct lease *lease, unsigned node, struct lease_out *out) {
+    struct lease_slot *slot = &lease->slots[node];
+    unsigned left = 0;
+
+    slot->trace = CLEAR;
+    slot->deadline = 0;
+    for (unsigned i = 0; i < lease->nodes; i++)
+        left += lease->slots[i].trace != CLEAR;
+    if (left < quorum(lease))
+        lose(lease, slot->replaced ? EVLOCK_LOST_DATA : EVLOCK_LOST_GONE, out);
+}
+
+/* The answer to a renewal or an extension while the lease is held. */
+static void note_prolonged(struct lease *lease, unsigned node, enum lease_command command,
+                           const struct lease_answer *answer, int64_t now, struct lease_out *out) {
+    struct lease_slot *slot = &lease->slots[node];
+    bool extension = slot->voting;
+
+    slot->voting = false;
+    if (answer->verdict == LEASE_AGAIN) {
+        if (command == LEASE_RENEW ? slot->want == LEASE_NOTHING : extension)
+            want(lease, node, command, out);
+        return;
+    }
+    if (extension) {
+        slot->vote = answer->verdict == LEASE_YES ? YES : NO;
+        lease->status = (int16_t)(answer->verdict == LEASE_NO ? EVLOCK_ENOTOWNED : answer->status);
+    }
+    if (answer->verdict == LEASE_YES)
+        confirm(lease, node, command, answer->ttl);
+    else if (answer->verdict == LEASE_NO)
+        note_gone(lease, node, out);
+    else if (command == LEASE_RENEW)
+        note_failed_renewal(lease, now);
+    if (lease->extending && extension && agreed(lease))
+        finish_extension(lease, EVLOCK_OK, out);
+    else if (lease->extending && extension && hopeless(lease))
+        finish_extension(lease, lease->nodes == 1 ? lease->status : EVLOCK_EQUORUM, out);
+}
+
+static bool renewing(const struct lease *lease) {
+    for (unsigned i = 0; i < lease->nodes; i++)
+        if (lease->slots[i].flying == LEASE_RENEW || lease->slots[i].want == LEASE_RENEW)
+            return true;
+    return lease->failing;
+}
+
+static void renew(struct lease *lease, int64_t now, struct lease_out *out) {
+    lease->due = LEASE_NEVER;
+    if (lease->terms->max_hold != LEASE_NEVER && now >= lease->granted + lease->terms->max_hold)
+        return;
+    if (!lease->failing)
+        lease->asked = now;
+    lease->due = now + lease->terms->interval; /* unless an answer plans otherwise */
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        struct lease_slot *slot = &lease->slots[i];
+        slot->fresh = false;
+        if (!slot->flying && !slot->want && slot->trace != CLEAR)
+            want(lease, i, LEASE_RENEW, out);
+    }
+}
+
+/* A renewal that has just been asked for is given a quarter of what is left before anyone is worried. */
+static int64_t risk_at(const struct lease *lease) {
+    int64_t deadline = evl_lease_deadline(lease);
+
+    if (lease->warned || deadline == LEASE_NEVER || !renewing(lease))
+        return LEASE_NEVER;
+    if (lease->failing)
+        return deadline - lease->terms->risk;
+    return max64(deadline - lease->terms->risk, lease->asked + (deadline - lease->asked) / 4);
+}
+
+static void hold_on(struct lease *lease, int64_t now, struct lease_out *out) {
+    if (now >= told_lost_at(lease)) {
+        bool hung = lease->terms->max_hold != LEASE_NEVER && now >= lease->granted + lease->terms->max_hold;
+        lose(lease, hung ? EVLOCK_LOST_MAX_HOLD : EVLOCK_LOST_DEADLINE, out);
+        return;
+    }
+    if (now >= lease->due)
+        renew(lease, now, out);
+    if (now >= risk_at(lease)) {
+        lease->warned = true;
+        out->events |= LEASE_TELL_RISK;
+    }
+    if (lease->extending && now >= lease->until)
+        finish_extension(lease, lease->status ? lease->status : EVLOCK_EUNREACHABLE, out);
+}
+
+/* --- Releasing ---------------------------------------------------------------------------------------------------- */
+
+static void finish_release(struct lease *lease, int status, int64_t now, struct lease_out *out) {
+    tell(out, LEASE_TELL_RELEASED, status);
+    undo(lease, now, out);
+}
+
+static void decide_release(struct lease *lease, int64_t now, struct lease_out *out) {
+    if (agreed(lease))
+        finish_release(lease, EVLOCK_OK, now, out);
+    else if (hopeless(lease))
+        finish_release(lease, lease->status ? lease->status : EVLOCK_ENOTOWNED, now, out);
+}
+
+/* --- Inputs ------------------------------------------------------------------------------------------------------- */
+
+void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes, bool adopt,
+                     struct lease_out *out) {
+    assert(nodes >= 1 && nodes <= LEASE_NODES);
+    memset(lease, 0, evl_lease_size(nodes));
+    lease->terms = terms;
+    lease->state = LEASE_ACQUIRING;
+    lease->nodes = (uint8_t)nodes;
+    lease->adopted = adopt;
+    lease->due = LEASE_NEVER;
+    lease->until = LEASE_NEVER;
+    lease->longest = terms->ttl;
+    for (unsigned i = 0; i < nodes; i++)
+        want(lease, i, adopt ? LEASE_ADOPT : LEASE_ACQUIRE, out);
+}
+
+enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t now) {
+    struct lease_slot *slot = &lease->slots[node];
+    enum lease_command command = (enum lease_command)slot->want;
+
+    slot->want = LEASE_NOTHING;
+    if (command == LEASE_NOTHING)
+        return command;
+    if (command == LEASE_RELEASE) {
+        slot->releasing = true;
+        return command;
+    }
+    slot->flying = (uint8_t)command;
+    slot->sent = now;
+    slot->voting = command == LEASE_ADD || command == LEASE_REPLACE;
+    if (command == LEASE_ACQUIRE)
+        slot->trace = MAYBE;
+    if (command == LEASE_REPLACE) /* it may run from now on: a shorter time counts before it is sent */
+        slot->deadline = min64(slot->deadline, kept_until(now, lease->extension));
+    return command;
+}
+
+/* An answer that comes when nobody waits for the command's effect still says where the token is. */
+static void note_trace(struct lease *lease, unsigned node, enum lease_command command,
+                       const struct lease_answer *answer, int64_t now, struct lease_out *out) {
+    struct lease_slot *slot = &lease->slots[node];
+
+    if (command == LEASE_ACQUIRE)
+        note_acquire(lease, node, command, answer, now, out);
+    else if (answer->verdict == LEASE_NO)
+        slot->trace = CLEAR;
+    if (lease->state != LEASE_UNDOING)
+        return;
+    set_undo_limit(lease, now);
+    if (slot->trace == CLEAR)
+        slot->want = LEASE_NOTHING;
+    if (clean(lease))
+        end(lease);
+}
+
+void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
+                      struct lease_out *out) {
+    struct lease_slot *slot = &lease->slots[node];
+    enum lease_command command = (enum lease_command)slot->flying;
+
+    if (command == LEASE_NOTHING) {
+        assert(slot->releasing);
+        slot->releasing = false;
+        command = LEASE_RELEASE;
+    }
+    slot->flying = LEASE_NOTHING;
+    switch ((enum lease_state)lease->state) {
+    case LEASE_ACQUIRING:
+        note_acquire(lease, node, command, answer, now, out);
+        break;
+    case LEASE_HELD:
+        if (command == LEASE_ACQUIRE || command == LEASE_ADOPT)
+            note_acquire(lease, node, command, answer, now, out);
+        else
+            note_prolonged(lease, node, command, answer, now, out);
+        if (lease->state == LEASE_HELD && slot->want)
+            out->wake |= 1U << node;
+        break;
+    case LEASE_RELEASING:
+        if (command == LEASE_RELEASE) {
+            note_release(lease, node, answer, now, out);
+            decide_release(lease, now, out);
+        } else {
+            note_trace(lease, node, command, answer, now, out);
+        }
+        break;
+    case LEASE_UNDOING:
+        if (command == LEASE_RELEASE) {
+            note_release(lease, node, answer, now, out);
+            if (clean(lease))
+                end(lease);
+        } else {
+            note_trace(lease, node, command, answer, now, out);
+        }
+        break;
+    case LEASE_LOST:
+    case LEASE_ENDED:
+        note_trace(lease, node, command, answer, now, out);
+        break;
+    }
+}
+
+void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t now, struct lease_out *out) {
+    struct lease_slot *slot = &lease->slots[node];
+
+    switch ((enum lease_state)lease->state) {
+    case LEASE_ACQUIRING:
+        if (!slot->want)
+            break;
+        slot->want = LEASE_NOTHING;
+        vote_no(lease, slot, status);
+        decide_acquire(lease, node, 0, now, out);
+        break;
+    case LEASE_HELD:
+        lease->failing |= slot->want == LEASE_RENEW;
+        lease->status = (int16_t)status;
+        break; /* what is wanted waits for the node */
+    case LEASE_RELEASING:
+    case LEASE_UNDOING:
+        lease->status = (int16_t)status;
+        break;
+    case LEASE_LOST:
+    case LEASE_ENDED:
+        break;
+    }
+}
+
+void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool replaced, int64_t now,
+                         struct lease_out *out) {
+    struct lease_slot *slot = &lease->slots[node];
+
+    slot->replaced |= replaced;
+    if (slot->stray)
+        slot->stray = settled ? SETTLED : MAY_STILL_RUN;
+    switch ((enum lease_state)lease->state) {
+    case LEASE_HELD:
+        /* Ask at once whether the token outlived what happened. */
+        if (lease->due != LEASE_NEVER && (lease->failing || slot->replaced))
+            renew(lease, now, out);
+        break;
+    case LEASE_UNDOING:
+        set_undo_limit(lease, now);
+        break;
+    case LEASE_ACQUIRING:
+    case LEASE_RELEASING:
+    case LEASE_LOST:
+    case LEASE_ENDED:
+        break; /* what is wanted is sent by itself */
+    }
+}
+
+void evl_lease_extend(struct lease *lease, enum lease_command command, int64_t ttl, int64_t until,
+                      struct lease_out *out) {
+    assert(lease->state == LEASE_HELD && !lease->extending);
+    lease->extending = (uint8_t)command;
+    lease->extension = ttl;
+    lease->until = until;
+    lease->longest = command == LEASE_ADD ? lease->longest + ttl : max64(lease->longest, ttl);
+    open_votes(lease);
+    for (unsigned i = 0; i < lease->nodes; i++)
+        want(lease, i, command, out);
+}
+
+void evl_lease_release(struct lease *lease, int64_t until, struct lease_out *out) {
+    assert(lease->state == LEASE_HELD || lease->state == LEASE_LOST);
+    lease->state = LEASE_RELEASING;
+    lease->extending = LEASE_NOTHING;
+    lease->due = LEASE_NEVER;
+    lease->until = until;
+    open_votes(lease);
+    for (unsigned i = 0; i < lease->nodes; i++)
+        want(lease, i, LEASE_RELEASE, out);
+}
+
+void evl_lease_abandon(struct lease *lease, int64_t now, struct lease_out *out) {
+    switch ((enum lease_state)lease->state) {
+    case LEASE_ACQUIRING:
+        if (lease->adopted) {
+            end(lease);
+            break;
+        }
+        undo(lease, now, out);
+        break;
+    case LEASE_HELD:
+    case LEASE_LOST:
+    case LEASE_RELEASING:
+        undo(lease, now, out);
+        break;
+    case LEASE_UNDOING:
+    case LEASE_ENDED:
+        break;
+    }
+}
+
+void evl_lease_export(struct lease *lease) {
+    assert(lease->state == LEASE_HELD);
+    end(lease);
+}
+
+/* A node that has not answered while a yes would still have been of use is not waited for. */
+static void time_attempt(struct lease *lease, int64_t now, struct lease_out *out) {
+    for (unsigned i = 0; i < lease->nodes && lease->state == LEASE_ACQUIRING; i++) {
+        struct lease_slot *slot = &lease->slots[i];
+        if (slot->vote != OPEN || slot->flying != LEASE_ACQUIRE || now < kept_until(slot->sent, lease->terms->ttl))
+            continue;
+        vote_no(lease, slot, EVLOCK_EUNREACHABLE);
+        decide_acquire(lease, i, 0, now, out);
+    }
+}
+
+void evl_lease_time(struct lease *lease, int64_t now, struct lease_out *out) {
+    switch ((enum lease_state)lease->state) {
+    case LEASE_ACQUIRING:
+        if (lease->terms->ttl)
+            time_attempt(lease, now, out);
+        break;
+    case LEASE_HELD:
+        hold_on(lease, now, out);
+        break;
+    case LEASE_RELEASING:
+        if (now >= lease->until)
+            finish_release(lease, lease->status ? lease->status : EVLOCK_EUNREACHABLE, now, out);
+        else if (now >= lease->due)
+            repeat_releases(lease, out);
+        break;
+    case LEASE_UNDOING:
+        if (now >= lease->until)
+            end(lease);
+        else if (now >= lease->due)
+            repeat_releases(lease, out);
+        break;
+    case LEASE_LOST:
+    case LEASE_ENDED:
+        break;
+    }
+}
+
+int64_t evl_lease_next(const struct lease *lease) {
+    int64_t next = LEASE_NEVER;
+
+    switch ((enum lease_state)lease->state) {
+    case LEASE_ACQUIRING:
+        for (unsigned i = 0; lease->terms->ttl && i < lease->nodes; i++)
+            if (lease->slots[i].vote == OPEN && lease->slots[i].flying == LEASE_ACQUIRE)
+                next = min64(next, kept_until(lease->slots[i].sent, lease->terms->ttl));
+        break;
+    case LEASE_HELD:
+        next = min64(min64(told_lost_at(lease), lease->due), min64(risk_at(lease), lease->until));
+        break;
+    case LEASE_RELEASING:
+    case LEASE_UNDOING:
+        next = min64(lease->due, lease->until);
+        break;
+    case LEASE_LOST:
+    case LEASE_ENDED:
+        break;
+    }
+    return next;
+}
+
+bool evl_lease_over(const struct lease *lease) {
+    if (lease->state != LEASE_ENDED)
+        return false;
+    for (unsigned i = 0; i < lease->nodes; i++)
+        if (lease->slots[i].flying || lease->slots[i].releasing)
+            return false;
+    return true;
+}

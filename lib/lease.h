@@ -1,0 +1,163 @@
+/*
+ * The lock algorithm: the whole life of one token, from the first command that may set it to the last that may find it,
+ * over N nodes with a quorum; one node is a quorum of one. It takes inputs (a call, a node's answer, a node's coming
+ * and going, the time) and puts out what to send and what to tell. It reads no clock, sends nothing, allocates nothing
+ * and calls nobody: `now` is a parameter, in microseconds.
+ *
+ * A token is never used twice. What an attempt may have left on a server is undone by the same lease in the background,
+ * while the next attempt is already another lease.
+ */
+#ifndef EVL_LEASE_H
+#define EVL_LEASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LEASE_NEVER INT64_MAX
+#define LEASE_NODES 15 /* at most */
+
+enum lease_state {
+    LEASE_ACQUIRING, /* asked; the quorum is open */
+    LEASE_HELD,
+    LEASE_LOST,      /* ended without a release, and told; kept for a release that may follow */
+    LEASE_RELEASING, /* the user waits for the release */
+    LEASE_UNDOING,   /* nobody waits; the token is being removed from where it may be */
+    LEASE_ENDED,     /* no node is wanted for anything */
+};
+
+enum lease_command {
+    LEASE_NOTHING,
+    LEASE_ACQUIRE,
+    LEASE_ADOPT,
+    LEASE_RENEW,
+    LEASE_ADD,
+    LEASE_REPLACE,
+    LEASE_RELEASE,
+};
+
+enum lease_verdict {
+    LEASE_YES,       /* done */
+    LEASE_NO,        /* another's (acquire), or not there (the rest) */
+    LEASE_AGAIN,     /* it did not run, and would if sent once more */
+    LEASE_REFUSED,   /* it did not run; it may at another time */
+    LEASE_FORBIDDEN, /* it did not run, and never will */
+    LEASE_UNKNOWN,   /* nobody knows whether it ran or will still run */
+};
+
+/* A node's answer to the oldest command that it has not answered. */
+struct lease_answer {
+    enum lease_verdict verdict;
+    int status;  /* with REFUSED, FORBIDDEN, UNKNOWN: what to tell */
+    int64_t ttl; /* with YES to anything but ACQUIRE and RELEASE: what the server has now, or LEASE_NEVER */
+};
+
+/* What was agreed for a lease; shared by leases, all in microseconds. */
+struct lease_terms {
+    int64_t ttl;      /* 0: no expiry */
+    int64_t interval; /* between renewals; 0: none */
+    int64_t max_hold; /* from the grant to the last renewal; LEASE_NEVER: no limit */
+    int64_t risk;     /* at risk when a due renewal is not confirmed and no more than this is left */
+};
+
+/* What an input leads to. */
+enum lease_event {
+    LEASE_TELL_GRANTED = 1,
+    LEASE_TELL_FAILED = 2,   /* the attempt: status */
+    LEASE_TELL_EXTENDED = 4, /* the extension: status */
+    LEASE_TELL_RELEASED = 8, /* the release: status */
+    LEASE_TELL_LOST = 16,    /* reason */
+    LEASE_TELL_RISK = 32,
+};
+
+struct lease_out {
+    uint32_t wake;  /* nodes (by bit) for which evl_lease_take() has a command */
+    uint32_t events;
+    int status;   /* of the failed attempt, the extension or the release */
+    int reason;   /* enum evlock_lost_reason */
+};
+
+/* What a lease knows of one node. */
+struct lease_slot {
+    int64_t deadline; /* until then the node keeps the token for sure; 0: it does not count */
+    int64_t sent;     /* the clock before `flying` was queued */
+    uint8_t want;     /* enum lease_command: to be sent next */
+    uint8_t flying;   /* unanswered, other than a release; at most one, and always before a release */
+    uint8_t vote;     /* the node's say in the acquire, extension or release that is under way */
+    uint8_t trace;    /* whether the token may be there */
+    uint8_t stray;    /* whether an acquire that was lost with its connection may still run */
+    bool voting;      /* `flying` is the extension that is under way, not one that was given up */
+    bool releasing;   /* a release is unanswered */
+    bool resent;      /* a release was lost with its connection and may have run */
+    bool fresh;       /* confirmed since the renewal began */
+    bool replaced;    /* the server is not the process that last confirmed */
+};
+
+struct lease {
+    const struct lease_terms *terms;
+    int64_t granted;   /* when the quorum was complete */
+    int64_t due;       /* the next renewal (HELD) or repeated release (RELEASING, UNDOING) */
+    int64_t asked;     /* when the renewal under way began */
+    int64_t until;     /* the end of the user's wait (HELD, RELEASING), or of the need to undo (UNDOING) */
+    int64_t longest;   /* the longest ttl that the server may have been given */
+    int64_t extension; /* what the extension under way asks for */
+    int16_t status;    /* the last failure */
+    uint8_t state;
+    uint8_t extending; /* LEASE_ADD or LEASE_REPLACE while an extension is under way */
+    uint8_t nodes;
+    bool adopted;      /* the token was not set by this lease */
+    bool failing;      /* the last renewal was not confirmed */
+    bool warned;       /* of the present risk */
+    struct lease_slot slots[];
+};
+
+/* What the two clocks may differ by over `ttl`: one part in a hundred, and the server's grain. */
+int64_t evl_lease_drift(int64_t ttl);
+
+/* The size of a lease over so many nodes. */
+size_t evl_lease_size(unsigned nodes);
+
+/* Begins: to acquire, or to adopt a token that somebody else has set. */
+void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes, bool adopt,
+                     struct lease_out *out);
+
+/* The command to queue for a node right now, or LEASE_NOTHING. From here on it counts as sent. */
+enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t now);
+
+/* A node answered, or will never answer, its oldest command. */
+void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
+                      struct lease_out *out);
+
+/* A node cannot be sent anything for the time being. */
+void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t now, struct lease_out *out);
+
+/* A node is back on a new connection. `settled`: what was lost with the old one cannot run any more; `replaced`: it is
+ * another server process than before. */
+void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool replaced, int64_t now,
+                         struct lease_out *out);
+
+/* The user's calls. Extensions and releases are answered by `until` at the latest. extend: only while HELD and no
+ * other extension is under way. release: only while HELD or LOST. */
+void evl_lease_extend(struct lease *lease, enum lease_command command, int64_t ttl, int64_t until,
+                      struct lease_out *out);
+void evl_lease_release(struct lease *lease, int64_t until, struct lease_out *out);
+
+/* Nobody wants it any more: whatever it may have left is undone, and nothing is told from here on. */
+void evl_lease_abandon(struct lease *lease, int64_t now, struct lease_out *out);
+
+/* Somebody else has it now: it ends, and leaves the token where it is. */
+void evl_lease_export(struct lease *lease);
+
+/* Time went on. */
+void evl_lease_time(struct lease *lease, int64_t now, struct lease_out *out);
+
+/* When evl_lease_time() is wanted next. */
+int64_t evl_lease_next(const struct lease *lease);
+
+/* Until when the holder may believe in it; 0 when it does not hold. */
+int64_t evl_lease_deadline(const struct lease *lease);
+
+/* Ended, and no answer is outstanding: the memory may go. */
+bool evl_lease_over(const struct lease *lease);
+
+#endif
