@@ -1,0 +1,303 @@
+/* The tests' fixture, recorder and waiting calls; see harness.h. */
+#include "harness.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct server suite_server;
+
+/* --- The recorder ------------------------------------------------------------------------------------------------- */
+
+static _Atomic int last_order;
+
+static void record(struct record *record, void *object, int status, int64_t value) {
+    record->count++;
+    record->status = status;
+    record->value = value;
+    record->object = object;
+    record->at = evlock_clock_us();
+    record->order = ++last_order;
+    record->early += record->in_call;
+    snprintf(record->error, sizeof(record->error), "%s", evlock_last_error());
+    if (record->then)
+        record->then(record);
+}
+
+void record_end(evlock *lock, int status, void *arg) {
+    record(arg, lock, status, 0);
+}
+
+void record_value(evlock *lock, int status, int64_t value, void *arg) {
+    record(arg, lock, status, value);
+}
+
+void record_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+    record(arg, lock, (int)reason, 0);
+}
+
+void record_risk(evlock *lock, int64_t remaining_ms, void *arg) {
+    record(arg, lock, 0, remaining_ms);
+}
+
+void record_closed(int status, void *arg) {
+    record(arg, NULL, status, 0);
+}
+
+void record_scope(int status, int ran, void *arg) {
+    record(arg, NULL, status, ran);
+}
+
+void record_connection(evlock_client *client, enum evlock_connection state, int status, void *arg) {
+    record(arg, client, status, (int64_t)state);
+}
+
+/* --- The fixture -------------------------------------------------------------------------------------------------- */
+
+static void fixture_connection(evlock_client *client, enum evlock_connection state, int status, void *arg) {
+    struct fixture *fixture = arg;
+    fixture->connection_states[state]++;
+    record_connection(client, state, status, &fixture->connection);
+}
+
+static void fixture_log(enum evlock_log_level level, const char *line, void *arg) {
+    struct fixture *fixture = arg;
+    size_t len = strlen(line);
+    char *log = realloc(fixture->log, fixture->log_len + len + 2);
+    (void)level;
+    if (!log)
+        return;
+    memcpy(log + fixture->log_len, line, len);
+    memcpy(log + fixture->log_len + len, "\n", 2);
+    fixture->log = log;
+    fixture->log_len += len + 1;
+}
+
+bool fixture_init(struct fixture *fixture, struct server *server) {
+    *fixture = (struct fixture){.server = server, .loop = loop_new()};
+    return fixture->loop != NULL;
+}
+
+int fixture_free(struct fixture *fixture) {
+    while (fixture->locks_len)
+        evlock_free(fixture->locks[--fixture->locks_len]);
+    while (fixture->clients_len)
+        evlock_client_free(fixture->clients[--fixture->clients_len]);
+    loop_turn(fixture->loop); /* the turn on which what was pending ends */
+    int left = loop_registrations(fixture->loop);
+    loop_free(fixture->loop);
+    free(fixture->log);
+    return left;
+}
+
+int fixture_setup_bare(void **state) {
+    static struct fixture fixture;
+    if (!suite_server.pid)
+        server_restart(&suite_server);
+    server_resume(&suite_server);
+    server_do(&suite_server, "FLUSHALL");
+    server_do(&suite_server, "CONFIG RESETSTAT");
+    *state = &fixture;
+    return fixture_init(&fixture, &suite_server) ? 0 : -1;
+}
+
+int fixture_setup(void **state) {
+    if (fixture_setup_bare(state))
+        return -1;
+    client_new(*state, NULL, NULL);
+    return 0;
+}
+
+int fixture_teardown(void **state) {
+    server_resume(&suite_server);
+    int left = fixture_free(*state);
+    if (left)
+        fail_msg("%d registrations were left on the loop", left);
+    return 0;
+}
+
+evlock_client_options client_options(struct fixture *fixture) {
+    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    options.on_connection = fixture_connection;
+    options.on_log = fixture_log;
+    options.log_level = EVLOCK_LOG_DEBUG;
+    options.arg = fixture;
+    return options;
+}
+
+evlock_client *client_new(struct fixture *fixture, const char *url, const evlock_client_options *options) {
+    evlock_client_options own = client_options(fixture);
+    evlock_client *client = NULL;
+    int status = evlock_client_new(&client, loop_for_evlock(fixture->loop), url ? url : fixture->server->url,
+                                   options ? options : &own);
+    assert_status(status, EVLOCK_OK);
+    assert_true(fixture->clients_len < MAX_CLIENTS);
+    fixture->clients[fixture->clients_len++] = client;
+    if (!fixture->client)
+        fixture->client = client;
+    return client;
+}
+
+evlock *lock_new_on(struct fixture *fixture, evlock_client *client, const char *name, const evlock_options *options) {
+    evlock *lock = NULL;
+    assert_status(evlock_new(&lock, client, name, EVLOCK_CSTRING, options), EVLOCK_OK);
+    assert_true(fixture->locks_len < MAX_LOCKS);
+    fixture->locks[fixture->locks_len++] = lock;
+    return lock;
+}
+
+evlock *lock_new(struct fixture *fixture, const char *name, const evlock_options *options) {
+    return lock_new_on(fixture, fixture->client, name, options);
+}
+
+void lock_forget(struct fixture *fixture, evlock *lock) {
+    for (size_t i = 0; i < fixture->locks_len; i++)
+        if (fixture->locks[i] == lock)
+            fixture->locks[i--] = fixture->locks[--fixture->locks_len];
+}
+
+void client_forget(struct fixture *fixture, evlock_client *client) {
+    for (size_t i = 0; i < fixture->clients_len; i++)
+        if (fixture->clients[i] == client)
+            fixture->clients[i--] = fixture->clients[--fixture->clients_len];
+    if (fixture->client == client)
+        fixture->client = NULL;
+}
+
+void lock_free(struct fixture *fixture, evlock *lock) {
+    lock_forget(fixture, lock);
+    evlock_free(lock);
+}
+
+void client_free(struct fixture *fixture, evlock_client *client) {
+    client_forget(fixture, client);
+    evlock_client_free(client);
+}
+
+evlock_options with_ttl(int64_t ttl_ms) {
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    options.ttl_ms = ttl_ms;
+    return options;
+}
+
+/* --- Running the loop --------------------------------------------------------------------------------------------- */
+
+bool run_until(struct fixture *fixture, bool (*condition)(void *arg), void *arg, int64_t ms) {
+    int64_t end = evlock_clock_us() + ms * 1000;
+    while (!condition(arg)) {
+        if (evlock_clock_us() > end)
+            return false;
+        loop_turn(fixture->loop);
+    }
+    return true;
+}
+
+static bool never(void *arg) {
+    (void)arg;
+    return false;
+}
+
+void run_for(struct fixture *fixture, int64_t ms) {
+    run_until(fixture, never, NULL, ms);
+}
+
+/* --- Calls that wait ---------------------------------------------------------------------------------------------- */
+
+static struct record *begin(struct fixture *fixture) {
+    fixture->ended = (struct record){.in_call = true};
+    return &fixture->ended;
+}
+
+static int finish(struct fixture *fixture, int returned) {
+    fixture->ended.in_call = false;
+    assert_status(returned, EVLOCK_OK);
+    await(fixture, fixture->ended.count);
+    assert_ended(&fixture->ended, fixture->ended.status);
+    return fixture->ended.status;
+}
+
+int await_acquire(struct fixture *fixture, evlock *lock, const evlock_acquire_options *options) {
+    return finish(fixture, evlock_acquire(lock, options, record_end, begin(fixture)));
+}
+
+int await_try(struct fixture *fixture, evlock *lock) {
+    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    options.retry_times = 0;
+    return await_acquire(fixture, lock, &options);
+}
+
+int await_release(struct fixture *fixture, evlock *lock) {
+    return finish(fixture, evlock_release(lock, record_end, begin(fixture)));
+}
+
+int await_extend(struct fixture *fixture, evlock *lock, int64_t ms, enum evlock_extend_mode mode) {
+    return finish(fixture, evlock_extend(lock, ms, mode, record_end, begin(fixture)));
+}
+
+int await_reacquire(struct fixture *fixture, evlock *lock) {
+    return finish(fixture, evlock_reacquire(lock, record_end, begin(fixture)));
+}
+
+int await_adopt(struct fixture *fixture, evlock *lock, const void *token, size_t len) {
+    return finish(fixture, evlock_adopt(lock, token, len, record_end, begin(fixture)));
+}
+
+int await_break(struct fixture *fixture, evlock *lock) {
+    return finish(fixture, evlock_break(lock, record_end, begin(fixture)));
+}
+
+int await_query(struct fixture *fixture, evlock *lock, int (*query)(evlock *, evlock_value_cb, void *)) {
+    return finish(fixture, query(lock, record_value, begin(fixture)));
+}
+
+void await_connected(struct fixture *fixture, evlock_client *client) {
+    await(fixture, evlock_client_connection(client) == EVLOCK_CONNECTED);
+}
+
+int await_close(struct fixture *fixture, evlock_client *client) {
+    client_forget(fixture, client);
+    return finish(fixture, evlock_client_close(client, record_closed, begin(fixture)));
+}
+
+/* --- Assertions --------------------------------------------------------------------------------------------------- */
+
+void assert_status_at(int status, int expected, const char *what, const char *file, int line) {
+    if (status == expected)
+        return;
+    print_error("%s is %d (%s), not %d (%s); last error: \"%s\"\n", what, status, evlock_strerror(status), expected,
+                evlock_strerror(expected), evlock_last_error());
+    _fail(file, line);
+}
+
+int64_t deadline_of(const evlock *lock) {
+    int64_t first = evlock_remaining_ms(lock);
+    int64_t left = first;
+    while (left == first && left > 0)
+        left = evlock_remaining_ms(lock);
+    return evlock_clock_us() + (left + 1) * 1000;
+}
+
+/* --- Suites ------------------------------------------------------------------------------------------------------- */
+
+static int suite_setup(void **state) {
+    (void)state;
+    server_start(&suite_server, true, NULL);
+    return 0;
+}
+
+static int suite_teardown(void **state) {
+    (void)state;
+    server_stop(&suite_server);
+    return 0;
+}
+
+int run_suite_of(const char *name, const struct CMUnitTest *tests, size_t count) {
+    struct test_loop *loop = loop_new();
+    if (!loop) {
+        printf("1..0 # SKIP this build has no loop called %s\n", getenv("EVLOCK_TEST_LOOP"));
+        return 0;
+    }
+    loop_free(loop);
+    cmocka_set_test_filter(getenv("EVLOCK_TEST_FILTER"));
+    return _cmocka_run_group_tests(name, tests, count, suite_setup, suite_teardown);
+}

@@ -1,0 +1,133 @@
+/*
+ * The tests' event loops; see loops.h. Each has one repeating timer of its own, so that a turn never waits for long.
+ */
+#include "loops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/event.h>
+
+#include <evlock/libevent.h>
+
+#ifdef EVLOCK_TEST_LIBUV
+#include <evlock/libuv.h>
+#include <uv.h>
+#endif
+
+enum { TICK_MS = 5 };
+
+struct test_loop {
+    struct event_base *base; /* libevent's, or NULL */
+    struct event *tick;
+#ifdef EVLOCK_TEST_LIBUV
+    uv_loop_t uv;
+    uv_timer_t uv_tick;
+#endif
+};
+
+/* --- libevent ----------------------------------------------------------------------------------------------------- */
+
+static void event_ticked(evutil_socket_t fd, short what, void *arg) {
+    (void)fd;
+    (void)what;
+    (void)arg;
+}
+
+static void event_loop_init(struct test_loop *loop) {
+    struct timeval tick = {.tv_usec = TICK_MS * 1000};
+    loop->base = event_base_new();
+    loop->tick = event_new(loop->base, -1, EV_PERSIST, event_ticked, NULL);
+    event_add(loop->tick, &tick);
+}
+
+static void event_loop_done(struct test_loop *loop) {
+    event_free(loop->tick);
+    event_base_free(loop->base);
+}
+
+/* --- libuv -------------------------------------------------------------------------------------------------------- */
+
+#ifdef EVLOCK_TEST_LIBUV
+static void uv_ticked(uv_timer_t *timer) {
+    (void)timer;
+}
+
+static void uv_loop_begin(struct test_loop *loop) {
+    uv_loop_init(&loop->uv);
+    uv_timer_init(&loop->uv, &loop->uv_tick);
+    uv_timer_start(&loop->uv_tick, uv_ticked, TICK_MS, TICK_MS);
+}
+
+static void uv_count(uv_handle_t *handle, void *arg) {
+    if (!uv_is_closing(handle))
+        ++*(int *)arg;
+}
+
+/* A handle that evlock left open makes the loop stay busy for ever: then it leaks, and the checkers tell. */
+static void uv_loop_done(struct test_loop *loop) {
+    uv_close((uv_handle_t *)&loop->uv_tick, NULL);
+    for (int turns = 0; uv_loop_close(&loop->uv) == UV_EBUSY && turns < 100; turns++)
+        uv_run(&loop->uv, UV_RUN_NOWAIT);
+}
+#endif
+
+/* --- Both --------------------------------------------------------------------------------------------------------- */
+
+struct test_loop *loop_new(void) {
+    const char *wanted = getenv("EVLOCK_TEST_LOOP");
+    struct test_loop *loop = calloc(1, sizeof(*loop));
+    if (!loop)
+        return NULL;
+    if (!wanted || !*wanted || strcmp(wanted, "libevent") == 0) {
+        event_loop_init(loop);
+        return loop;
+    }
+#ifdef EVLOCK_TEST_LIBUV
+    if (strcmp(wanted, "libuv") == 0) {
+        uv_loop_begin(loop);
+        return loop;
+    }
+#endif
+    free(loop);
+    return NULL;
+}
+
+evlock_loop loop_for_evlock(struct test_loop *loop) {
+#ifdef EVLOCK_TEST_LIBUV
+    if (!loop->base)
+        return evlock_libuv(&loop->uv);
+#endif
+    return evlock_libevent(loop->base);
+}
+
+void loop_turn(struct test_loop *loop) {
+#ifdef EVLOCK_TEST_LIBUV
+    if (!loop->base) {
+        uv_run(&loop->uv, UV_RUN_ONCE);
+        return;
+    }
+#endif
+    event_base_loop(loop->base, EVLOOP_ONCE);
+}
+
+int loop_registrations(struct test_loop *loop) {
+#ifdef EVLOCK_TEST_LIBUV
+    if (!loop->base) {
+        int count = 0;
+        uv_walk(&loop->uv, uv_count, &count);
+        return count - 1;
+    }
+#endif
+    return event_base_get_num_events(loop->base, EVENT_BASE_COUNT_ADDED) - 1;
+}
+
+void loop_free(struct test_loop *loop) {
+#ifdef EVLOCK_TEST_LIBUV
+    if (!loop->base)
+        uv_loop_done(loop);
+    else
+#endif
+        event_loop_done(loop);
+    free(loop);
+}

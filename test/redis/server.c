@@ -1,0 +1,289 @@
+/*
+ * The private server of the tests; see server.h. Starts it with everything that could outlive the test turned off, and
+ * has the kernel kill it when the test process dies.
+ */
+#include "server.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    START_MS = 30 * 1000, /* until a started server must answer */
+    TRIES = 5,            /* another process may take the port that was just found free */
+    MAX_ARGS = 64,
+};
+
+static void nap_ms(int ms) {
+    usleep((useconds_t)ms * 1000);
+}
+
+static bool has_ipv6(void) {
+    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    bool ok = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+    close(fd);
+    return ok;
+}
+
+static int free_port(void) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, len) || getsockname(fd, (struct sockaddr *)&address, &len))
+        fail_msg("no free loopback port: %s", strerror(errno));
+    close(fd);
+    return ntohs(address.sin_port);
+}
+
+/* --- The process -------------------------------------------------------------------------------------------------- */
+
+static void run_server(const struct server *server) {
+    const char *program = getenv("EVLOCK_TEST_SERVER");
+    const char *args[MAX_ARGS];
+    size_t n = 0;
+    char port[16];
+
+    snprintf(port, sizeof(port), "%d", server->port);
+    args[n++] = program && *program ? program : "redis-server";
+    const char *own[] = {
+        "--port",       port, "--unixsocket", server->socket, "--dir",     server->folder, "--save",           "",
+        "--appendonly", "no", "--daemonize",  "no",           "--logfile", "log",          "--protected-mode", "no"};
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        args[n++] = own[i];
+    args[n++] = "--bind";
+    args[n++] = "127.0.0.1";
+    if (server->ipv6)
+        args[n++] = "::1";
+    for (size_t i = 0; server->extra && server->extra[i] && n < MAX_ARGS - 1; i++)
+        args[n++] = server->extra[i];
+    args[n] = NULL;
+
+    int null = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd < 3; fd++)
+        dup2(null, fd);
+    for (int fd = 3; fd < 1024; fd++)
+        close(fd);
+    execvp(args[0], (char *const *)(uintptr_t)args);
+    _exit(127);
+}
+
+static void connect_side(struct server *server) {
+    struct timeval limit = {.tv_sec = 20};
+    if (server->side)
+        redisFree(server->side);
+    server->side = redisConnectUnixWithTimeout(server->socket, limit);
+    if (server->side && !server->side->err)
+        redisSetTimeout(server->side, limit);
+}
+
+/* Whether the server answers, with whatever: it may want a password, or be loading its data. */
+static bool answers(struct server *server) {
+    connect_side(server);
+    if (!server->side || server->side->err)
+        return false;
+    redisReply *reply = redisCommand(server->side, "PING");
+    if (!reply)
+        return false;
+    freeReplyObject(reply);
+    return true;
+}
+
+/* One try to start the process; false when it ended by itself. */
+static bool launch(struct server *server) {
+    pid_t parent = getpid();
+    server->paused = false;
+    server->pid = fork();
+    if (server->pid < 0)
+        fail_msg("fork: %s", strerror(errno));
+    if (server->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(127);
+        run_server(server);
+    }
+    for (int waited = 0; waited < START_MS; waited += 5) {
+        if (answers(server))
+            return true;
+        if (waitpid(server->pid, NULL, WNOHANG) == server->pid) {
+            server->pid = 0;
+            return false;
+        }
+        nap_ms(5);
+    }
+    server_kill9(server);
+    return false;
+}
+
+void server_start(struct server *server, bool tcp, const char *const *extra) {
+    const char *base = getenv("TMPDIR");
+    *server = (struct server){.extra = extra};
+    snprintf(server->folder, sizeof(server->folder), "%s/evlock-XXXXXX", base && strlen(base) < 40 ? base : "/tmp");
+    if (!mkdtemp(server->folder))
+        fail_msg("mkdtemp %s: %s", server->folder, strerror(errno));
+    snprintf(server->socket, sizeof(server->socket), "%s/socket", server->folder);
+    snprintf(server->url, sizeof(server->url), "unix://%s", server->socket);
+    server->ipv6 = tcp && has_ipv6();
+    for (int i = 0; i < TRIES; i++) {
+        server->port = tcp ? free_port() : 0;
+        if (tcp)
+            snprintf(server->tcp_url, sizeof(server->tcp_url), "redis://127.0.0.1:%d", server->port);
+        if (launch(server))
+            return;
+    }
+    fail_msg("the server does not start; is it installed? its log is in %s", server->folder);
+}
+
+void server_kill9(struct server *server) {
+    if (server->pid == 0)
+        return;
+    kill(server->pid, SIGKILL);
+    waitpid(server->pid, NULL, 0);
+    server->pid = 0;
+    server->paused = false;
+}
+
+static void remove_folder(const char *folder) {
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
+        unlinkat(dirfd(dir), entry->d_name, 0);
+    closedir(dir);
+    rmdir(folder);
+}
+
+void server_stop(struct server *server) {
+    server_kill9(server);
+    if (server->side)
+        redisFree(server->side);
+    server->side = NULL;
+    if (server->folder[0])
+        remove_folder(server->folder);
+    server->folder[0] = '\0';
+}
+
+void server_restart(struct server *server) {
+    server_kill9(server);
+    for (int i = 0; i < TRIES; i++) {
+        if (launch(server))
+            return;
+        nap_ms(100);
+    }
+    fail_msg("the server does not start again; its log is in %s", server->folder);
+}
+
+void server_pause(struct server *server) {
+    int status;
+    kill(server->pid, SIGSTOP);
+    if (waitpid(server->pid, &status, WUNTRACED) != server->pid || !WIFSTOPPED(status))
+        fail_msg("the server did not stop");
+    server->paused = true;
+}
+
+void server_resume(struct server *server) {
+    if (server->paused)
+        kill(server->pid, SIGCONT);
+    server->paused = false;
+}
+
+/* --- The side connection ------------------------------------------------------------------------------------------ */
+
+static redisReply *command(struct server *server, const char *format, va_list args) {
+    /* A restart, or a test that killed every connection, may have ended this one: then once more on a new one. */
+    for (int i = 0; i < 2; i++) {
+        va_list copy;
+        if (!server->side || server->side->err)
+            connect_side(server);
+        va_copy(copy, args);
+        redisReply *reply = server->side ? redisvCommand(server->side, format, copy) : NULL;
+        va_end(copy);
+        if (reply)
+            return reply;
+    }
+    fail_msg("no answer to %s: %s", format, server->side ? server->side->errstr : "no connection");
+    return NULL;
+}
+
+redisReply *server_command(struct server *server, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    redisReply *reply = command(server, format, args);
+    va_end(args);
+    return reply;
+}
+
+void server_do(struct server *server, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    redisReply *reply = command(server, format, args);
+    va_end(args);
+    if (reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s: %s", format, reply->str);
+    freeReplyObject(reply);
+}
+
+long long server_integer(struct server *server, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    redisReply *reply = command(server, format, args);
+    va_end(args);
+    if (reply->type != REDIS_REPLY_INTEGER)
+        fail_msg("%s: no integer, but %s", format, reply->str ? reply->str : "something else");
+    long long value = reply->integer;
+    freeReplyObject(reply);
+    return value;
+}
+
+long long server_calls(struct server *server, const char *name) {
+    char wanted[64];
+    redisReply *reply = server_command(server, "INFO commandstats");
+    snprintf(wanted, sizeof(wanted), "cmdstat_%s:calls=", name);
+    const char *found = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, wanted) : NULL;
+    long long calls = found ? strtoll(found + strlen(wanted), NULL, 10) : 0;
+    freeReplyObject(reply);
+    return calls;
+}
+
+bool key_exists(struct server *server, const char *key) {
+    return server_integer(server, "EXISTS %s", key) == 1;
+}
+
+ssize_t key_value(struct server *server, const char *key, void *value, size_t size) {
+    ssize_t len = -1;
+    redisReply *reply = server_command(server, "GET %s", key);
+    if (reply->type == REDIS_REPLY_STRING) {
+        size_t copied = reply->len < size - 1 ? reply->len : size - 1;
+        memcpy(value, reply->str, copied);
+        ((char *)value)[copied] = '\0';
+        len = (ssize_t)reply->len;
+    }
+    freeReplyObject(reply);
+    return len;
+}
+
+bool key_is(struct server *server, const char *key, const void *value, size_t len) {
+    char found[1024];
+    return key_value(server, key, found, sizeof(found)) == (ssize_t)len && memcmp(found, value, len) == 0;
+}
+
+int64_t key_ttl(struct server *server, const char *key) {
+    return server_integer(server, "PTTL %s", key);
+}

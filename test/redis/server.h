@@ -1,0 +1,66 @@
+/*
+ * A private server for the tests: a real redis-server or valkey-server process on a unix socket in a folder of its own,
+ * and on a loopback port when asked. Owns the process, the folder and one synchronous connection by which tests look
+ * at the keys and give orders. Never saves data, never touches a server that it did not start.
+ *
+ * Functions that cannot do their work fail the running cmocka test, so call them in the thread that runs it.
+ */
+#ifndef EVLOCK_TEST_SERVER_H
+#define EVLOCK_TEST_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <hiredis/hiredis.h>
+
+struct server {
+    pid_t pid; /* 0: not running */
+    int port;  /* of 127.0.0.1, and of ::1 if `ipv6`; 0: no TCP */
+    bool ipv6; /* the machine has an IPv6 loopback, and the server listens there */
+    bool paused;
+    char folder[64];          /* its working directory */
+    char socket[96];          /* the unix socket's path */
+    char url[128];            /* of the unix socket, for evlock_client_new() */
+    char tcp_url[64];         /* of 127.0.0.1; "" without TCP */
+    const char *const *extra; /* the extra arguments, for restarts */
+    redisContext *side;       /* the tests' own connection; NULL until used */
+};
+
+/*
+ * Starts the program that EVLOCK_TEST_SERVER names (default redis-server) and waits until it answers. `extra` are more
+ * arguments, ended by NULL, which win over the harness's own; NULL for none; they must outlive the server.
+ */
+void server_start(struct server *server, bool tcp, const char *const *extra);
+/* Ends the process and removes its folder. Harmless when it was not started. */
+void server_stop(struct server *server);
+/* Kills the process as a crash would; the folder stays. */
+void server_kill9(struct server *server);
+/* Kills it if it runs, and starts it again at the same addresses, without its data. */
+void server_restart(struct server *server);
+/* SIGSTOP: connections stay open and accept bytes, but nothing is answered. Returns when it has stopped. */
+void server_pause(struct server *server);
+/* SIGCONT. Harmless when it is not paused. */
+void server_resume(struct server *server);
+
+/* One command on the side connection, formatted as by hiredis; fails the test when there is no answer. The caller frees
+ * the reply, which may be an error. Must not be called while the server is paused. */
+redisReply *server_command(struct server *server, const char *format, ...);
+/* As server_command(), for commands whose answer is not looked at; an error reply fails the test. */
+void server_do(struct server *server, const char *format, ...);
+/* As server_command(), for integer answers; anything else fails the test. */
+long long server_integer(struct server *server, const char *format, ...);
+/* How often a command was run since the start or CONFIG RESETSTAT, also by scripts; `command` in lower case. */
+long long server_calls(struct server *server, const char *command);
+
+/* Whether the key exists. */
+bool key_exists(struct server *server, const char *key);
+/* Whether the key is a string of exactly these bytes. */
+bool key_is(struct server *server, const char *key, const void *value, size_t len);
+/* A copy of the key's string, ended by a zero, of at most `size` - 1 bytes; returns its length, or -1 for no string. */
+ssize_t key_value(struct server *server, const char *key, void *value, size_t size);
+/* Its PTTL in milliseconds: -1 without expiry, -2 without key. */
+int64_t key_ttl(struct server *server, const char *key);
+
+#endif
