@@ -1,0 +1,153 @@
+/*
+ * evlock on libuv, by hiredis's own adapter for it. It owns its timers and name resolutions, each until libuv lets go
+ * of it on a turn after it was freed, told or cancelled. It never calls evlock but from the loop.
+ */
+#include <evlock/libuv.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <uv.h>
+
+#define redisAsyncHandleRead evlock_on_readable
+#define redisAsyncHandleWrite evlock_on_writable
+
+/* hiredis 0.14 hears of a failed socket only as a status, ignores that, and so never learns of a refused connection,
+ * for libuv then stops watching. This stands between libuv and hiredis, and says "ready" in that case, as 1.x does. */
+static void socket_ready(uv_poll_t *handle, int status, int events);
+#define uv_poll_start(handle, events, hiredis_ready) uv_poll_start(handle, events, socket_ready)
+#include <hiredis/adapters/libuv.h>
+#undef uv_poll_start
+
+#include "addresses.h"
+#include "timerfd.h"
+
+static int64_t loop_now(void *loop) {
+    (void)loop;
+    return evlock_clock_us();
+}
+
+/* --- Timers ------------------------------------------------------------------------------------------------------- */
+
+struct timer {
+    uv_poll_t poll;
+    struct evl_timerfd timerfd;
+    evlock_timer_cb cb;
+    void *arg;
+};
+
+static void timer_readable(uv_poll_t *poll, int status, int events) {
+    struct timer *timer = poll->data;
+    (void)status;
+    (void)events;
+    if (evl_timerfd_take(&timer->timerfd))
+        timer->cb(timer->arg);
+}
+
+static void timer_closed(uv_handle_t *poll) {
+    free(poll->data);
+}
+
+static void timer_free(void *arg) {
+    struct timer *timer = arg;
+    uv_close((uv_handle_t *)&timer->poll, timer_closed);
+    evl_timerfd_close(&timer->timerfd);
+}
+
+static void *timer_new(void *loop, evlock_timer_cb cb, void *arg) {
+    struct timer *timer = calloc(1, sizeof *timer);
+    if (!timer)
+        return NULL;
+    timer->cb = cb;
+    timer->arg = arg;
+    if (!evl_timerfd_open(&timer->timerfd)) {
+        free(timer);
+        return NULL;
+    }
+    if (uv_poll_init(loop, &timer->poll, timer->timerfd.fd) != 0) {
+        evl_timerfd_close(&timer->timerfd);
+        free(timer);
+        return NULL;
+    }
+    timer->poll.data = timer;
+    if (uv_poll_start(&timer->poll, UV_READABLE, timer_readable) != 0) {
+        timer_free(timer);
+        return NULL;
+    }
+    return timer;
+}
+
+static void timer_set(void *arg, int64_t at) {
+    struct timer *timer = arg;
+    evl_timerfd_set(&timer->timerfd, at);
+}
+
+/* --- Connections -------------------------------------------------------------------------------------------------- */
+
+static void socket_ready(uv_poll_t *handle, int status, int events) {
+    redisLibuvEvents *hiredis = handle->data;
+    redisLibuvPoll(handle, 0, status == 0 ? events : hiredis->events);
+}
+
+static int connection_attach(void *loop, struct redisAsyncContext *connection) {
+    if (redisLibuvAttach(connection, loop) == REDIS_OK)
+        return 0;
+    /* hiredis has left its functions there, and would call them with the data that it could not make. */
+    memset(&connection->ev, 0, sizeof connection->ev);
+    return -1;
+}
+
+/* --- Names -------------------------------------------------------------------------------------------------------- */
+
+struct resolution {
+    uv_getaddrinfo_t request;
+    evlock_resolve_cb cb; /* NULL: cancelled */
+    void *arg;
+};
+
+static void resolution_end(uv_getaddrinfo_t *request, int status, struct addrinfo *found) {
+    struct resolution *resolution = request->data;
+    if (resolution->cb)
+        evl_addresses_tell(found, status == 0 ? NULL : uv_strerror(status), resolution->cb, resolution->arg);
+    uv_freeaddrinfo(found);
+    free(resolution);
+}
+
+static void *resolve(void *loop, const char *host, evlock_resolve_cb cb, void *arg) {
+    static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct resolution *resolution = calloc(1, sizeof *resolution);
+    if (!resolution)
+        return NULL;
+    resolution->cb = cb;
+    resolution->arg = arg;
+    resolution->request.data = resolution;
+    if (uv_getaddrinfo(loop, &resolution->request, resolution_end, host, NULL, &hints) != 0) {
+        free(resolution);
+        return NULL;
+    }
+    return resolution;
+}
+
+/* One that a thread is at already goes on to its end unheard. */
+static void resolve_cancel(void *arg) {
+    struct resolution *resolution = arg;
+    resolution->cb = NULL;
+    (void)uv_cancel((uv_req_t *)&resolution->request);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
+static const evlock_loop_ops libuv_ops = {
+    .size = sizeof(evlock_loop_ops),
+    .now = loop_now,
+    .timer_new = timer_new,
+    .timer_set = timer_set,
+    .timer_free = timer_free,
+    .attach = connection_attach,
+    .resolve = resolve,
+    .resolve_cancel = resolve_cancel,
+};
+
+evlock_loop evlock_libuv(struct uv_loop_s *loop) {
+    return (evlock_loop){&libuv_ops, loop};
+}

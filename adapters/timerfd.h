@@ -1,0 +1,59 @@
+/*
+ * Timers for adapters: a descriptor that becomes readable at a moment of evlock_clock_us(). Its user owns the
+ * descriptor and watches it. A loop's own timers will not do: they are late by milliseconds and stop in suspend.
+ */
+#ifndef EVL_TIMERFD_H
+#define EVL_TIMERFD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <evlock/loop.h>
+
+struct evl_timerfd {
+    int fd; /* negative: there is none */
+    clockid_t clock;
+};
+
+/** Opens one, not armed; whether that worked. */
+static inline bool evl_timerfd_open(struct evl_timerfd *timer) {
+    timer->clock = CLOCK_BOOTTIME;
+    timer->fd = timerfd_create(timer->clock, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (timer->fd < 0) {
+        timer->clock = CLOCK_MONOTONIC;
+        timer->fd = timerfd_create(timer->clock, TFD_NONBLOCK | TFD_CLOEXEC);
+    }
+    return timer->fd >= 0;
+}
+
+static inline void evl_timerfd_close(struct evl_timerfd *timer) {
+    (void)close(timer->fd);
+}
+
+/** Arms it for the moment `at`, in place of what was armed; INT64_MAX disarms. */
+static inline void evl_timerfd_set(struct evl_timerfd *timer, int64_t at) {
+    struct itimerspec spec = {0};
+    if (at != INT64_MAX) {
+        if (timer->clock != CLOCK_BOOTTIME) {
+            struct timespec now;
+            (void)clock_gettime(timer->clock, &now);
+            at += (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000 - evlock_clock_us();
+        }
+        if (at < 1)
+            at = 1; /* zero would disarm */
+        spec.it_value.tv_sec = at / 1000000;
+        spec.it_value.tv_nsec = at % 1000000 * 1000;
+    }
+    (void)timerfd_settime(timer->fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+/** Whether its moment has come, told once. A loop may find the descriptor readable, then run what sets it anew. */
+static inline bool evl_timerfd_take(struct evl_timerfd *timer) {
+    uint64_t times;
+    return read(timer->fd, &times, sizeof times) == (ssize_t)sizeof times;
+}
+
+#endif
