@@ -474,6 +474,8 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
     struct lease_slot *slot = &lease->slots[node];
     enum lease_command command = (enum lease_command)slot->want;
 
+    if (slot->flying && command != LEASE_RELEASE)
+        return LEASE_NOTHING;
     slot->want = LEASE_NOTHING;
     if (command == LEASE_NOTHING)
         return command;
