@@ -16,7 +16,7 @@ enum { OPEN, YES, NO };                /* slot.vote */
 enum { CLEAR, MAYBE, THERE };          /* slot.trace */
 enum { SETTLED, UNSEEN, MAY_STILL_RUN }; /* slot.stray; UNSEEN: the node has not been back since */
 
-/* A token without expiry has no ttl after which an undo is needless. */
+/* A token without expiry has no ttl after which an undo is needless: this counts as one. */
 static const int64_t undo_without_expiry = 24 * 3600 * SECOND;
 
 static int64_t min64(int64_t a, int64_t b) {
@@ -37,6 +37,10 @@ size_t evl_lease_size(unsigned nodes) {
 
 static unsigned quorum(const struct lease *lease) {
     return lease->nodes / 2U + 1;
+}
+
+static int64_t lifetime(int64_t ttl) {
+    return ttl == LEASE_NEVER ? undo_without_expiry : ttl;
 }
 
 /* Until when a node keeps what it was asked for at `sent` and granted for `ttl`. */
@@ -131,7 +135,7 @@ static bool clean(const struct lease *lease) {
 
 /* An undo is needless when the token would have expired by itself, counted from when it can have been set last. */
 static void set_undo_limit(struct lease *lease, int64_t now) {
-    lease->until = now + (lease->longest ? lease->longest : undo_without_expiry);
+    lease->until = now + lease->longest;
     for (unsigned i = 0; i < lease->nodes; i++)
         if (lease->slots[i].stray == UNSEEN || lease->slots[i].flying == LEASE_ACQUIRE)
             lease->until = LEASE_NEVER;
@@ -269,7 +273,7 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
     case LEASE_YES:
         slot->trace = THERE;
         slot->deadline = kept_until(slot->sent, ttl);
-        lease->longest = max64(lease->longest, ttl == LEASE_NEVER ? 0 : ttl);
+        lease->longest = max64(lease->longest, lifetime(ttl));
         if (lease->state == LEASE_ACQUIRING)
             slot->vote = YES;
         break;
@@ -332,8 +336,7 @@ static void confirm(struct lease *lease, unsigned node, enum lease_command comma
     slot->fresh = true;
     /* Both are what the server keeps at least, unless the new one was meant to be shorter. */
     slot->deadline = command == LEASE_REPLACE ? deadline : max64(slot->deadline, deadline);
-    if (ttl != LEASE_NEVER)
-        lease->longest = max64(lease->longest, ttl);
+    lease->longest = max64(lease->longest, lifetime(ttl));
     for (unsigned i = 0; i < lease->nodes; i++)
         fresh += lease->slots[i].fresh;
     if (fresh >= quorum(lease)) {
@@ -465,7 +468,7 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
     lease->adopted = adopt;
     lease->due = LEASE_NEVER;
     lease->until = LEASE_NEVER;
-    lease->longest = terms->ttl;
+    lease->longest = terms->ttl ? terms->ttl : undo_without_expiry;
     for (unsigned i = 0; i < nodes; i++)
         want(lease, i, adopt ? LEASE_ADOPT : LEASE_ACQUIRE, out);
 }

@@ -99,7 +99,7 @@ struct lease {
     int64_t due;       /* the next renewal (HELD) or repeated release (RELEASING, UNDOING) */
     int64_t asked;     /* when the renewal under way began */
     int64_t until;     /* the end of the user's wait (HELD, RELEASING), or of the need to undo (UNDOING) */
-    int64_t longest;   /* the longest ttl that the server may have been given */
+    int64_t longest;   /* the longest that the token may live on a server */
     int64_t extension; /* what the extension under way asks for */
     int16_t status;    /* the last failure */
     uint8_t state;
