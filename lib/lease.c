@@ -346,10 +346,13 @@ static void confirm(struct lease *lease, unsigned node, enum lease_command comma
     }
 }
 
-static void note_failed_renewal(struct lease *lease, int64_t now) {
-    lease->failing = true;
+/* A renewal follows soon: also upon an extension, which may have stood in a renewal's way or moved the deadline in. */
+static void note_unconfirmed(struct lease *lease, enum lease_command command, int64_t now) {
+    int64_t left = evl_lease_deadline(lease) - now;
+
+    lease->failing |= command == LEASE_RENEW;
     if (lease->due != LEASE_NEVER)
-        lease->due = min64(lease->due, now + retry_pause(lease->terms->interval));
+        lease->due = min64(lease->due, now + retry_pause(min64(lease->terms->interval, left)));
 }
 
 /* The token is not on that node. Too many such nodes, and the lease is lost. */
@@ -365,6 +368,18 @@ static void note_gone(struct lease *lease, unsigned node, struct lease_out *out)
         lose(lease, slot->replaced ? EVLOCK_LOST_DATA : EVLOCK_LOST_GONE, out);
 }
 
+/* Decides the extension under way after `node` has answered it. */
+static void decide_extension(struct lease *lease, unsigned node, const struct lease_answer *answer,
+                             struct lease_out *out) {
+    lease->slots[node].vote = answer->verdict == LEASE_YES ? YES : NO;
+    if (answer->verdict != LEASE_YES)
+        lease->status = (int16_t)(answer->verdict == LEASE_NO ? EVLOCK_ENOTOWNED : answer->status);
+    if (agreed(lease))
+        finish_extension(lease, EVLOCK_OK, out);
+    else if (hopeless(lease))
+        finish_extension(lease, lease->nodes == 1 ? lease->status : EVLOCK_EQUORUM, out);
+}
+
 /* The answer to a renewal or an extension while the lease is held. */
 static void note_prolonged(struct lease *lease, unsigned node, enum lease_command command,
                            const struct lease_answer *answer, int64_t now, struct lease_out *out) {
@@ -377,20 +392,14 @@ static void note_prolonged(struct lease *lease, unsigned node, enum lease_comman
             want(lease, node, command, out);
         return;
     }
-    if (extension) {
-        slot->vote = answer->verdict == LEASE_YES ? YES : NO;
-        lease->status = (int16_t)(answer->verdict == LEASE_NO ? EVLOCK_ENOTOWNED : answer->status);
-    }
     if (answer->verdict == LEASE_YES)
         confirm(lease, node, command, answer->ttl);
     else if (answer->verdict == LEASE_NO)
         note_gone(lease, node, out);
-    else if (command == LEASE_RENEW)
-        note_failed_renewal(lease, now);
-    if (lease->extending && extension && agreed(lease))
-        finish_extension(lease, EVLOCK_OK, out);
-    else if (lease->extending && extension && hopeless(lease))
-        finish_extension(lease, lease->nodes == 1 ? lease->status : EVLOCK_EQUORUM, out);
+    else
+        note_unconfirmed(lease, command, now);
+    if (extension && lease->extending)
+        decide_extension(lease, node, answer, out);
 }
 
 static bool renewing(const struct lease *lease) {
