@@ -161,6 +161,11 @@ static void repeat_later(struct lease *lease, int64_t now) {
     lease->due = min64(lease->due, now + retry_pause(lease->longest));
 }
 
+/* The token is not there now. Where an acquire may still run it may yet come. */
+static void note_absent(struct lease_slot *slot) {
+    slot->trace = slot->stray == SETTLED ? CLEAR : MAYBE;
+}
+
 /* What the answer to a release says of the token on that node. */
 static void note_release(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
                          struct lease_out *out) {
@@ -176,9 +181,8 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
         /* Before the deadline nobody else can have removed it but the release whose answer was lost. */
         slot->vote = slot->resent && now < slot->deadline ? YES : NO;
         lease->status = EVLOCK_ENOTOWNED;
-        if (slot->stray == SETTLED)
-            slot->trace = CLEAR;
-        else
+        note_absent(slot);
+        if (slot->trace != CLEAR)
             repeat_later(lease, now);
         break;
     case LEASE_FORBIDDEN: /* to repeat it is no use: what is there expires */
@@ -358,13 +362,10 @@ static void note_unconfirmed(struct lease *lease, enum lease_command command, in
 /* The token is not on that node. Too many such nodes, and the lease is lost. */
 static void note_gone(struct lease *lease, unsigned node, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
-    unsigned left = 0;
 
-    slot->trace = CLEAR;
+    note_absent(slot);
     slot->deadline = 0;
-    for (unsigned i = 0; i < lease->nodes; i++)
-        left += lease->slots[i].trace != CLEAR;
-    if (left < quorum(lease))
+    if (!evl_lease_deadline(lease))
         lose(lease, slot->replaced ? EVLOCK_LOST_DATA : EVLOCK_LOST_GONE, out);
 }
 
@@ -513,7 +514,7 @@ static void note_trace(struct lease *lease, unsigned node, enum lease_command co
     if (command == LEASE_ACQUIRE)
         note_acquire(lease, node, command, answer, now, out);
     else if (answer->verdict == LEASE_NO)
-        slot->trace = CLEAR;
+        note_absent(slot);
     if (lease->state != LEASE_UNDOING)
         return;
     set_undo_limit(lease, now);
