@@ -276,6 +276,7 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
     switch (answer->verdict) {
     case LEASE_YES:
         slot->trace = THERE;
+        slot->replaced = false;
         slot->deadline = kept_until(slot->sent, ttl);
         lease->longest = max64(lease->longest, lifetime(ttl));
         if (lease->state == LEASE_ACQUIRING)
@@ -601,7 +602,7 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
     struct lease_slot *slot = &lease->slots[node];
 
     slot->replaced |= replaced;
-    if (slot->stray)
+    if (slot->stray == UNSEEN)
         slot->stray = settled ? SETTLED : MAY_STILL_RUN;
     switch ((enum lease_state)lease->state) {
     case LEASE_HELD:
