@@ -271,6 +271,7 @@ static void vote_no(struct lease *lease, struct lease_slot *slot, int status) {
 static void note_acquire(struct lease *lease, unsigned node, enum lease_command command,
                          const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
+    uint8_t before = command == LEASE_ADOPT ? MAYBE : CLEAR; /* the trace, if it did not run */
     int64_t ttl = command == LEASE_ADOPT ? answer->ttl : lease->terms->ttl ? lease->terms->ttl : LEASE_NEVER;
 
     switch (answer->verdict) {
@@ -288,15 +289,16 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
         break;
     case LEASE_REFUSED:
     case LEASE_FORBIDDEN:
-        slot->trace = CLEAR;
+        slot->trace = before;
         vote_no(lease, slot, answer->status);
         break;
     case LEASE_UNKNOWN:
-        slot->stray = UNSEEN;
+        if (command == LEASE_ACQUIRE)
+            slot->stray = UNSEEN;
         vote_no(lease, slot, answer->status);
         break;
     case LEASE_AGAIN:
-        slot->trace = CLEAR;
+        slot->trace = before;
         break;
     }
     if (lease->state != LEASE_ACQUIRING)
@@ -480,8 +482,10 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
     lease->due = LEASE_NEVER;
     lease->until = LEASE_NEVER;
     lease->longest = terms->ttl ? terms->ttl : undo_without_expiry;
-    for (unsigned i = 0; i < nodes; i++)
+    for (unsigned i = 0; i < nodes; i++) {
+        lease->slots[i].trace = adopt ? MAYBE : CLEAR;
         want(lease, i, adopt ? LEASE_ADOPT : LEASE_ACQUIRE, out);
+    }
 }
 
 enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t now) {
