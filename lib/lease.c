@@ -255,7 +255,7 @@ static void decide_acquire(struct lease *lease, unsigned node, int64_t ttl, int6
             fail(lease, lease->adopted ? EVLOCK_ENOTOWNED : EVLOCK_EUNREACHABLE, now, out);
         }
     } else if (hopeless(lease)) {
-        fail(lease, lease->status ? lease->status : lease->nodes == 1 ? EVLOCK_EUNREACHABLE : EVLOCK_EQUORUM, now, out);
+        fail(lease, lease->status, now, out);
     }
 }
 
@@ -466,7 +466,7 @@ static void decide_release(struct lease *lease, int64_t now, struct lease_out *o
     if (agreed(lease))
         finish_release(lease, EVLOCK_OK, now, out);
     else if (hopeless(lease))
-        finish_release(lease, lease->status ? lease->status : EVLOCK_ENOTOWNED, now, out);
+        finish_release(lease, lease->status, now, out);
 }
 
 /* --- Inputs ------------------------------------------------------------------------------------------------------- */
