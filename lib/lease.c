@@ -413,9 +413,15 @@ static bool renewing(const struct lease *lease) {
     return lease->failing;
 }
 
+/* Its holder has had it for so long that it is not renewed any more. */
+static bool hung(const struct lease *lease, int64_t now) {
+    const struct lease_terms *terms = lease->terms;
+    return terms->interval && terms->max_hold != LEASE_NEVER && now >= lease->granted + terms->max_hold;
+}
+
 static void renew(struct lease *lease, int64_t now, struct lease_out *out) {
     lease->due = LEASE_NEVER;
-    if (lease->terms->max_hold != LEASE_NEVER && now >= lease->granted + lease->terms->max_hold)
+    if (hung(lease, now))
         return;
     if (!lease->failing)
         lease->asked = now;
@@ -441,8 +447,7 @@ static int64_t risk_at(const struct lease *lease) {
 
 static void hold_on(struct lease *lease, int64_t now, struct lease_out *out) {
     if (now >= told_lost_at(lease)) {
-        bool hung = lease->terms->max_hold != LEASE_NEVER && now >= lease->granted + lease->terms->max_hold;
-        lose(lease, hung ? EVLOCK_LOST_MAX_HOLD : EVLOCK_LOST_DEADLINE, out);
+        lose(lease, hung(lease, now) ? EVLOCK_LOST_MAX_HOLD : EVLOCK_LOST_DEADLINE, out);
         return;
     }
     if (now >= lease->due)
