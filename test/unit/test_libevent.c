@@ -1,0 +1,141 @@
+/*
+ * The adapter for libevent, by the tests that all adapters share, and by those of what is its own: memory that ends,
+ * and a question under way to a nameserver.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <event2/event.h>
+#include <evlock/libevent.h>
+
+#include "adapter_tests.h"
+#include "counted.h"
+
+static void *open_base(void) {
+    return event_base_new();
+}
+
+static evlock_loop base_loop(void *base) {
+    return evlock_libevent(base);
+}
+
+static void turn_base(void *base) {
+    event_base_loop(base, EVLOOP_NONBLOCK);
+}
+
+static int count_events(void *base) {
+    return event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED | EVENT_BASE_COUNT_ACTIVE);
+}
+
+static void close_base(void *base) {
+    event_base_free(base);
+}
+
+static const struct adapter libevent = {open_base, base_loop, turn_base, count_events, close_base};
+
+/* --- Memory that ends --------------------------------------------------------------------------------------------- */
+
+static long event_allocations_left = -1; /* of libevent's; negative: without limit */
+
+static bool may_allocate(void) {
+    if (event_allocations_left == 0)
+        return false;
+    if (event_allocations_left > 0)
+        event_allocations_left--;
+    return true;
+}
+
+static void *event_malloc(size_t size) {
+    return may_allocate() ? malloc(size) : NULL;
+}
+
+static void *event_realloc(void *block, size_t size) {
+    return may_allocate() ? realloc(block, size) : NULL;
+}
+
+static void never_called(void *arg) {
+    (void)arg;
+    fail();
+}
+
+static void never_answered(const char *const *addresses, size_t count, const char *error, void *arg) {
+    (void)addresses;
+    (void)count;
+    (void)error;
+    (void)arg;
+    fail();
+}
+
+static void without_memory_there_is_no_timer_and_no_resolution(void **state) {
+    (void)state;
+    struct event_base *base = event_base_new();
+    evlock_loop loop = evlock_libevent(base);
+    counted_begin(NULL);
+    counted_fail_after(0);
+    assert_null(loop.ops->timer_new(loop.data, never_called, NULL));
+    assert_null(loop.ops->resolve(loop.data, "localhost", never_answered, NULL));
+    counted_fail_after(-1);
+    void *timer = NULL;
+    for (long good = 0; !timer; good++) {
+        assert_int_equal(counted_live(), 0);
+        event_allocations_left = good;
+        timer = loop.ops->timer_new(loop.data, never_called, NULL);
+        event_allocations_left = -1;
+    }
+    loop.ops->timer_free(timer);
+    for (int good = 0; good < 3; good++) { /* its event, the event's place among the timers, and evdns */
+        event_allocations_left = good;
+        assert_null(loop.ops->resolve(loop.data, "localhost", never_answered, NULL));
+        event_allocations_left = -1;
+    }
+    assert_int_equal(counted_live(), 0);
+    counted_end();
+    assert_int_equal(count_events(base), 0);
+    event_base_free(base);
+}
+
+/* --- A question under way ----------------------------------------------------------------------------------------- */
+
+static void count_answer(const char *const *addresses, size_t count, const char *error, void *arg) {
+    (void)addresses;
+    (void)count;
+    (void)error;
+    ++*(int *)arg;
+}
+
+static void a_question_under_way_can_be_cancelled(void **state) {
+    (void)state;
+    struct event_base *base = event_base_new();
+    evlock_loop loop = evlock_libevent(base);
+    counted_begin(NULL);
+    for (int turns = 0; turns < 3; turns++) {
+        int answers = 0;
+        void *resolution = loop.ops->resolve(loop.data, "evlock.invalid", count_answer, &answers);
+        assert_non_null(resolution);
+        for (int i = 0; i < turns; i++)
+            event_base_loop(base, EVLOOP_NONBLOCK);
+        if (answers > 0) /* a nameserver that is as quick as that leaves nothing to be cancelled */
+            break;
+        loop.ops->resolve_cancel(resolution);
+        assert_int_equal(counted_live(), 1);
+        event_base_dispatch(base); /* returns when nothing is left to be done */
+        assert_int_equal(answers, 0);
+        assert_int_equal(counted_live(), 0);
+    }
+    counted_end();
+    event_base_free(base);
+}
+
+int main(void) {
+    event_set_mem_functions(event_malloc, event_realloc, free);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_memory_there_is_no_timer_and_no_resolution),
+        cmocka_unit_test(a_question_under_way_can_be_cancelled),
+    };
+    int failed = adapter_tests(&libevent);
+    return failed + cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,109 @@
+/*
+ * Memory: what evl_alloc() and its like give, and the exchange of the functions behind them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <evlock/evlock.h>
+
+#include "counted.h"
+#include "memory.h"
+
+static void a_block_is_zeroed(void **state) {
+    (void)state;
+    counted_begin(NULL);
+    unsigned char *block = evl_alloc(100);
+    assert_non_null(block);
+    for (size_t i = 0; i < 100; i++)
+        assert_int_equal(block[i], 0);
+    evl_free(block);
+    assert_int_equal(counted_live(), 0);
+}
+
+static void resizing_keeps_the_bytes(void **state) {
+    (void)state;
+    counted_begin(NULL);
+    char *block = evl_dup("abc", 3);
+    block = evl_resize(block, 1000);
+    assert_string_equal(block, "abc");
+    assert_int_equal(counted_live(), 1);
+    counted_fail_after(0);
+    assert_null(evl_resize(block, 2000));
+    assert_string_equal(block, "abc");
+    evl_free(block);
+    assert_int_equal(counted_live(), 0);
+}
+
+static void a_copy_takes_any_bytes_and_ends_in_nul(void **state) {
+    (void)state;
+    counted_begin(NULL);
+    char *copy = evl_dup("a\0b\n", 4);
+    assert_memory_equal(copy, "a\0b\n\0", 5);
+    evl_free(copy);
+    copy = evl_dup(NULL, 0);
+    assert_string_equal(copy, "");
+    evl_free(copy);
+}
+
+static void failure_is_null(void **state) {
+    (void)state;
+    counted_begin(NULL);
+    counted_fail_after(0);
+    assert_null(evl_alloc(1));
+    assert_null(evl_dup("a", 1));
+    assert_null(evl_resize(NULL, 1));
+    evl_free(NULL);
+    assert_int_equal(counted_live(), 0);
+}
+
+static void *never_resize(void *block, size_t size) {
+    (void)block;
+    (void)size;
+    return NULL;
+}
+
+static void never_release(void *block) {
+    (void)block;
+}
+
+static void half_an_allocator_is_refused(void **state) {
+    (void)state;
+    assert_int_equal(evlock_set_allocator(never_resize, NULL), EVLOCK_EINVAL);
+    assert_int_equal(evlock_set_allocator(NULL, never_release), EVLOCK_EINVAL);
+    void *block = evl_alloc(1);
+    assert_non_null(block);
+    evl_free(block);
+}
+
+static void null_brings_back_the_default(void **state) {
+    (void)state;
+    assert_int_equal(evlock_set_allocator(never_resize, never_release), EVLOCK_OK);
+    assert_null(evl_alloc(1));
+    assert_int_equal(evlock_set_allocator(NULL, NULL), EVLOCK_OK);
+    void *block = evl_alloc(1);
+    assert_non_null(block);
+    evl_free(block);
+}
+
+static int restore(void **state) {
+    (void)state;
+    counted_end();
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_block_is_zeroed, restore),
+        cmocka_unit_test_teardown(resizing_keeps_the_bytes, restore),
+        cmocka_unit_test_teardown(a_copy_takes_any_bytes_and_ends_in_nul, restore),
+        cmocka_unit_test_teardown(failure_is_null, restore),
+        cmocka_unit_test_teardown(half_an_allocator_is_refused, restore),
+        cmocka_unit_test_teardown(null_brings_back_the_default, restore),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+/*
+ * Statuses in words, and the last error's text.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "status.h"
+
+static const int statuses[] = {
+    EVLOCK_OK,     EVLOCK_EHELD,   EVLOCK_ETIMEDOUT,  EVLOCK_ECANCELLED, EVLOCK_ENOTHELD,     EVLOCK_ENOTOWNED,
+    EVLOCK_ELOST,  EVLOCK_ENOTTL,  EVLOCK_EALREADY,   EVLOCK_EQUORUM,    EVLOCK_EINVAL,       EVLOCK_ENAME,
+    EVLOCK_ETOKEN, EVLOCK_ETTL,    EVLOCK_ERETRY,     EVLOCK_ERENEWAL,   EVLOCK_EURL,         EVLOCK_ESCHEME,
+    EVLOCK_EPATH,  EVLOCK_ECLOSED, EVLOCK_EFORKED,    EVLOCK_ENOMEM,     EVLOCK_ESYSTEM,      EVLOCK_EUNREACHABLE,
+    EVLOCK_EAUTH,  EVLOCK_EPERM,   EVLOCK_EWRONGTYPE, EVLOCK_EREFUSED,   EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL,
+};
+enum { STATUSES = sizeof statuses / sizeof *statuses };
+
+static void every_status_has_words_of_its_own(void **state) {
+    (void)state;
+    for (int i = 0; i < STATUSES; i++) {
+        assert_string_not_equal(evlock_strerror(statuses[i]), evlock_strerror(1));
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(evlock_strerror(statuses[i]), evlock_strerror(statuses[k]));
+    }
+}
+
+static void no_status_is_without_words(void **state) {
+    (void)state;
+    int with_words = 0;
+    for (int status = -100; status <= 100; status++)
+        with_words += strcmp(evlock_strerror(status), evlock_strerror(INT32_MIN)) != 0;
+    assert_int_equal(with_words, STATUSES);
+    assert_true(strlen(evlock_strerror(INT32_MIN)) > 0);
+}
+
+static void every_reason_has_words_of_its_own(void **state) {
+    (void)state;
+    for (int i = 0; i <= EVLOCK_LOST_MAX_HOLD; i++)
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(evlock_lost_reason_string((enum evlock_lost_reason)i),
+                                    evlock_lost_reason_string((enum evlock_lost_reason)k));
+}
+
+static void the_version_is_the_header_s(void **state) {
+    (void)state;
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d.%d", EVLOCK_VERSION_MAJOR, EVLOCK_VERSION_MINOR, EVLOCK_VERSION_PATCH);
+    assert_string_equal(evlock_version(), text);
+    assert_string_equal(EVLOCK_VERSION_STRING, text);
+}
+
+static void failing_formats_and_returns(void **state) {
+    (void)state;
+    assert_int_equal(evl_fail(EVLOCK_ETTL, "ttl %d of %s", 7, "x"), EVLOCK_ETTL);
+    assert_string_equal(evlock_last_error(), "ttl 7 of x");
+    evl_error_clear();
+    assert_string_equal(evlock_last_error(), "");
+}
+
+static void the_last_error_may_go_into_the_next(void **state) {
+    (void)state;
+    evl_error_set("inner");
+    evl_fail(EVLOCK_EURL, "outer: %s, again: %s", evlock_last_error(), evlock_last_error());
+    assert_string_equal(evlock_last_error(), "outer: inner, again: inner");
+}
+
+static void unprintable_bytes_are_replaced(void **state) {
+    (void)state;
+    evl_error_set("a\nb\x1b[1m\x7f\xc3\xa4 ~");
+    assert_string_equal(evlock_last_error(), "a?b?[1m??? ~");
+}
+
+static void long_texts_are_cut(void **state) {
+    (void)state;
+    char text[1000];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    evl_error_set(text);
+    assert_int_equal(strlen(evlock_last_error()), 255);
+    evl_fail(EVLOCK_EURL, "%s", text);
+    assert_int_equal(strlen(evlock_last_error()), 255);
+}
+
+static void *in_thread(void *arg) {
+    *(int *)arg = strcmp(evlock_last_error(), "");
+    evl_error_set("theirs");
+    return NULL;
+}
+
+static void each_thread_has_its_own(void **state) {
+    (void)state;
+    int different = -1;
+    pthread_t thread;
+    evl_error_set("ours");
+    assert_int_equal(pthread_create(&thread, NULL, in_thread, &different), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(different, 0);
+    assert_string_equal(evlock_last_error(), "ours");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_status_has_words_of_its_own), cmocka_unit_test(no_status_is_without_words),
+        cmocka_unit_test(every_reason_has_words_of_its_own), cmocka_unit_test(the_version_is_the_header_s),
+        cmocka_unit_test(failing_formats_and_returns),       cmocka_unit_test(the_last_error_may_go_into_the_next),
+        cmocka_unit_test(unprintable_bytes_are_replaced),    cmocka_unit_test(long_texts_are_cut),
+        cmocka_unit_test(each_thread_has_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

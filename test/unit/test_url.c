@@ -1,0 +1,223 @@
+/*
+ * URLs: what is taken and what it means, what is refused and in which words, and that a password stays where it is.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <evlock/evlock.h>
+
+#include "counted.h"
+#include "status.h"
+#include "url.h"
+
+/* As struct url, of constant strings. */
+struct parts {
+    const char *host, *path, *user, *password;
+    int port, db;
+    bool literal;
+};
+
+static const struct {
+    const char *text;
+    struct parts parts;
+} good[] = {
+    {"redis://localhost", {.host = "localhost", .port = 6379}},
+    {"redis://localhost/", {.host = "localhost", .port = 6379}},
+    {"redis://localhost:1", {.host = "localhost", .port = 1}},
+    {"redis://localhost:65535/2147483647", {.host = "localhost", .port = 65535, .db = 2147483647}},
+    {"REDIS://Host", {.host = "Host", .port = 6379}},
+    {"redis://127.0.0.1:7000/3", {.host = "127.0.0.1", .port = 7000, .db = 3, .literal = true}},
+    {"redis://127.0.0.1.example", {.host = "127.0.0.1.example", .port = 6379}},
+    {"redis://[::1]", {.host = "::1", .port = 6379, .literal = true}},
+    {"redis://[2001:db8::1]:7/9", {.host = "2001:db8::1", .port = 7, .db = 9, .literal = true}},
+    {"redis://[fe80::1%25eth0]", {.host = "fe80::1%eth0", .port = 6379, .literal = true}},
+    {"redis://:pw@h", {.host = "h", .port = 6379, .password = "pw"}},
+    {"redis://me:pw@h", {.host = "h", .port = 6379, .user = "me", .password = "pw"}},
+    {"redis://me:@h", {.host = "h", .port = 6379, .user = "me", .password = ""}},
+    {"redis://me:a:b@h", {.host = "h", .port = 6379, .user = "me", .password = "a:b"}},
+    {"redis://me:a@b@h", {.host = "h", .port = 6379, .user = "me", .password = "a@b"}},
+    {"redis://%40%3A:%2f%3F%23%25%ff@h", {.host = "h", .port = 6379, .user = "@:", .password = "/?#%\xff"}},
+    {"redis://a%2Db:%36%33/%31", {.host = "a-b", .port = 63, .db = 1}},
+    {"unix:///run/redis.sock", {.path = "/run/redis.sock"}},
+    {"unix:///run/redis.sock?db=12", {.path = "/run/redis.sock", .db = 12}},
+    {"unix:///a%20b%3f", {.path = "/a b?"}},
+};
+
+static void assert_same(const char *found, const char *wanted) {
+    if (wanted)
+        assert_string_equal(found, wanted);
+    else
+        assert_null(found);
+}
+
+static void good_urls_are_taken(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct url url;
+        print_message("# %s\n", good[i].text);
+        assert_int_equal(evl_url_parse(&url, good[i].text), EVLOCK_OK);
+        assert_same(url.host, good[i].parts.host);
+        assert_same(url.path, good[i].parts.path);
+        assert_same(url.user, good[i].parts.user);
+        assert_same(url.password, good[i].parts.password);
+        assert_int_equal(url.port, good[i].parts.port);
+        assert_int_equal(url.db, good[i].parts.db);
+        assert_int_equal(url.literal, good[i].parts.literal);
+        evl_url_clear(&url);
+        assert_null(url.host);
+        assert_null(url.password);
+    }
+}
+
+/* Each with a part of the words that it is refused with. */
+static const struct {
+    const char *text;
+    int status;
+    const char *words;
+} bad[] = {
+    {"", EVLOCK_EURL, "begin with"},
+    {"localhost:6379", EVLOCK_EURL, "begin with"},
+    {"redis:/localhost", EVLOCK_EURL, "begin with"},
+    {"http://localhost", EVLOCK_ESCHEME, "scheme"},
+    {"rediss://:secret@localhost", EVLOCK_ESCHEME, "TLS"},
+    {"redis://", EVLOCK_EURL, "no host"},
+    {"redis:///1", EVLOCK_EURL, "no host"},
+    {"redis://:secret@:1", EVLOCK_EURL, "no host"},
+    {"redis://[]", EVLOCK_EURL, "no host"},
+    {"redis://[::1", EVLOCK_EURL, "not closed"},
+    {"redis://[127.0.0.1]", EVLOCK_EURL, "IPv6"},
+    {"redis://[::1%25]", EVLOCK_EURL, "IPv6"},
+    {"redis://[::ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]", EVLOCK_EURL, "IPv6"},
+    {"redis://2001:db8::1", EVLOCK_EURL, "IPv6"},
+    {"redis://[::1]6379", EVLOCK_EURL, "after the host"},
+    {"redis://secret@h", EVLOCK_EURL, "user:password"},
+    {"redis://@h", EVLOCK_EURL, "user:password"},
+    {"redis://h:", EVLOCK_EURL, "port"},
+    {"redis://h:0", EVLOCK_EURL, "port"},
+    {"redis://h:65536", EVLOCK_EURL, "port"},
+    {"redis://h:-1", EVLOCK_EURL, "port"},
+    {"redis://h:1x", EVLOCK_EURL, "port"},
+    {"redis://h:99999999999999999999999", EVLOCK_EURL, "port"},
+    {"redis://me:se/cret@h", EVLOCK_EURL, "port"},
+    {"redis://h/x", EVLOCK_EURL, "database"},
+    {"redis://h/-1", EVLOCK_EURL, "database"},
+    {"redis://h/2147483648", EVLOCK_EURL, "database"},
+    {"redis://h/1/", EVLOCK_EURL, "nothing may follow"},
+    {"redis://h/1?x", EVLOCK_EURL, "nothing may follow"},
+    {"redis://h#1", EVLOCK_EURL, "nothing may follow"},
+    {"redis://h%", EVLOCK_EURL, "in the host"},
+    {"redis://h%4", EVLOCK_EURL, "in the host"},
+    {"redis://h%4g", EVLOCK_EURL, "in the host"},
+    {"redis://h%g4", EVLOCK_EURL, "in the host"},
+    {"redis://h%00", EVLOCK_EURL, "in the host"},
+    {"redis://a%zz:secret@h", EVLOCK_EURL, "in the user"},
+    {"redis://me:secret%@h", EVLOCK_EURL, "in the password"},
+    {"redis://h:%zz", EVLOCK_EURL, "in the port"},
+    {"redis://h/%zz", EVLOCK_EURL, "in the database"},
+    {"unix:///%00", EVLOCK_EURL, "in the path"},
+    {"redis://h ", EVLOCK_EURL, "byte 10 "},
+    {"redis://h\n", EVLOCK_EURL, "%0A"},
+    {"redis://:secret\x7f@h", EVLOCK_EURL, "%7F"},
+    {"unix://", EVLOCK_EURL, "absolute"},
+    {"unix://run/redis.sock", EVLOCK_EURL, "absolute"},
+    {"unix:///a?", EVLOCK_EURL, "?db=N"},
+    {"unix:///a?x=1", EVLOCK_EURL, "?db=N"},
+    {"unix:///a#b", EVLOCK_EURL, "?db=N"},
+    {"unix:///a?db=", EVLOCK_EURL, "database"},
+    {"unix:///a?db=1&x=2", EVLOCK_EURL, "database"},
+};
+
+static void bad_urls_are_refused_in_words(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct url url = {.port = 12345};
+        print_message("# %s\n", bad[i].text);
+        counted_begin("secret");
+        assert_int_equal(evl_url_parse(&url, bad[i].text), bad[i].status);
+        assert_int_equal(url.port, 12345);
+        assert_non_null(strstr(evlock_last_error(), bad[i].words));
+        assert_null(strstr(evlock_last_error(), "secret"));
+        assert_int_equal(counted_live(), 0);
+        assert_false(counted_leaked_secret());
+        counted_end();
+    }
+}
+
+static void a_path_fits_or_is_refused(void **state) {
+    (void)state;
+    char text[200];
+    struct url url;
+    snprintf(text, sizeof text, "unix:///%0106d", 0);
+    assert_int_equal(evl_url_parse(&url, text), EVLOCK_OK);
+    assert_int_equal(strlen(url.path), 107);
+    evl_url_clear(&url);
+    snprintf(text, sizeof text, "unix:///%0107d", 0);
+    assert_int_equal(evl_url_parse(&url, text), EVLOCK_EPATH);
+    assert_non_null(strstr(evlock_last_error(), "108 bytes"));
+    snprintf(text, sizeof text, "unix:///%%30%0105d", 0);
+    assert_int_equal(evl_url_parse(&url, text), EVLOCK_OK);
+    evl_url_clear(&url);
+}
+
+static void a_password_is_wiped(void **state) {
+    (void)state;
+    struct url url;
+    counted_begin("secret");
+    assert_int_equal(evl_url_parse(&url, "redis://me:secret@h"), EVLOCK_OK);
+    evl_url_clear(&url);
+    assert_int_equal(counted_live(), 0);
+    assert_false(counted_leaked_secret());
+
+    /* Decoding shortens: "%78%78%78ecret" leaves the tail of the longer text behind the shorter one. */
+    counted_begin("ecret");
+    assert_int_equal(evl_url_parse(&url, "redis://me:%78%78%78ecret@h"), EVLOCK_OK);
+    evl_url_clear(&url);
+    assert_false(counted_leaked_secret());
+    counted_end();
+}
+
+static void memory_may_end_anywhere(void **state) {
+    static const char *const texts[] = {"redis://me:secret@h:1/2", "unix:///a?db=3"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct url url;
+        int status = EVLOCK_ENOMEM;
+        long good_allocations = 0;
+        for (; status != EVLOCK_OK; good_allocations++) {
+            counted_begin("secret");
+            counted_fail_after(good_allocations);
+            status = evl_url_parse(&url, texts[i]);
+            if (status == EVLOCK_OK)
+                evl_url_clear(&url);
+            else
+                assert_int_equal(status, EVLOCK_ENOMEM);
+            assert_int_equal(counted_live(), 0);
+            assert_false(counted_leaked_secret());
+        }
+        assert_true(good_allocations > 2);
+        counted_end();
+    }
+}
+
+static int restore(void **state) {
+    (void)state;
+    counted_end();
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(good_urls_are_taken, restore),
+        cmocka_unit_test_teardown(bad_urls_are_refused_in_words, restore),
+        cmocka_unit_test_teardown(a_path_fits_or_is_refused, restore),
+        cmocka_unit_test_teardown(a_password_is_wiped, restore),
+        cmocka_unit_test_teardown(memory_may_end_anywhere, restore),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
