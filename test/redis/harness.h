@@ -85,7 +85,7 @@ int fixture_teardown(void **state);
 #define TEST_BARE(function) cmocka_unit_test_setup_teardown(function, fixture_setup_bare, fixture_teardown)
 
 /* Runs the tests of one file on a server of their own; those whose name matches EVLOCK_TEST_FILTER ("*" and "?" are
- * wild), if that is set. Skips all if EVLOCK_TEST_LOOP names a loop that is not built in. */
+ * wild), if that is set. Skips all, with status 77, if EVLOCK_TEST_LOOP names a loop that is not built in. */
 #define run_suite(name, tests) run_suite_of((name), (tests), sizeof(tests) / sizeof((tests)[0]))
 int run_suite_of(const char *name, const struct CMUnitTest *tests, size_t count);
 
@@ -145,6 +145,13 @@ int await_query(struct fixture *fixture, evlock *lock, int (*query)(evlock *, ev
 void await_connected(struct fixture *fixture, evlock_client *client);
 /* Closes the client, which leaves the fixture, and waits for the end. */
 int await_close(struct fixture *fixture, evlock_client *client);
+
+/* --- Other threads and processes ---------------------------------------------------------------------------------- */
+
+/* Where a failing assertion has nowhere to go: whether the call returned EVLOCK_OK and ended with that status. */
+bool ends(struct fixture *fixture, int returned, const struct record *record, int status);
+/* Runs `body` in a forked child and returns what it returned, 0 to 100; a crash or a hang is a failure. */
+int in_child(int (*body)(void *arg), void *arg);
 
 /* --- Assertions --------------------------------------------------------------------------------------------------- */
 
