@@ -347,6 +347,7 @@ static void confirm(struct lease *lease, unsigned node, enum lease_command comma
     for (unsigned i = 0; i < lease->nodes; i++)
         fresh += lease->slots[i].fresh;
     if (fresh >= quorum(lease)) {
+        lease->asked = 0;
         lease->failing = false;
         lease->warned = false;
         plan_renewal(lease, slot->sent, ttl);
@@ -406,13 +407,6 @@ static void note_prolonged(struct lease *lease, unsigned node, enum lease_comman
         decide_extension(lease, node, answer, out);
 }
 
-static bool renewing(const struct lease *lease) {
-    for (unsigned i = 0; i < lease->nodes; i++)
-        if (lease->slots[i].flying == LEASE_RENEW || lease->slots[i].want == LEASE_RENEW)
-            return true;
-    return lease->failing;
-}
-
 /* Its holder has had it for so long that it is not renewed any more. */
 static bool hung(const struct lease *lease, int64_t now) {
     const struct lease_terms *terms = lease->terms;
@@ -423,7 +417,7 @@ static void renew(struct lease *lease, int64_t now, struct lease_out *out) {
     lease->due = LEASE_NEVER;
     if (hung(lease, now))
         return;
-    if (!lease->failing)
+    if (!lease->asked)
         lease->asked = now;
     lease->due = now + lease->terms->interval; /* unless an answer plans otherwise */
     for (unsigned i = 0; i < lease->nodes; i++) {
@@ -438,7 +432,7 @@ static void renew(struct lease *lease, int64_t now, struct lease_out *out) {
 static int64_t risk_at(const struct lease *lease) {
     int64_t deadline = evl_lease_deadline(lease);
 
-    if (lease->warned || deadline == LEASE_NEVER || !renewing(lease))
+    if (lease->warned || deadline == LEASE_NEVER || !lease->asked)
         return LEASE_NEVER;
     if (lease->failing)
         return deadline - lease->terms->risk;

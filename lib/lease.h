@@ -97,7 +97,7 @@ struct lease {
     const struct lease_terms *terms;
     int64_t granted;   /* when the quorum was complete */
     int64_t due;       /* the next renewal (HELD) or repeated release (RELEASING, UNDOING) */
-    int64_t asked;     /* when the renewal under way began */
+    int64_t asked;     /* when the renewal under way began; 0: none is */
     int64_t until;     /* the end of the user's wait (HELD, RELEASING), or of the need to undo (UNDOING) */
     int64_t longest;   /* the longest that the token may live on a server */
     int64_t extension; /* what the extension under way asks for */
