@@ -30,11 +30,15 @@ static evlock_loop loop;
 static int descriptors_before;
 
 /* evlock's own handlers, with hiredis alone behind them. */
+static int readable_told, writable_told;
+
 void evlock_on_readable(struct redisAsyncContext *connection) {
+    readable_told++;
     redisAsyncHandleRead(connection);
 }
 
 void evlock_on_writable(struct redisAsyncContext *connection) {
+    writable_told++;
     redisAsyncHandleWrite(connection);
 }
 
@@ -422,6 +426,8 @@ static void a_connection_talks_and_ends(void **state) {
     await(talk.reply[0]);
     assert_string_equal(talk.reply, "PONG");
     assert_int_equal(talk.disconnected, 0);
+    assert_true(readable_told > 0);
+    assert_true(writable_told > 0);
     close(peer);
     await(talk.disconnected);
 }
@@ -454,6 +460,7 @@ static int begin(void **state) {
     memset(&answer, 0, sizeof answer);
     memset(&talk, 0, sizeof talk);
     talk.listener = -1;
+    readable_told = writable_told = 0;
     rings = 0;
     loop_data = adapter->open();
     loop = adapter->loop(loop_data);

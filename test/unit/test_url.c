@@ -46,6 +46,7 @@ static const struct {
     {"redis://a%2Db:%36%33/%31", {.host = "a-b", .port = 63, .db = 1}},
     {"unix:///run/redis.sock", {.path = "/run/redis.sock"}},
     {"unix:///run/redis.sock?db=12", {.path = "/run/redis.sock", .db = 12}},
+    {"unix:///\xc3\xa4", {.path = "/\xc3\xa4"}},
     {"unix:///a%20b%3f", {.path = "/a b?"}},
 };
 
@@ -103,7 +104,7 @@ static const struct {
     {"redis://h:65536", EVLOCK_EURL, "port"},
     {"redis://h:-1", EVLOCK_EURL, "port"},
     {"redis://h:1x", EVLOCK_EURL, "port"},
-    {"redis://h:99999999999999999999999", EVLOCK_EURL, "port"},
+    {"redis://h:18446744073709551617", EVLOCK_EURL, "port"},
     {"redis://me:se/cret@h", EVLOCK_EURL, "port"},
     {"redis://h/x", EVLOCK_EURL, "database"},
     {"redis://h/-1", EVLOCK_EURL, "database"},
