@@ -1,0 +1,478 @@
+/*
+ * Bad input: each mistake is told by a code and words of its own, as early as it can be known, and leaves nothing on
+ * the server and no callback behind. Names of any bytes are no mistake. Each test is named after the behaviour.
+ */
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const int64_t ten_years_ms = INT64_C(10) * 365 * 24 * 60 * 60 * 1000 + INT64_C(3) * 24 * 60 * 60 * 1000;
+
+/* A refusal: this status, and words about it. */
+#define assert_refused(call, expected)                                                                                 \
+    do {                                                                                                               \
+        assert_status((call), (expected));                                                                             \
+        assert_string_not_equal(evlock_last_error(), "");                                                              \
+    } while (0)
+
+/* At the end of each test here, unless it says otherwise: nothing was written, nothing was told. */
+static void assert_nothing_happened(struct fixture *f) {
+    run_for(f, 50);
+    assert_int_equal(f->ended.count, 0);
+    assert_int_equal(server_integer(f->server, "DBSIZE"), 0);
+    assert_int_equal(server_calls(f->server, "set"), 0);
+}
+
+static void refuse_name(struct fixture *f, const void *name, size_t len, const char *prefix, int status) {
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock *lock = NULL;
+    options.prefix = prefix;
+    assert_refused(evlock_new(&lock, f->client, name, len, &options), status);
+    assert_null(lock);
+}
+
+static void names_are_1_to_512_bytes(void **state) {
+    struct fixture *f = *state;
+    char name[514];
+    memset(name, 'n', sizeof(name));
+    name[513] = '\0';
+    refuse_name(f, "", 0, NULL, EVLOCK_ENAME);
+    refuse_name(f, "", EVLOCK_CSTRING, NULL, EVLOCK_ENAME);
+    refuse_name(f, "", 0, "prefix", EVLOCK_ENAME);
+    refuse_name(f, name, 513, NULL, EVLOCK_ENAME);
+    refuse_name(f, name, EVLOCK_CSTRING, NULL, EVLOCK_ENAME);
+    refuse_name(f, name, 511, "p:", EVLOCK_ENAME);
+    refuse_name(f, name, SIZE_MAX - 1, NULL, EVLOCK_ENAME);
+    refuse_name(f, NULL, 1, NULL, EVLOCK_EINVAL);
+    refuse_name(f, NULL, EVLOCK_CSTRING, NULL, EVLOCK_EINVAL);
+    refuse_name(f, NULL, 0, NULL, EVLOCK_EINVAL);
+    assert_nothing_happened(f);
+}
+
+static void name_works(struct fixture *f, const void *name, size_t len, const char *prefix, const char *key,
+                       size_t key_len) {
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock *lock = NULL;
+    size_t got;
+    options.prefix = prefix;
+    assert_status(evlock_new(&lock, f->client, name, len, &options), EVLOCK_OK);
+    assert_memory_equal(evlock_name(lock, &got), name, len);
+    assert_int_equal(got, len);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_int_equal(server_integer(f->server, "EXISTS %b", key, key_len), 1);
+    assert_int_equal(server_integer(f->server, "DBSIZE"), 1);
+    assert_status(await_query(f, lock, evlock_owned), EVLOCK_OK);
+    assert_int_equal(f->ended.value, 1);
+    assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_int_equal(server_integer(f->server, "DBSIZE"), 0);
+    evlock_free(lock);
+}
+
+static void names_of_any_bytes_work(void **state) {
+    struct fixture *f = *state;
+    char every[256];
+    char longest[512];
+    for (int i = 0; i < 256; i++)
+        every[i] = (char)i;
+    memset(longest, 'n', sizeof(longest));
+    name_works(f, "\0", 1, NULL, "\0", 1);
+    name_works(f, "a\0b", 3, NULL, "a\0b", 3);
+    name_works(f, "a\r\nb\n", 5, NULL, "a\r\nb\n", 5);
+    name_works(f, "{a}{}%s%n$1 *", 13, NULL, "{a}{}%s%n$1 *", 13);
+    name_works(f, every, 256, NULL, every, 256);
+    name_works(f, longest, 512, NULL, longest, 512);
+    name_works(f, longest + 2, 510, "nn", longest, 512);
+    name_works(f, "x", 1, "", "x", 1);
+}
+
+static void refuse_options(struct fixture *f, const evlock_options *options, int status) {
+    evlock *lock = NULL;
+    assert_refused(evlock_new(&lock, f->client, "a", EVLOCK_CSTRING, options), status);
+    assert_null(lock);
+}
+
+static void ttls_are_longer_than_their_drift(void **state) {
+    struct fixture *f = *state;
+    const int64_t bad[] = {-1, -30000, INT64_MIN + 1, 1, 2, ten_years_ms + 1, INT64_MAX};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        evlock_options options = with_ttl(bad[i]);
+        refuse_options(f, &options, EVLOCK_ETTL);
+    }
+    evlock_options shortest = with_ttl(3);
+    evlock_options longest = with_ttl(INT64_C(10) * 365 * 24 * 60 * 60 * 1000);
+    lock_new(f, "a", &shortest);
+    lock_new(f, "a", &longest);
+    assert_nothing_happened(f);
+}
+
+static void the_longest_ttl_works(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(INT64_C(10) * 365 * 24 * 60 * 60 * 1000);
+    evlock *lock = lock_new(f, "a", &options);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_true(key_ttl(f->server, "a") > options.ttl_ms - WAIT_MS);
+    assert_true(evlock_remaining_ms(lock) > options.ttl_ms / 100 * 99 - WAIT_MS);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+}
+
+static void a_retry_delay_is_not_longer_than_the_ttl(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(1000);
+    options.retry_delay_ms = 1001;
+    refuse_options(f, &options, EVLOCK_ERETRY);
+    options.retry_delay_ms = 1000;
+    lock_new(f, "a", &options);
+    /* only where both were set */
+    options = with_ttl(50);
+    lock_new(f, "a", &options);
+    options = (evlock_options)EVLOCK_OPTIONS_INIT;
+    options.retry_delay_ms = 60 * 60 * 1000;
+    lock_new(f, "a", &options);
+    /* a lock that never expires is waited for at any pace */
+    options.ttl_ms = 0;
+    lock_new(f, "a", &options);
+    assert_nothing_happened(f);
+}
+
+static void a_renewal_comes_before_the_deadline(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(1000);
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = 1000;
+    refuse_options(f, &options, EVLOCK_ERENEWAL);
+    options.renewal_interval_ms = 988;
+    refuse_options(f, &options, EVLOCK_ERENEWAL);
+    options.renewal_interval_ms = 987;
+    lock_new(f, "a", &options);
+    assert_nothing_happened(f);
+}
+
+static void a_lock_without_ttl_is_not_renewed(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(0);
+    evlock *lock = NULL;
+    options.auto_renewal = 1;
+    int status = evlock_new(&lock, f->client, "a", EVLOCK_CSTRING, &options);
+    assert_true(status == EVLOCK_EINVAL || status == EVLOCK_ERENEWAL || status == EVLOCK_ETTL);
+    assert_string_not_equal(evlock_last_error(), "");
+    assert_nothing_happened(f);
+}
+
+static void options_out_of_range_are_refused(void **state) {
+    struct fixture *f = *state;
+    const struct {
+        size_t offset;
+        int64_t value;
+    } bad[] = {
+        {offsetof(evlock_options, retry_delay_ms), 0},         {offsetof(evlock_options, retry_delay_ms), -1},
+        {offsetof(evlock_options, retry_delay_ms), INT64_MAX}, {offsetof(evlock_options, retry_jitter), -1},
+        {offsetof(evlock_options, retry_jitter), 101},         {offsetof(evlock_options, retry_times), -2},
+        {offsetof(evlock_options, wait_timeout_ms), -2},       {offsetof(evlock_options, auto_renewal), 2},
+        {offsetof(evlock_options, auto_renewal), -1},          {offsetof(evlock_options, max_hold_ms), -2},
+        {offsetof(evlock_options, at_risk_percent), 0},        {offsetof(evlock_options, at_risk_percent), 100},
+        {offsetof(evlock_options, at_risk_percent), -1},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        evlock_options options = EVLOCK_OPTIONS_INIT;
+        evlock *lock = NULL;
+        memcpy((char *)&options + bad[i].offset, &bad[i].value, sizeof(bad[i].value));
+        int status = evlock_new(&lock, f->client, "a", EVLOCK_CSTRING, &options);
+        if (status != EVLOCK_EINVAL || lock || !evlock_last_error()[0])
+            fail_msg("row %zu: %s (%s)", i, evlock_strerror(status), evlock_last_error());
+    }
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = 0;
+    evlock *lock = NULL;
+    int status = evlock_new(&lock, f->client, "a", EVLOCK_CSTRING, &options);
+    assert_true(status == EVLOCK_EINVAL || status == EVLOCK_ERENEWAL);
+    options = (evlock_options)EVLOCK_OPTIONS_INIT;
+    options.size = 0;
+    refuse_options(f, &options, EVLOCK_EINVAL);
+    assert_nothing_happened(f);
+}
+
+static void a_handle_needs_its_pieces(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = NULL;
+    assert_refused(evlock_new(NULL, f->client, "a", 1, NULL), EVLOCK_EINVAL);
+    assert_refused(evlock_new(&lock, NULL, "a", 1, NULL), EVLOCK_EINVAL);
+    assert_null(lock);
+    assert_nothing_happened(f);
+}
+
+static void null_handles_are_refused(void **state) {
+    struct fixture *f = *state;
+    char token[128];
+    size_t len = 5;
+    assert_refused(evlock_acquire(NULL, NULL, record_end, &f->ended), EVLOCK_EINVAL);
+    assert_refused(evlock_cancel(NULL), EVLOCK_EINVAL);
+    assert_refused(evlock_release(NULL, record_end, &f->ended), EVLOCK_EINVAL);
+    assert_refused(evlock_extend(NULL, 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_EINVAL);
+    assert_refused(evlock_reacquire(NULL, record_end, &f->ended), EVLOCK_EINVAL);
+    assert_refused(evlock_export(NULL, token, sizeof(token), &len), EVLOCK_EINVAL);
+    assert_refused(evlock_adopt(NULL, "t", 1, record_end, &f->ended), EVLOCK_EINVAL);
+    assert_refused(evlock_locked(NULL, record_value, &f->ended), EVLOCK_EINVAL);
+    assert_refused(evlock_owned(NULL, record_value, &f->ended), EVLOCK_EINVAL);
+    assert_refused(evlock_server_ttl(NULL, record_value, &f->ended), EVLOCK_EINVAL);
+    assert_refused(evlock_break(NULL, record_end, &f->ended), EVLOCK_EINVAL);
+    assert_refused(evlock_client_close(NULL, record_closed, &f->ended), EVLOCK_EINVAL);
+    assert_int_equal(evlock_is_held(NULL), 0);
+    assert_int_equal(evlock_remaining_ms(NULL), 0);
+    assert_null(evlock_token(NULL, &len));
+    assert_null(evlock_name(NULL, &len));
+    assert_int_equal(evlock_client_connection(NULL), EVLOCK_AWAY);
+    evlock_free(NULL);
+    evlock_client_free(NULL);
+    assert_nothing_happened(f);
+}
+
+static void queries_need_a_callback(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", NULL);
+    assert_refused(evlock_locked(lock, NULL, NULL), EVLOCK_EINVAL);
+    assert_refused(evlock_owned(lock, NULL, NULL), EVLOCK_EINVAL);
+    assert_refused(evlock_server_ttl(lock, NULL, NULL), EVLOCK_EINVAL);
+    assert_nothing_happened(f);
+}
+
+static void acquire_options_are_checked(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", NULL);
+    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    options.retry_times = -2;
+    assert_refused(evlock_acquire(lock, &options, record_end, &f->ended), EVLOCK_EINVAL);
+    options = (evlock_acquire_options)EVLOCK_ACQUIRE_OPTIONS_INIT;
+    options.wait_timeout_ms = -2;
+    assert_refused(evlock_acquire(lock, &options, record_end, &f->ended), EVLOCK_EINVAL);
+    options = (evlock_acquire_options)EVLOCK_ACQUIRE_OPTIONS_INIT;
+    options.size = 0;
+    assert_refused(evlock_acquire(lock, &options, record_end, &f->ended), EVLOCK_EINVAL);
+    assert_nothing_happened(f);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+}
+
+static void tokens_are_1_to_128_bytes(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", NULL);
+    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    char token[130];
+    memset(token, 't', sizeof(token));
+    token[129] = '\0';
+    options.token = token;
+    const size_t bad[] = {0, 129, EVLOCK_CSTRING, SIZE_MAX - 1};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        options.token_len = bad[i];
+        assert_refused(evlock_acquire(lock, &options, record_end, &f->ended), EVLOCK_ETOKEN);
+        assert_null(strstr(evlock_last_error(), "ttt"));
+        assert_refused(evlock_adopt(lock, token, bad[i], record_end, &f->ended), EVLOCK_ETOKEN);
+    }
+    assert_refused(evlock_adopt(lock, NULL, 5, record_end, &f->ended), EVLOCK_EINVAL);
+    assert_nothing_happened(f);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+}
+
+static void extensions_are_checked(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", NULL);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    f->ended = (struct record){0};
+    const int64_t bad[] = {0, -1, INT64_MIN, INT64_MAX, ten_years_ms + 1};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        int added = evlock_extend(lock, bad[i], EVLOCK_EXTEND_ADD, record_end, &f->ended);
+        int replaced = evlock_extend(lock, bad[i], EVLOCK_EXTEND_REPLACE, record_end, &f->ended);
+        assert_true(added == EVLOCK_ETTL || added == EVLOCK_EINVAL);
+        assert_true(replaced == EVLOCK_ETTL || replaced == EVLOCK_EINVAL);
+        assert_string_not_equal(evlock_last_error(), "");
+    }
+    assert_refused(evlock_extend(lock, 2, EVLOCK_EXTEND_REPLACE, record_end, &f->ended), EVLOCK_ETTL);
+    assert_refused(evlock_extend(lock, 1000, (enum evlock_extend_mode)7, record_end, &f->ended), EVLOCK_EINVAL);
+    run_for(f, 50);
+    assert_int_equal(f->ended.count, 0);
+    assert_true(evlock_is_held(lock));
+    assert_true(key_ttl(f->server, "a") > 0);
+}
+
+static void refuse_url(struct fixture *f, const char *url, int status) {
+    evlock_client *client = NULL;
+    int got = evlock_client_new(&client, loop_for_evlock(f->loop), url, NULL);
+    if (got != status)
+        fail_msg("%s: %s, not %s", url, evlock_strerror(got), evlock_strerror(status));
+    assert_string_not_equal(evlock_last_error(), "");
+    assert_null(strstr(evlock_last_error(), "s3cret"));
+    assert_null(client);
+}
+
+static void urls_are_checked(void **state) {
+    struct fixture *f = *state;
+    const char *const malformed[] = {
+        "",
+        "redis",
+        "redis:",
+        "redis://",
+        "redis:///",
+        "127.0.0.1:6379",
+        "redis://:s3cret@",
+        "redis://host:port",
+        "redis://host:0",
+        "redis://host:65536",
+        "redis://host:-1",
+        "redis://host:6379/x",
+        "redis://host:6379/-1",
+        "redis://[::1",
+        "redis://[nonsense]",
+        "redis://ho%2",
+        "redis://u:s3cret%zz@host",
+        "redis://host%00",
+        "unix://",
+        "unix://relative/path.sock",
+        "unix:///path?db=x",
+        "unix:///path?dc=1",
+        "unix:///path?db=-1",
+    };
+    for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++)
+        refuse_url(f, malformed[i], EVLOCK_EURL);
+    refuse_url(f, NULL, EVLOCK_EINVAL);
+    assert_nothing_happened(f);
+}
+
+static void schemes_are_checked(void **state) {
+    struct fixture *f = *state;
+    refuse_url(f, "http://host", EVLOCK_ESCHEME);
+    refuse_url(f, "memcached://host", EVLOCK_ESCHEME);
+    refuse_url(f, "rediss://user:s3cret@host", EVLOCK_ESCHEME);
+    assert_non_null(strstr(evlock_last_error(), "TLS"));
+    assert_nothing_happened(f);
+}
+
+static void socket_paths_are_checked(void **state) {
+    struct fixture *f = *state;
+    char url[300] = "unix:///";
+    memset(url + 8, 'p', 108);
+    refuse_url(f, url, EVLOCK_EPATH);
+    memset(url + 8, 'p', 250);
+    refuse_url(f, url, EVLOCK_EPATH);
+    assert_nothing_happened(f);
+}
+
+static void clients_need_their_pieces(void **state) {
+    struct fixture *f = *state;
+    evlock_client *client = NULL;
+    assert_refused(evlock_client_new(NULL, loop_for_evlock(f->loop), f->server->url, NULL), EVLOCK_EINVAL);
+    assert_refused(evlock_client_new(&client, (evlock_loop){0}, f->server->url, NULL), EVLOCK_EINVAL);
+    const size_t offsets[] = {
+        offsetof(evlock_client_options, connect_timeout_ms), offsetof(evlock_client_options, command_timeout_ms),
+        offsetof(evlock_client_options, backoff_min_ms),     offsetof(evlock_client_options, backoff_max_ms),
+        offsetof(evlock_client_options, max_inflight),
+    };
+    const int64_t bad[] = {0, -1, INT64_MIN + 1};
+    for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]) * 3; i++) {
+        evlock_client_options options = client_options(f);
+        memcpy((char *)&options + offsets[i / 3], &bad[i % 3], sizeof(bad[0]));
+        assert_refused(evlock_client_new(&client, loop_for_evlock(f->loop), f->server->url, &options), EVLOCK_EINVAL);
+    }
+    evlock_client_options options = client_options(f);
+    options.size = 0;
+    assert_refused(evlock_client_new(&client, loop_for_evlock(f->loop), f->server->url, &options), EVLOCK_EINVAL);
+    options = client_options(f);
+    options.log_level = 17;
+    assert_refused(evlock_client_new(&client, loop_for_evlock(f->loop), f->server->url, &options), EVLOCK_EINVAL);
+    assert_null(client);
+    assert_nothing_happened(f);
+}
+
+static void no_server_is_told_by_the_calls(void **state) {
+    struct fixture *f = *state;
+    char url[160];
+    snprintf(url, sizeof(url), "unix://%s/nothing-here", f->server->folder);
+    client_new(f, url, NULL);
+    evlock *lock = lock_new(f, "a", NULL);
+    assert_status(await_try(f, lock), EVLOCK_EUNREACHABLE);
+    assert_string_not_equal(f->ended.error, "");
+    await(f, f->connection.status == EVLOCK_EUNREACHABLE);
+    assert_int_equal(f->connection.value, EVLOCK_AWAY);
+    assert_string_not_equal(f->connection.error, "");
+}
+
+static void a_wrong_password_is_told_by_the_calls(void **state) {
+    struct fixture *f = *state;
+    char url[160];
+    server_do(f->server, "ACL SETUSER alice on >right ~* +@all");
+    snprintf(url, sizeof(url), "redis://alice:wr0ng@127.0.0.1:%d", f->server->port);
+    client_new(f, url, NULL);
+    evlock *lock = lock_new(f, "a", NULL);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_EAUTH);
+    assert_string_not_equal(f->ended.error, "");
+    assert_null(strstr(f->ended.error, "wr0ng"));
+    await(f, f->connection.status == EVLOCK_EAUTH);
+    assert_null(f->log ? strstr(f->log, "wr0ng") : NULL);
+    server_do(f->server, "ACL DELUSER alice");
+}
+
+static void calls_on_a_handle_whose_client_is_gone(void **state) {
+    struct fixture *f = *state;
+    char token[128];
+    size_t len;
+    evlock *lock = lock_new(f, "a", NULL);
+    client_free(f, f->client);
+    assert_refused(evlock_acquire(lock, NULL, record_end, &f->ended), EVLOCK_ECLOSED);
+    assert_refused(evlock_cancel(lock), EVLOCK_ECLOSED);
+    assert_refused(evlock_release(lock, record_end, &f->ended), EVLOCK_ECLOSED);
+    assert_refused(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_ECLOSED);
+    assert_refused(evlock_reacquire(lock, record_end, &f->ended), EVLOCK_ECLOSED);
+    assert_refused(evlock_export(lock, token, sizeof(token), &len), EVLOCK_ECLOSED);
+    assert_refused(evlock_adopt(lock, "t", 1, record_end, &f->ended), EVLOCK_ECLOSED);
+    assert_refused(evlock_locked(lock, record_value, &f->ended), EVLOCK_ECLOSED);
+    assert_refused(evlock_owned(lock, record_value, &f->ended), EVLOCK_ECLOSED);
+    assert_refused(evlock_server_ttl(lock, record_value, &f->ended), EVLOCK_ECLOSED);
+    assert_refused(evlock_break(lock, record_end, &f->ended), EVLOCK_ECLOSED);
+    assert_int_equal(evlock_is_held(lock), 0);
+    assert_int_equal(evlock_remaining_ms(lock), 0);
+    assert_null(evlock_token(lock, &len));
+    assert_string_equal(evlock_name(lock, NULL), "a");
+    assert_nothing_happened(f);
+}
+
+static void refusals_have_words(void **state) {
+    struct fixture *f = *state;
+    evlock_options no_ttl = with_ttl(0);
+    evlock *lock = lock_new(f, "a", &no_ttl);
+    assert_refused(evlock_release(lock, NULL, NULL), EVLOCK_ENOTHELD);
+    assert_refused(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, NULL, NULL), EVLOCK_ENOTHELD);
+    assert_refused(evlock_cancel(lock), EVLOCK_ENOTHELD);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_refused(evlock_acquire(lock, NULL, NULL, NULL), EVLOCK_EALREADY);
+    assert_refused(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, NULL, NULL), EVLOCK_ENOTTL);
+    assert_status(evlock_release(lock, NULL, NULL), EVLOCK_OK);
+    assert_refused(evlock_release(lock, NULL, NULL), EVLOCK_EALREADY);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(names_are_1_to_512_bytes),
+        TEST(names_of_any_bytes_work),
+        TEST(ttls_are_longer_than_their_drift),
+        TEST(the_longest_ttl_works),
+        TEST(a_retry_delay_is_not_longer_than_the_ttl),
+        TEST(a_renewal_comes_before_the_deadline),
+        TEST(a_lock_without_ttl_is_not_renewed),
+        TEST(options_out_of_range_are_refused),
+        TEST(a_handle_needs_its_pieces),
+        TEST(null_handles_are_refused),
+        TEST(queries_need_a_callback),
+        TEST(acquire_options_are_checked),
+        TEST(tokens_are_1_to_128_bytes),
+        TEST(extensions_are_checked),
+        TEST(urls_are_checked),
+        TEST(schemes_are_checked),
+        TEST(socket_paths_are_checked),
+        TEST(clients_need_their_pieces),
+        TEST_BARE(no_server_is_told_by_the_calls),
+        TEST_BARE(a_wrong_password_is_told_by_the_calls),
+        TEST(calls_on_a_handle_whose_client_is_gone),
+        TEST(refusals_have_words),
+    };
+    return run_suite("bad_input", tests);
+}
