@@ -11,6 +11,7 @@
 /** What wants to be woken; zeroed at first, and to be taken out before its owner goes. */
 struct alarm {
     uint32_t place; /* where in the heap, counted from 1; 0: not set */
+    uint8_t kind;   /* the mark by which the owner of the heap knows the owner of the alarm */
 };
 
 /** The moment lies here and not in the alarm: comparing entries then touches one array and none of the owners. */

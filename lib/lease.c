@@ -548,8 +548,6 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
             note_acquire(lease, node, command, answer, now, out);
         else
             note_prolonged(lease, node, command, answer, now, out);
-        if (lease->state == LEASE_HELD && slot->want)
-            out->wake |= 1U << node;
         break;
     case LEASE_RELEASING:
         if (command == LEASE_RELEASE) {
@@ -573,6 +571,8 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
         note_trace(lease, node, command, answer, now, out);
         break;
     }
+    if (slot->want) /* what was held up by the answered command */
+        out->wake |= 1U << node;
 }
 
 void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t now, struct lease_out *out) {

@@ -1,0 +1,266 @@
+/*
+ * Acquiring: the pace of attempts. Each attempt is a tenure with a token of its own; here is when the next one comes
+ * and when there is none. It never sends anything of a lease itself.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "lock.h"
+#include "log.h"
+#include "memory.h"
+#include "status.h"
+
+/* How often to look whether an earlier attempt with the same token, the caller's own, is undone at last. */
+static const int64_t settle_pause = 10000;
+
+/* Waiting cannot mend these. */
+static bool is_final(int status) {
+    switch (status) {
+    case EVLOCK_EAUTH:
+    case EVLOCK_EPERM:
+    case EVLOCK_EWRONGTYPE:
+    case EVLOCK_EUNSUPPORTED:
+    case EVLOCK_EPROTOCOL:
+    case EVLOCK_ENOMEM:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void wake_at(struct call *call, int64_t at) {
+    evl_alarm_set(&call->lock->client->alarms, &call->alarm, at);
+}
+
+/* What stood in the way last, for the words that go with the end. */
+static void note_obstacle(struct call *call, int status) {
+    const char *words = evlock_last_error();
+
+    evl_free(call->error);
+    if (!words[0])
+        words = evlock_strerror(status);
+    call->error = evl_dup(words, strlen(words));
+}
+
+/* --- Attempts ----------------------------------------------------------------------------------------------------- */
+
+/* A token that is being undone must not be set again before that is settled, or the undo would end the new lease. */
+static bool being_undone(const struct call *call) {
+    const struct evlock *lock = call->lock;
+    const struct tenure *ghost;
+
+    if (!call->acquire.token)
+        return false;
+    TAILQ_FOREACH(ghost, &lock->client->ghosts, link)
+        if (ghost->token_len == call->acquire.token_len && ghost->lock->key_len == lock->key_len &&
+            memcmp(ghost->token, call->acquire.token, ghost->token_len) == 0 &&
+            memcmp(ghost->lock->key, lock->key, lock->key_len) == 0)
+            return true;
+    return false;
+}
+
+/* EVLOCK_OK or EVLOCK_ENOMEM. */
+static int attempt(struct call *call) {
+    struct evlock *lock = call->lock;
+    struct bytes token = {call->acquire.token, call->acquire.token_len};
+    int64_t again;
+
+    if (being_undone(call)) {
+        again = evl_client_now(lock->client) + settle_pause;
+        wake_at(call, again < call->acquire.wait_until ? again : call->acquire.wait_until);
+        return EVLOCK_OK;
+    }
+    lock->tenure = evl_tenure_new(lock, token);
+    if (!lock->tenure)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for an attempt");
+    wake_at(call, call->acquire.wait_until);
+    evl_tenure_begin(lock->tenure, false);
+    return EVLOCK_OK;
+}
+
+/* After a failed attempt: a pause, unless that was the last one or the pause would outlast the wait. */
+static void pause_or_give_up(struct call *call, int status) {
+    struct evlock *lock = call->lock;
+    int64_t delay = lock->config->retry_delay;
+    int64_t jitter = delay * lock->config->retry_jitter / 100;
+    int64_t next;
+
+    if (call->acquire.retries == 0) {
+        evl_call_finish(call, status);
+        return;
+    }
+    if (call->acquire.retries > 0)
+        call->acquire.retries--;
+    next = evl_client_now(lock->client) + delay;
+    if (jitter)
+        next -= (int64_t)(evl_client_random(lock->client) % (uint64_t)(jitter + 1));
+    if (next >= call->acquire.wait_until)
+        evl_call_finish(call, EVLOCK_ETIMEDOUT);
+    else
+        wake_at(call, next);
+}
+
+void evl_acquire_ring(struct call *call, int64_t now) {
+    struct evlock *lock = call->lock;
+
+    if (now >= call->acquire.wait_until) {
+        if (lock->tenure) {
+            evl_error_set("no answer to the last attempt");
+            note_obstacle(call, EVLOCK_EUNREACHABLE);
+            evl_tenure_abandon(lock->tenure);
+        }
+        evl_call_finish(call, EVLOCK_ETIMEDOUT);
+    } else if (attempt(call) != EVLOCK_OK) {
+        evl_call_finish(call, EVLOCK_ENOMEM);
+    }
+}
+
+/* --- A look at what holds the key: SET NX says of a list what it says of a lock ----------------------------------- */
+
+static struct call *call_of(struct request *request) {
+    return (struct call *)(void *)((char *)request - offsetof(struct call, request));
+}
+
+static bool take_look(struct request *request, int64_t now, struct command *command) {
+    (void)now;
+    evl_command_key(command, "GET", evl_lock_key(call_of(request)->lock));
+    return true;
+}
+
+static bool see(struct request *request, const struct reply *reply, int64_t now) {
+    struct call *call = call_of(request);
+    struct reply_meaning meaning;
+
+    (void)now;
+    if (call->told)
+        evl_call_free(call);
+    else if (!call->finished && reply->type == REPLY_ERROR) {
+        meaning = evl_reply_meaning(reply->text);
+        evl_error_set(reply->text);
+        note_obstacle(call, meaning.status);
+        if (is_final(meaning.status))
+            evl_call_finish(call, meaning.status);
+        else
+            pause_or_give_up(call, EVLOCK_EHELD);
+    } else if (!call->finished) {
+        pause_or_give_up(call, EVLOCK_EHELD);
+    }
+    return reply->type != REPLY_OK && reply->type != REPLY_INTEGER && reply->type != REPLY_OTHER;
+}
+
+static void see_nothing(struct request *request, int status, int64_t now) {
+    struct call *call = call_of(request);
+
+    (void)status;
+    (void)now;
+    evl_node_withdraw(&call->lock->client->node, request);
+    pause_or_give_up(call, EVLOCK_EHELD);
+}
+
+static const struct request_ops look_ops = {take_look, see, see_nothing};
+
+static void look(struct call *call) {
+    call->acquire.looked = true;
+    call->request.ops = &look_ops;
+    evl_node_submit(&call->lock->client->node, &call->request);
+}
+
+void evl_acquire_failed(struct call *call, int status) {
+    note_obstacle(call, status);
+    if (is_final(status))
+        evl_call_finish(call, status);
+    else if (status == EVLOCK_EHELD && !call->acquire.looked)
+        look(call);
+    else
+        pause_or_give_up(call, status);
+}
+
+/* --- The calls ---------------------------------------------------------------------------------------------------- */
+
+int evl_check_token(const void *token, size_t *len) {
+    if (!token)
+        return evl_fail(EVLOCK_ETOKEN, "the token is NULL");
+    if (*len == EVLOCK_CSTRING)
+        *len = strlen(token);
+    if (*len < 1 || *len > 128)
+        return evl_fail(EVLOCK_ETOKEN, "the token has %zu bytes, not 1 to 128", *len);
+    return EVLOCK_OK;
+}
+
+int evl_check_idle(const struct evlock *lock) {
+    if (evl_lock_pending(lock, CALL_ACQUIRE) || evl_lock_pending(lock, CALL_ADOPT) || lock->untold)
+        return evl_fail(EVLOCK_EALREADY, "an acquire or an adoption of this handle is pending");
+    if (lock->tenure && lock->tenure->lease->state == LEASE_RELEASING)
+        return evl_fail(EVLOCK_EALREADY, "this handle is being released");
+    if (lock->tenure && lock->tenure->lease->state == LEASE_HELD)
+        return evl_fail(EVLOCK_EALREADY, "this handle holds the lock");
+    return EVLOCK_OK;
+}
+
+static int read_options(const evlock_acquire_options *options, const struct config *config,
+                        evlock_acquire_options *given, int64_t *times, int64_t *wait) {
+    int status = evl_acquire_options_read(given, options);
+
+    *times = config->retry_times;
+    *wait = config->wait_timeout;
+    if (status == EVLOCK_OK && given->token)
+        status = evl_check_token(given->token, &given->token_len);
+    if (status == EVLOCK_OK)
+        status = evl_config_waiting(times, wait, given->retry_times, given->wait_timeout_ms);
+    if (status == EVLOCK_OK && *wait == 0) { /* no time to wait: one attempt, however long the server takes for it */
+        *times = 0;
+        *wait = EVLOCK_UNLIMITED;
+    }
+    return status;
+}
+
+int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_cb cb, void *arg) {
+    evlock_acquire_options given;
+    int64_t times, wait;
+    struct call *call;
+    int status = evl_lock_check(lock);
+
+    if (status == EVLOCK_OK)
+        status = read_options(options, lock->config, &given, &times, &wait);
+    if (status == EVLOCK_OK)
+        status = evl_check_idle(lock);
+    if (status != EVLOCK_OK)
+        return status;
+    call = evl_call_new(lock, CALL_ACQUIRE, arg);
+    if (!call)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for an acquire");
+    call->cb = cb;
+    call->acquire.retries = times;
+    call->acquire.wait_until = wait == EVLOCK_UNLIMITED ? INT64_MAX : evl_client_now(lock->client) + wait;
+    if (given.token) {
+        call->acquire.token = evl_dup(given.token, given.token_len);
+        call->acquire.token_len = (uint8_t)given.token_len;
+    }
+    if (lock->tenure) /* lost, and not released */
+        evl_lock_give_up_lost(lock);
+    evl_log_lock(lock, EVLOCK_LOG_DEBUG, "acquiring");
+    if ((given.token && !call->acquire.token) || attempt(call) != EVLOCK_OK) {
+        TAILQ_REMOVE(&lock->calls, call, link);
+        evl_call_free(call);
+        return evl_fail(EVLOCK_ENOMEM, "no memory for an acquire");
+    }
+    evl_client_rearm(lock->client);
+    return EVLOCK_OK;
+}
+
+int evlock_cancel(evlock *lock) {
+    struct call *call;
+    int status = evl_lock_check(lock);
+
+    if (status != EVLOCK_OK)
+        return status;
+    call = evl_lock_pending(lock, CALL_ACQUIRE);
+    if (!call)
+        call = evl_lock_pending(lock, CALL_ADOPT);
+    if (!call && !lock->untold)
+        return evl_fail(EVLOCK_ENOTHELD, "no acquire of this handle is pending");
+    evl_log_lock(lock, EVLOCK_LOG_DEBUG, "cancelled");
+    evl_lock_cancel_acquire(lock, call);
+    evl_client_rearm(lock->client);
+    return EVLOCK_OK;
+}

@@ -1,0 +1,92 @@
+/* Calls and their ends; see call.h. */
+#include "call.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lock.h"
+#include "memory.h"
+#include "status.h"
+
+struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg) {
+    struct call *call;
+
+    if (evl_alarms_reserve(&lock->client->alarms) != EVLOCK_OK)
+        return NULL;
+    call = evl_alloc(sizeof(*call));
+    if (!call) {
+        evl_alarms_unreserve(&lock->client->alarms);
+        return NULL;
+    }
+    call->lock = lock;
+    call->kind = (uint8_t)kind;
+    call->arg = arg;
+    call->alarm.kind = ALARM_CALL;
+    evl_lock_ref(lock);
+    TAILQ_INSERT_TAIL(&lock->calls, call, link);
+    return call;
+}
+
+void evl_call_free(struct call *call) {
+    if (call->lock->client)
+        evl_alarms_unreserve(&call->lock->client->alarms);
+    evl_lock_unref(call->lock);
+    evl_free(call->error);
+    if (call->kind == CALL_ACQUIRE || call->kind == CALL_ADOPT)
+        evl_free(call->acquire.token);
+    else if (call->kind != CALL_EXTEND && call->kind != CALL_RELEASE)
+        evl_free(call->query.token);
+    evl_free(call);
+}
+
+void evl_call_finish(struct call *call, int status) {
+    struct evlock *lock = call->lock;
+    struct evlock_client *client = lock->client;
+    const char *words = evlock_last_error();
+
+    call->status = status;
+    if (status != EVLOCK_OK && words[0] && !call->error)
+        call->error = evl_dup(words, strlen(words)); /* without memory, the status must do */
+    evl_node_withdraw(&client->node, &call->request);
+    evl_alarm_set(&client->alarms, &call->alarm, INT64_MAX);
+    call->finished = true;
+    TAILQ_REMOVE(&lock->calls, call, link);
+    TAILQ_INSERT_TAIL(&client->done, call, link);
+    evl_client_rearm(client);
+}
+
+static void forget_words(struct call *call) {
+    evl_error_clear();
+    evl_free(call->error);
+    call->error = NULL;
+}
+
+void evl_call_cancel(struct call *call) {
+    forget_words(call);
+    if (call->finished)
+        call->status = EVLOCK_ECANCELLED;
+    else
+        evl_call_finish(call, EVLOCK_ECANCELLED);
+}
+
+void evl_call_reopen(struct call *call) {
+    TAILQ_REMOVE(&call->lock->client->done, call, link);
+    TAILQ_INSERT_TAIL(&call->lock->calls, call, link);
+    call->finished = false;
+}
+
+void evl_call_tell(struct call *call) {
+    struct evlock *lock = call->lock;
+    evlock *handle = lock->freed ? NULL : lock;
+
+    if (lock->untold == call)
+        lock->untold = NULL;
+    call->told = true;
+    evl_error_set(call->error ? call->error : "");
+    if (call->cb)
+        call->cb(handle, call->status, call->arg);
+    else if (call->value_cb)
+        call->value_cb(handle, call->status, call->status == EVLOCK_OK ? call->value : 0, call->arg);
+    if (!call->request.flying)
+        evl_call_free(call);
+}

@@ -1,0 +1,78 @@
+/*
+ * A call: something a user asked for and will be told of, once. It waits in its handle's list, then in its client's
+ * list of what is to be told. It owns its own memory and the words that go with its status.
+ */
+#ifndef EVL_CALL_H
+#define EVL_CALL_H
+
+#include <evlock/evlock.h>
+
+#include "alarm.h"
+#include "node.h"
+
+enum call_kind {
+    CALL_ACQUIRE,
+    CALL_ADOPT,
+    CALL_RELEASE,
+    CALL_EXTEND,
+    CALL_LOCKED,
+    CALL_OWNED,
+    CALL_SERVER_TTL,
+    CALL_BREAK,
+};
+
+struct call {
+    TAILQ_ENTRY(call) link;
+    struct evlock *lock; /* keeps the handle's memory */
+    evlock_cb cb;
+    evlock_value_cb value_cb; /* of queries */
+    void *arg;
+    char *error; /* words for evlock_last_error(), or NULL */
+    int64_t value;
+    int status;
+    uint8_t kind;
+    bool finished;       /* to be told, or told */
+    bool told;           /* delivered, but its request is still out */
+    struct alarm alarm;  /* of an acquire: the next attempt, or the end of its wait */
+    struct request request; /* of a query, and of an acquire's look at what holds the key */
+    union {
+        struct {
+            int64_t retries;    /* left; EVLOCK_UNLIMITED */
+            int64_t wait_until; /* INT64_MAX: without limit */
+            char *token;        /* the caller's own, or NULL */
+            uint8_t token_len;
+            bool looked;        /* that the key holds a string at all */
+        } acquire;
+        struct {
+            enum lease_command command;
+            int64_t ttl;
+        } extend;
+        struct {
+            char *token; /* `owned`: the handle's; `break`: what was found */
+            size_t token_len;
+            bool resent;
+        } query;
+    };
+};
+
+TAILQ_HEAD(calls, call);
+
+/* A pending call at the end of its handle's list, or NULL: out of memory. */
+struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg);
+
+/* Its end: it will be told on a later turn, with this thread's present error words. */
+void evl_call_finish(struct call *call, int status);
+
+/* As finish, as cancelled, without words; also for a call that is finished otherwise and not yet told. */
+void evl_call_cancel(struct call *call);
+
+/* A finished call that has not been told is pending again. */
+void evl_call_reopen(struct call *call);
+
+/* Tells a finished call that has been taken from the list, and frees it. */
+void evl_call_tell(struct call *call);
+
+/* Frees a call without telling it. */
+void evl_call_free(struct call *call);
+
+#endif

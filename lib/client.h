@@ -1,0 +1,70 @@
+/*
+ * The client: the node of one deployment, the one timer that everything shares, and the one place from which users are
+ * called. It owns the node, the alarms, and the lists of what lives on it; handles are the user's. It never decides
+ * anything about a lock.
+ *
+ * Whatever the loop starts (a socket, the timer, a resolution) is bracketed by evl_client_enter() and
+ * evl_client_leave(). Between them state changes and callbacks are only noted; leave then delivers them.
+ */
+#ifndef EVL_CLIENT_H
+#define EVL_CLIENT_H
+
+#include <evlock/evlock.h>
+
+#include "call.h"
+#include "config.h"
+#include "node.h"
+#include "tenure.h"
+
+/* Which owner an alarm has. */
+enum alarm_kind { ALARM_NODE, ALARM_TENURE, ALARM_CALL, ALARM_CLOSE };
+
+enum client_state { CLIENT_OPEN, CLIENT_CLOSING, CLIENT_FREED };
+
+TAILQ_HEAD(handles, evlock);
+
+struct evlock_client {
+    evlock_loop loop;
+    void *timer;
+    int64_t armed;              /* what the timer is set to */
+    struct alarms alarms;
+    struct node node;
+    struct client_config config;
+    struct config *last_config; /* of the newest handle: the next one often wants the same */
+    struct handles handles;     /* all that the user has not freed */
+    struct handles noticed;     /* those with a loss or a risk to be told */
+    struct tenures tenures;     /* of handles: acquiring, held, releasing */
+    struct tenures ghosts;      /* nobody's: being undone */
+    struct calls done;          /* to be told, in order */
+    struct alarm close_alarm;
+    evlock_closed_cb closed;
+    void *closed_arg;
+    uint64_t random;
+    uint32_t fork;
+    int told_connection;        /* the last enum evlock_connection that was told */
+    int connection;             /* the present one */
+    int connection_status;
+    enum client_state state;
+    unsigned depth;             /* of enter and leave */
+    bool unclean;               /* the close left something to its ttl */
+};
+
+int64_t evl_client_now(const struct evlock_client *client);
+uint64_t evl_client_random(struct evlock_client *client);
+
+/* Whether calls may be made: EVLOCK_OK, EVLOCK_ECLOSED or EVLOCK_EFORKED. */
+int evl_client_check(const struct evlock_client *client);
+bool evl_client_forked(const struct evlock_client *client);
+
+/* Brackets of what the loop starts. enter is false in a forked child, which must do nothing. */
+bool evl_client_enter(struct evlock_client *client);
+void evl_client_leave(struct evlock_client *client);
+
+/* After a user's call: what it left to be told or woken is seen to on a later turn of the loop. */
+void evl_client_rearm(struct evlock_client *client);
+
+/* From the node: it is ready again; its state changed. */
+void evl_client_node_back(struct evlock_client *client, bool settled, bool replaced);
+void evl_client_node_changed(struct evlock_client *client, enum evlock_connection connection, int status);
+
+#endif

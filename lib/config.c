@@ -1,0 +1,229 @@
+/* Options, checked and converted; see config.h. */
+#include "config.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "memory.h"
+#include "status.h"
+
+#define TEN_YEARS_MS (INT64_C(10) * 366 * 24 * 3600 * 1000)
+
+static int64_t or_default(int64_t given, int64_t otherwise) {
+    return given == EVLOCK_DEFAULT ? otherwise : given;
+}
+
+static int check_range(const char *name, int64_t value, int64_t least, int64_t most) {
+    if (value >= least && value <= most)
+        return EVLOCK_OK;
+    return evl_fail(EVLOCK_EINVAL, "%s is %" PRId64 ", not from %" PRId64 " to %" PRId64, name, value, least, most);
+}
+
+/* A program that was built with an older header has a shorter struct: what it lacks keeps its default. */
+static int read_struct(void *ret, size_t size, const void *given) {
+    size_t given_size;
+
+    if (!given)
+        return EVLOCK_OK;
+    memcpy(&given_size, given, sizeof(given_size));
+    if (given_size < sizeof(size_t) || given_size > 4096)
+        return evl_fail(EVLOCK_EINVAL, "options must start from their INIT macro");
+    memcpy(ret, given, given_size < size ? given_size : size);
+    return EVLOCK_OK;
+}
+
+int evl_client_config(struct client_config *ret, evlock_client_options *ret_given,
+                      const evlock_client_options *options) {
+    evlock_client_options given = EVLOCK_CLIENT_OPTIONS_INIT;
+    int status = read_struct(&given, sizeof(given), options);
+    struct {
+        const char *name;
+        int64_t *value;
+        int64_t otherwise, least, most;
+    } numbers[] = {
+        {"connect_timeout_ms", &given.connect_timeout_ms, 5000, 1, TEN_YEARS_MS},
+        {"command_timeout_ms", &given.command_timeout_ms, 5000, 1, TEN_YEARS_MS},
+        {"backoff_min_ms", &given.backoff_min_ms, 50, 1, TEN_YEARS_MS},
+        {"backoff_max_ms", &given.backoff_max_ms, 5000, 1, TEN_YEARS_MS},
+        {"max_inflight", &given.max_inflight, 65536, 1, INT32_MAX},
+        {"log_level", &given.log_level, EVLOCK_LOG_INFO, EVLOCK_LOG_DEBUG, EVLOCK_LOG_ERROR},
+    };
+
+    for (size_t i = 0; status == EVLOCK_OK && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        *numbers[i].value = or_default(*numbers[i].value, numbers[i].otherwise);
+        status = check_range(numbers[i].name, *numbers[i].value, numbers[i].least, numbers[i].most);
+    }
+    if (status == EVLOCK_OK && given.backoff_max_ms < given.backoff_min_ms)
+        status = evl_fail(EVLOCK_EINVAL, "backoff_max_ms is less than backoff_min_ms");
+    if (status != EVLOCK_OK)
+        return status;
+    *ret_given = given;
+    *ret = (struct client_config){
+        .connect_timeout = given.connect_timeout_ms * 1000,
+        .command_timeout = given.command_timeout_ms * 1000,
+        .backoff_min = given.backoff_min_ms * 1000,
+        .backoff_max = given.backoff_max_ms * 1000,
+        .max_inflight = (uint32_t)given.max_inflight,
+        .log_level = (int)given.log_level,
+        .on_connection = given.on_connection,
+        .on_log = given.on_log,
+        .arg = given.arg,
+    };
+    return EVLOCK_OK;
+}
+
+int evl_options_read(evlock_options *ret, const evlock_options *options) {
+    static const evlock_options defaults = EVLOCK_OPTIONS_INIT;
+
+    *ret = defaults;
+    return read_struct(ret, sizeof(*ret), options);
+}
+
+int evl_acquire_options_read(evlock_acquire_options *ret, const evlock_acquire_options *options) {
+    static const evlock_acquire_options defaults = EVLOCK_ACQUIRE_OPTIONS_INIT;
+
+    *ret = defaults;
+    return read_struct(ret, sizeof(*ret), options);
+}
+
+int evl_config_waiting(int64_t *retry_times, int64_t *wait_timeout, int64_t given_times, int64_t given_timeout_ms) {
+    int status;
+
+    if (given_times != EVLOCK_DEFAULT) {
+        if ((status = check_range("retry_times", given_times, EVLOCK_UNLIMITED, INT64_MAX)) != EVLOCK_OK)
+            return status;
+        *retry_times = given_times;
+    }
+    if (given_timeout_ms != EVLOCK_DEFAULT) {
+        if ((status = check_range("wait_timeout_ms", given_timeout_ms, EVLOCK_UNLIMITED, TEN_YEARS_MS)) != EVLOCK_OK)
+            return status;
+        *wait_timeout = given_timeout_ms == EVLOCK_UNLIMITED ? EVLOCK_UNLIMITED : given_timeout_ms * 1000;
+    }
+    return EVLOCK_OK;
+}
+
+int evl_config_check_ttl(int64_t ttl_ms) {
+    if (ttl_ms < 0 || ttl_ms > TEN_YEARS_MS)
+        return evl_fail(EVLOCK_ETTL, "the ttl is %" PRId64 " ms, not from 0 to ten years", ttl_ms);
+    if (ttl_ms > 0 && ttl_ms * 1000 <= evl_lease_drift(ttl_ms * 1000))
+        return evl_fail(EVLOCK_ETTL, "the ttl of %" PRId64 " ms is not longer than its drift of ttl / 100 + 2 ms", ttl_ms);
+    return EVLOCK_OK;
+}
+
+static int read_retrying(struct config *config, const evlock_options *given) {
+    int64_t delay_ms = or_default(given->retry_delay_ms, 100);
+    int status = check_range("retry_delay_ms", delay_ms, 1, TEN_YEARS_MS);
+
+    if (status == EVLOCK_OK && given->retry_delay_ms != EVLOCK_DEFAULT && given->ttl_ms != EVLOCK_DEFAULT &&
+        given->ttl_ms != 0 && delay_ms > given->ttl_ms)
+        return evl_fail(EVLOCK_ERETRY, "the retry delay of %" PRId64 " ms is longer than the ttl of %" PRId64 " ms",
+                        delay_ms, given->ttl_ms);
+    config->retry_delay = delay_ms * 1000;
+    config->retry_jitter = or_default(given->retry_jitter, 50);
+    config->retry_times = config->wait_timeout = EVLOCK_UNLIMITED;
+    if (status == EVLOCK_OK)
+        status = check_range("retry_jitter", config->retry_jitter, 0, 100);
+    if (status == EVLOCK_OK)
+        status = evl_config_waiting(&config->retry_times, &config->wait_timeout, given->retry_times,
+                                    given->wait_timeout_ms);
+    return status;
+}
+
+static int read_renewal(struct config *config, const evlock_options *given) {
+    int64_t ttl = config->terms.ttl;
+    int64_t renewal = or_default(given->auto_renewal, 0);
+    int64_t interval = or_default(given->renewal_interval_ms, ttl / 3000 ? ttl / 3000 : 1) * 1000;
+    int64_t max_hold_ms = or_default(given->max_hold_ms, EVLOCK_UNLIMITED);
+    int64_t percent = or_default(given->at_risk_percent, 33);
+    int status = check_range("auto_renewal", renewal, 0, 1);
+
+    if (status == EVLOCK_OK && given->renewal_interval_ms != EVLOCK_DEFAULT)
+        status = check_range("renewal_interval_ms", given->renewal_interval_ms, 1, TEN_YEARS_MS);
+    if (status == EVLOCK_OK && max_hold_ms != EVLOCK_UNLIMITED)
+        status = check_range("max_hold_ms", max_hold_ms, 1, TEN_YEARS_MS);
+    if (status == EVLOCK_OK)
+        status = check_range("at_risk_percent", percent, 1, 99);
+    if (status != EVLOCK_OK)
+        return status;
+    if (renewal && ttl == 0)
+        return evl_fail(EVLOCK_ERENEWAL, "a lock without expiry has nothing to renew");
+    if (ttl && (renewal || given->renewal_interval_ms != EVLOCK_DEFAULT) && interval >= ttl - evl_lease_drift(ttl))
+        return evl_fail(EVLOCK_ERENEWAL, "the renewal interval of %" PRId64 " ms leaves no time before the deadline",
+                        interval / 1000);
+    config->terms.interval = renewal ? interval : 0;
+    config->terms.max_hold = max_hold_ms == EVLOCK_UNLIMITED ? LEASE_NEVER : max_hold_ms * 1000;
+    config->terms.risk = ttl / 100 * percent;
+    return EVLOCK_OK;
+}
+
+static int read_config(struct config *config, const evlock_options *given) {
+    int64_t ttl_ms = or_default(given->ttl_ms, 30000);
+    int status = evl_config_check_ttl(ttl_ms);
+
+    if (status != EVLOCK_OK)
+        return status;
+    config->terms.ttl = ttl_ms * 1000;
+    config->on_lost = given->on_lost;
+    config->on_at_risk = given->on_at_risk;
+    if ((status = read_retrying(config, given)) != EVLOCK_OK)
+        return status;
+    return read_renewal(config, given);
+}
+
+static bool same_text(const char *a, const char *b) {
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same(const struct config *a, const struct config *b, const evlock_options *b_strings) {
+    return a->terms.ttl == b->terms.ttl && a->terms.interval == b->terms.interval &&
+           a->terms.max_hold == b->terms.max_hold && a->terms.risk == b->terms.risk &&
+           a->retry_delay == b->retry_delay && a->retry_jitter == b->retry_jitter &&
+           a->retry_times == b->retry_times && a->wait_timeout == b->wait_timeout && a->on_lost == b->on_lost &&
+           a->on_at_risk == b->on_at_risk && same_text(a->prefix, b_strings->prefix) &&
+           same_text(a->label, b_strings->label);
+}
+
+static char *copy_text(const char *text, bool *failed) {
+    char *copy = text ? evl_dup(text, strlen(text)) : NULL;
+
+    *failed |= text && !copy;
+    return copy;
+}
+
+int evl_config_get(struct config **ret, struct config *last, const evlock_options *options) {
+    struct config read = {.references = 1};
+    struct config *config;
+    evlock_options given;
+    bool failed = false;
+    int status = evl_options_read(&given, options);
+
+    if (status == EVLOCK_OK)
+        status = read_config(&read, &given);
+    if (status != EVLOCK_OK)
+        return status;
+    if (last && same(last, &read, &given)) {
+        last->references++;
+        *ret = last;
+        return EVLOCK_OK;
+    }
+    config = evl_alloc(sizeof(*config));
+    if (!config)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for a lock's options");
+    *config = read;
+    config->prefix = copy_text(given.prefix, &failed);
+    config->label = copy_text(given.label, &failed);
+    if (failed) {
+        evl_config_unref(config);
+        return evl_fail(EVLOCK_ENOMEM, "no memory for a lock's options");
+    }
+    *ret = config;
+    return EVLOCK_OK;
+}
+
+void evl_config_unref(struct config *config) {
+    if (!config || --config->references > 0)
+        return;
+    evl_free(config->prefix);
+    evl_free(config->label);
+    evl_free(config);
+}

@@ -1,0 +1,59 @@
+/*
+ * Options, checked and in the library's units. A config is shared by the handles that want the same, so that many
+ * handles cost little. It owns its strings.
+ */
+#ifndef EVL_CONFIG_H
+#define EVL_CONFIG_H
+
+#include <evlock/evlock.h>
+
+#include "lease.h"
+
+/* Of a client; times in microseconds. */
+struct client_config {
+    int64_t connect_timeout;
+    int64_t command_timeout;
+    int64_t backoff_min;
+    int64_t backoff_max;
+    uint32_t max_inflight;
+    int log_level;
+    evlock_connection_cb on_connection;
+    evlock_log_cb on_log;
+    void *arg;
+};
+
+/* Of handles; times in microseconds. */
+struct config {
+    uint32_t references;
+    struct lease_terms terms;
+    int64_t retry_delay;
+    int64_t retry_jitter;
+    int64_t retry_times;  /* EVLOCK_UNLIMITED: without limit */
+    int64_t wait_timeout; /* EVLOCK_UNLIMITED: without limit */
+    evlock_lost_cb on_lost;
+    evlock_risk_cb on_at_risk;
+    char *prefix;
+    char *label; /* NULL: the name */
+};
+
+/* Checks and converts; the options as given come back too, of this library's size. Both are set on success only. NULL
+ * options are the defaults. */
+int evl_client_config(struct client_config *ret, evlock_client_options *ret_given,
+                      const evlock_client_options *options);
+
+/* A config for `options`: `last` with one more reference if it is the same (`last` may be NULL), else a new one.
+ * Returns as evlock_new(). */
+int evl_config_get(struct config **ret, struct config *last, const evlock_options *options);
+void evl_config_unref(struct config *config);
+
+/* The options as given, of whatever size, with the defaults in place of what is missing. */
+int evl_options_read(evlock_options *ret, const evlock_options *options);
+int evl_acquire_options_read(evlock_acquire_options *ret, const evlock_acquire_options *options);
+
+/* EVLOCK_OK or EVLOCK_ETTL. */
+int evl_config_check_ttl(int64_t ttl_ms);
+
+/* A retry count and a wait timeout, checked; the wait in microseconds. EVLOCK_DEFAULT leaves them as they are. */
+int evl_config_waiting(int64_t *retry_times, int64_t *wait_timeout, int64_t given_times, int64_t given_timeout_ms);
+
+#endif

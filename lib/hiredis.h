@@ -1,0 +1,28 @@
+/* What node.c and login.c share: the two files that know hiredis. */
+#ifndef EVL_HIREDIS_H
+#define EVL_HIREDIS_H
+
+#include <hiredis/async.h>
+
+#include "node.h"
+
+/* Queues a command on the connection; REDIS_OK or REDIS_ERR. */
+int evl_node_command(struct node *node, const struct command *command, redisCallbackFn *handler, void *privdata);
+
+/* Notes the last trouble in words. */
+void evl_node_note(struct node *node, const char *error);
+
+/* Marks the connection to be ended once hiredis is off the stack. */
+void evl_node_break(struct node *node, int status, const char *error);
+
+/* node.c: opens a connection to the next address. */
+void evl_node_open(struct node *node);
+
+/* login.c: queues the login; loads every script; false: out of memory. */
+bool evl_node_greet(struct node *node);
+bool evl_node_load_scripts(struct node *node);
+
+/* node.c: the login is done. `settled`: nothing of the connection before can still run. */
+void evl_node_ready(struct node *node, bool settled);
+
+#endif

@@ -1,0 +1,175 @@
+/*
+ * Holding: what a holder asks of its lease. Releases, extensions one after the other, and the token's way from handle
+ * to handle. What they do on the wire is the tenure's.
+ */
+#include <string.h>
+
+#include "lock.h"
+#include "log.h"
+#include "memory.h"
+#include "status.h"
+
+static enum lease_state state_of(const struct evlock *lock) {
+    return lock->tenure && !lock->untold ? (enum lease_state)lock->tenure->lease->state : LEASE_ENDED;
+}
+
+/* Whether the handle holds a lease: EVLOCK_OK, EVLOCK_ELOST or EVLOCK_ENOTHELD. */
+static int check_held(const struct evlock *lock) {
+    enum lease_state state = state_of(lock);
+
+    if (evl_lock_holds(lock))
+        return EVLOCK_OK;
+    if (state == LEASE_LOST || state == LEASE_HELD)
+        return evl_fail(EVLOCK_ELOST, "the lease was lost");
+    return evl_fail(EVLOCK_ENOTHELD, "this handle holds nothing");
+}
+
+/* --- Release ------------------------------------------------------------------------------------------------------ */
+
+int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
+    struct call *call;
+    int status = evl_lock_check(lock);
+
+    if (status != EVLOCK_OK)
+        return status;
+    switch (state_of(lock)) {
+    case LEASE_HELD:
+    case LEASE_LOST:
+        break;
+    case LEASE_RELEASING:
+        return evl_fail(EVLOCK_EALREADY, "this handle is being released already");
+    default:
+        return evl_fail(EVLOCK_ENOTHELD, "this handle holds nothing to release");
+    }
+    call = evl_call_new(lock, CALL_RELEASE, arg);
+    if (!call)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for a release");
+    call->cb = cb;
+    evl_lock_forget_notices(lock);
+    evl_extensions_end(lock, EVLOCK_ECANCELLED);
+    evl_log_lock(lock, EVLOCK_LOG_DEBUG, "releasing");
+    evl_tenure_release(lock->tenure);
+    evl_client_rearm(lock->client);
+    return EVLOCK_OK;
+}
+
+/* --- Extensions --------------------------------------------------------------------------------------------------- */
+
+static void begin_extension(struct call *call) {
+    evl_tenure_extend(call->lock->tenure, call->extend.command, call->extend.ttl);
+}
+
+void evl_extensions_end(struct evlock *lock, int status) {
+    struct call *call;
+
+    evl_error_clear();
+    while ((call = evl_lock_pending(lock, CALL_EXTEND)))
+        evl_call_finish(call, status);
+}
+
+void evl_extension_ended(struct evlock *lock, int status) {
+    struct call *call = evl_lock_pending(lock, CALL_EXTEND);
+
+    if (call)
+        evl_call_finish(call, status);
+    if (state_of(lock) != LEASE_HELD)
+        evl_extensions_end(lock, EVLOCK_ELOST);
+    else if ((call = evl_lock_pending(lock, CALL_EXTEND)))
+        begin_extension(call);
+}
+
+static int extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlock_cb cb, void *arg) {
+    struct call *call;
+    int status;
+
+    if ((status = check_held(lock)) != EVLOCK_OK)
+        return status;
+    if (evl_lease_deadline(lock->tenure->lease) == LEASE_NEVER)
+        return evl_fail(EVLOCK_ENOTTL, "the lock has no expiry to extend");
+    call = evl_call_new(lock, CALL_EXTEND, arg);
+    if (!call)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for an extension");
+    call->cb = cb;
+    call->extend.command = command;
+    call->extend.ttl = ttl_ms * 1000;
+    if (evl_lock_pending(lock, CALL_EXTEND) == call) /* no other is before it */
+        begin_extension(call);
+    evl_client_rearm(lock->client);
+    return EVLOCK_OK;
+}
+
+int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mode mode, evlock_cb cb, void *arg) {
+    int status = evl_lock_check(lock);
+
+    if (status != EVLOCK_OK)
+        return status;
+    if (mode != EVLOCK_EXTEND_ADD && mode != EVLOCK_EXTEND_REPLACE)
+        return evl_fail(EVLOCK_EINVAL, "the mode is neither EVLOCK_EXTEND_ADD nor EVLOCK_EXTEND_REPLACE");
+    if (ms < 1)
+        return evl_fail(EVLOCK_ETTL, "an extension is 1 ms or more");
+    status = evl_config_check_ttl(mode == EVLOCK_EXTEND_ADD && ms < 10 ? 10 : ms);
+    if (status != EVLOCK_OK)
+        return status;
+    return extend(lock, ms, mode == EVLOCK_EXTEND_ADD ? LEASE_ADD : LEASE_REPLACE, cb, arg);
+}
+
+int evlock_reacquire(evlock *lock, evlock_cb cb, void *arg) {
+    int status = evl_lock_check(lock);
+
+    if (status == EVLOCK_OK)
+        status = check_held(lock);
+    if (status != EVLOCK_OK)
+        return status;
+    if (lock->config->terms.ttl == 0)
+        return evl_fail(EVLOCK_ENOTTL, "the lock has no ttl to go back to");
+    return extend(lock, lock->config->terms.ttl / 1000, LEASE_REPLACE, cb, arg);
+}
+
+/* --- The token's way ---------------------------------------------------------------------------------------------- */
+
+int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
+    int status = evl_lock_check(lock);
+
+    if (status == EVLOCK_OK)
+        status = check_held(lock);
+    if (status != EVLOCK_OK)
+        return status;
+    if (!token || !ret_len || size < lock->tenure->token_len)
+        return evl_fail(EVLOCK_EINVAL, "there is no room for a token of %u bytes", lock->tenure->token_len);
+    memcpy(token, lock->tenure->token, lock->tenure->token_len);
+    *ret_len = lock->tenure->token_len;
+    evl_log_lock(lock, EVLOCK_LOG_DEBUG, "handed over");
+    evl_lock_forget_notices(lock);
+    evl_extensions_end(lock, EVLOCK_ECANCELLED);
+    evl_tenure_export(lock->tenure);
+    evl_client_rearm(lock->client);
+    return EVLOCK_OK;
+}
+
+int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb, void *arg) {
+    struct call *call;
+    int status = evl_lock_check(lock);
+
+    if (status == EVLOCK_OK)
+        status = evl_check_token(token, &token_len);
+    if (status == EVLOCK_OK)
+        status = evl_check_idle(lock);
+    if (status != EVLOCK_OK)
+        return status;
+    call = evl_call_new(lock, CALL_ADOPT, arg);
+    if (!call)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for an adoption");
+    call->cb = cb;
+    if (lock->tenure)
+        evl_lock_give_up_lost(lock);
+    lock->tenure = evl_tenure_new(lock, (struct bytes){token, token_len});
+    if (!lock->tenure) {
+        TAILQ_REMOVE(&lock->calls, call, link);
+        evl_call_free(call);
+        return evl_fail(EVLOCK_ENOMEM, "no memory for an adoption");
+    }
+    evl_log_lock(lock, EVLOCK_LOG_DEBUG, "adopting");
+    evl_tenure_begin(lock->tenure, true);
+    evl_client_rearm(lock->client);
+    return EVLOCK_OK;
+}

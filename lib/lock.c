@@ -1,0 +1,311 @@
+/* The handle: its life, what it tells locally, and what its lease leads to; see lock.h. */
+#include "lock.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "fork.h"
+#include "log.h"
+#include "memory.h"
+#include "status.h"
+
+#define NAME_MAX_LEN 512
+
+void evl_lock_ref(struct evlock *lock) {
+    lock->references++;
+}
+
+void evl_lock_unref(struct evlock *lock) {
+    if (--lock->references > 0)
+        return;
+    evl_config_unref(lock->config);
+    evl_free(lock);
+}
+
+struct bytes evl_lock_key(const struct evlock *lock) {
+    return (struct bytes){lock->key, lock->key_len};
+}
+
+int evl_lock_check(const struct evlock *lock) {
+    evl_error_clear();
+    if (!lock)
+        return evl_fail(EVLOCK_EINVAL, "the lock is NULL");
+    if (lock->fork != evl_fork_generation())
+        return evl_fail(EVLOCK_EFORKED, "the lock belongs to the parent process");
+    if (!lock->client)
+        return evl_fail(EVLOCK_ECLOSED, "the lock's client is gone");
+    return evl_client_check(lock->client);
+}
+
+struct call *evl_lock_pending(const struct evlock *lock, enum call_kind kind) {
+    struct call *call;
+
+    TAILQ_FOREACH(call, &lock->calls, link)
+        if (call->kind == kind)
+            return call;
+    return NULL;
+}
+
+bool evl_lock_holds(const struct evlock *lock) {
+    return lock && lock->client && lock->tenure && !lock->untold && !evl_client_forked(lock->client) &&
+           evl_client_now(lock->client) < evl_lease_deadline(lock->tenure->lease);
+}
+
+/* --- Life --------------------------------------------------------------------------------------------------------- */
+
+static int check_name(const void *name, size_t *len, size_t prefix_len) {
+    if (!name)
+        return evl_fail(EVLOCK_ENAME, "the name is NULL");
+    if (*len == EVLOCK_CSTRING)
+        *len = strlen(name);
+    if (*len == 0)
+        return evl_fail(EVLOCK_ENAME, "the name is empty");
+    if (*len > NAME_MAX_LEN || *len + prefix_len > NAME_MAX_LEN)
+        return evl_fail(EVLOCK_ENAME, "the name has %zu bytes with its prefix, more than %d",
+                        *len > NAME_MAX_LEN ? *len : *len + prefix_len, NAME_MAX_LEN);
+    return EVLOCK_OK;
+}
+
+static struct evlock *make(struct evlock_client *client, struct config *config, const void *name, size_t len, void *arg) {
+    size_t prefix_len = config->prefix ? strlen(config->prefix) : 0;
+    struct evlock *lock = evl_alloc(sizeof(*lock) + prefix_len + len);
+
+    if (!lock)
+        return NULL;
+    lock->client = client;
+    lock->config = config;
+    lock->arg = arg;
+    lock->references = 1;
+    lock->fork = client->fork;
+    lock->prefix_len = (uint16_t)prefix_len;
+    lock->key_len = (uint16_t)(prefix_len + len);
+    if (prefix_len)
+        memcpy(lock->key, config->prefix, prefix_len);
+    memcpy(lock->key + prefix_len, name, len);
+    TAILQ_INIT(&lock->calls);
+    TAILQ_INSERT_TAIL(&client->handles, lock, link);
+    return lock;
+}
+
+/* The newest config is remembered, for the next handle often wants the same. */
+static void remember(struct evlock_client *client, struct config *config) {
+    if (client->last_config == config)
+        return;
+    evl_config_unref(client->last_config);
+    client->last_config = config;
+    config->references++;
+}
+
+int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_t name_len,
+               const evlock_options *options) {
+    evlock_options given;
+    struct config *config;
+    struct evlock *lock;
+    int status;
+
+    evl_error_clear();
+    if (!ret_lock || !client)
+        return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_lock ? "the client" : "ret_lock");
+    if ((status = evl_client_check(client)) != EVLOCK_OK)
+        return status;
+    if ((status = evl_options_read(&given, options)) != EVLOCK_OK)
+        return status;
+    if ((status = check_name(name, &name_len, given.prefix ? strlen(given.prefix) : 0)) != EVLOCK_OK)
+        return status;
+    if ((status = evl_config_get(&config, client->last_config, options)) != EVLOCK_OK)
+        return status;
+    lock = make(client, config, name, name_len, given.arg);
+    if (!lock) {
+        evl_config_unref(config);
+        return evl_fail(EVLOCK_ENOMEM, "no memory for a lock");
+    }
+    remember(client, config);
+    *ret_lock = lock;
+    return EVLOCK_OK;
+}
+
+void evl_lock_forget_notices(struct evlock *lock) {
+    if (lock->lost || lock->risky)
+        TAILQ_REMOVE(&lock->client->noticed, lock, notice);
+    lock->lost = 0;
+    lock->risky = false;
+}
+
+/* A lease that was adopted and not yet told is left as it was found. */
+static void drop_tenure(struct evlock *lock) {
+    struct call *untold = lock->untold;
+
+    lock->untold = NULL;
+    if (untold)
+        evl_call_cancel(untold);
+    if (untold && untold->kind == CALL_ADOPT)
+        evl_tenure_export(lock->tenure);
+    else if (lock->tenure)
+        evl_tenure_abandon(lock->tenure);
+}
+
+void evl_lock_drop(struct evlock *lock) {
+    struct call *call;
+
+    evl_lock_forget_notices(lock);
+    drop_tenure(lock);
+    while ((call = TAILQ_FIRST(&lock->calls)))
+        evl_call_cancel(call);
+}
+
+void evl_lock_cancel_acquire(struct evlock *lock, struct call *call) {
+    drop_tenure(lock);
+    if (call)
+        evl_call_cancel(call);
+}
+
+void evl_lock_give_up_lost(struct evlock *lock) {
+    evl_lock_forget_notices(lock);
+    evl_tenure_abandon(lock->tenure);
+}
+
+void evlock_free(evlock *lock) {
+    struct evlock_client *client;
+
+    if (!lock)
+        return;
+    client = lock->client;
+    lock->freed = true;
+    if (client && !evl_client_forked(client))
+        evl_lock_drop(lock);
+    if (client) {
+        TAILQ_REMOVE(&client->handles, lock, link);
+        evl_client_rearm(client);
+    }
+    evl_lock_unref(lock);
+}
+
+const void *evlock_name(const evlock *lock, size_t *ret_len) {
+    if (ret_len)
+        *ret_len = lock ? (size_t)lock->key_len - lock->prefix_len : 0;
+    return lock ? lock->key + lock->prefix_len : NULL;
+}
+
+/* --- What is known without asking --------------------------------------------------------------------------------- */
+
+int evlock_is_held(const evlock *lock) {
+    return evl_lock_holds(lock);
+}
+
+int64_t evlock_remaining_ms(const evlock *lock) {
+    int64_t deadline;
+
+    if (!evl_lock_holds(lock))
+        return 0;
+    deadline = evl_lease_deadline(lock->tenure->lease);
+    if (deadline == LEASE_NEVER)
+        return INT64_MAX;
+    deadline -= evl_client_now(lock->client);
+    return deadline > 0 ? deadline / 1000 : 0;
+}
+
+const void *evlock_token(const evlock *lock, size_t *ret_len) {
+    if (!evl_lock_holds(lock))
+        return NULL;
+    if (ret_len)
+        *ret_len = lock->tenure->token_len;
+    return lock->tenure->token;
+}
+
+/* --- What a lease leads to ---------------------------------------------------------------------------------------- */
+
+static void notice(struct evlock *lock) {
+    if (!lock->lost && !lock->risky)
+        TAILQ_INSERT_TAIL(&lock->client->noticed, lock, notice);
+}
+
+void evl_lock_tell_notices(struct evlock *lock) {
+    enum evlock_lost_reason reason = (enum evlock_lost_reason)lock->lost;
+    const struct config *config = lock->config;
+
+    evl_lock_forget_notices(lock);
+    evl_error_clear();
+    if (reason) {
+        if (config->on_lost)
+            config->on_lost(lock, reason, lock->arg);
+    } else if (config->on_at_risk) {
+        config->on_at_risk(lock, evlock_remaining_ms(lock), lock->arg);
+    }
+}
+
+static void on_granted(struct evlock *lock) {
+    struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
+
+    if (!call)
+        call = evl_lock_pending(lock, CALL_ADOPT);
+    lock->untold = call;
+    evl_log_lock(lock, EVLOCK_LOG_DEBUG, "held");
+    evl_call_finish(call, EVLOCK_OK);
+}
+
+static void on_failed(struct evlock *lock, int status) {
+    struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
+
+    evl_log_lock(lock, EVLOCK_LOG_DEBUG, "not acquired: %s", evlock_strerror(status));
+    evl_tenure_let_go(lock->tenure);
+    if (call)
+        evl_acquire_failed(call, status);
+    else
+        evl_call_finish(evl_lock_pending(lock, CALL_ADOPT), status);
+}
+
+/* A grant that is lost before it could be told is a failed attempt. */
+static void on_lost_untold(struct evlock *lock) {
+    struct call *call = lock->untold;
+
+    lock->untold = NULL;
+    evl_call_reopen(call);
+    evl_error_set("the lease was over before it could be told");
+    evl_tenure_let_go(lock->tenure);
+    if (call->kind == CALL_ADOPT)
+        evl_call_finish(call, EVLOCK_ENOTOWNED);
+    else
+        evl_acquire_failed(call, EVLOCK_EUNREACHABLE);
+}
+
+static void on_lost(struct evlock *lock, int reason) {
+    if (lock->untold) {
+        on_lost_untold(lock);
+        return;
+    }
+    evl_log_lock(lock, EVLOCK_LOG_ERROR, "lost: %s", evlock_lost_reason_string((enum evlock_lost_reason)reason));
+    notice(lock);
+    lock->lost = (uint8_t)reason;
+}
+
+static void on_released(struct evlock *lock, int status) {
+    struct call *call = evl_lock_pending(lock, CALL_RELEASE);
+
+    evl_log_lock(lock, EVLOCK_LOG_DEBUG, "released: %s", evlock_strerror(status));
+    evl_tenure_let_go(lock->tenure);
+    evl_call_finish(call, status);
+}
+
+static void on_risk(struct evlock *lock) {
+    evl_log_lock(lock, EVLOCK_LOG_WARN, "at risk: %" PRId64 " ms left, and not renewed", evlock_remaining_ms(lock));
+    if (lock->untold)
+        return;
+    notice(lock);
+    lock->risky = true;
+}
+
+void evl_lock_events(struct evlock *lock, const struct lease_out *out) {
+    if (out->events & LEASE_TELL_LOST)
+        on_lost(lock, out->reason);
+    if (out->events & LEASE_TELL_GRANTED)
+        on_granted(lock);
+    if (out->events & LEASE_TELL_FAILED)
+        on_failed(lock, out->status);
+    if (out->events & LEASE_TELL_EXTENDED)
+        evl_extension_ended(lock, out->status);
+    if (out->events & LEASE_TELL_RELEASED)
+        on_released(lock, out->status);
+    if (out->events & LEASE_TELL_RISK)
+        on_risk(lock);
+}

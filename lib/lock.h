@@ -1,0 +1,74 @@
+/*
+ * The handle: what users hold. It turns their calls into inputs of its tenure's lease, and what comes of it into ends
+ * of calls. It owns its name and its pending calls.
+ */
+#ifndef EVL_LOCK_H
+#define EVL_LOCK_H
+
+#include "client.h"
+
+struct evlock {
+    struct evlock_client *client; /* NULL once it is gone */
+    struct config *config;
+    struct tenure *tenure;        /* the present one: acquiring, held, lost, releasing; or NULL */
+    struct call *untold;          /* an acquire that was granted and not yet told */
+    struct calls calls;           /* pending, oldest first */
+    TAILQ_ENTRY(evlock) link;     /* in client->handles */
+    TAILQ_ENTRY(evlock) notice;   /* in client->noticed */
+    void *arg;
+    uint32_t references;          /* the user's, and one for each tenure and call */
+    uint32_t fork;
+    uint16_t key_len;
+    uint16_t prefix_len;
+    uint8_t lost;                 /* enum evlock_lost_reason to be told */
+    bool risky;                   /* to be told */
+    bool freed;
+    char key[];
+};
+
+/* Memory goes with the last reference. */
+void evl_lock_ref(struct evlock *lock);
+void evl_lock_unref(struct evlock *lock);
+
+/* Whether calls may be made on it: EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ECLOSED, EVLOCK_EFORKED; with words. */
+int evl_lock_check(const struct evlock *lock);
+
+/* Ends everything of the handle that is pending, and gives up what it holds; nothing is told but CANCELLED. */
+void evl_lock_drop(struct evlock *lock);
+
+/* Ends the pending acquire or adoption (`call`, or the untold one if that is NULL). */
+void evl_lock_cancel_acquire(struct evlock *lock, struct call *call);
+
+/* Gives up a lease that was lost and that nobody released. */
+void evl_lock_give_up_lost(struct evlock *lock);
+
+/* What was to be told besides the ends of calls is not told any more. */
+void evl_lock_forget_notices(struct evlock *lock);
+
+/* What the lease of the present tenure leads to; to be done in this order: lost, then the ends of calls. */
+void evl_lock_events(struct evlock *lock, const struct lease_out *out);
+
+/* Tells the notices of one handle. */
+void evl_lock_tell_notices(struct evlock *lock);
+
+/* Whether a lease is the user's: held, told, and before its deadline. */
+bool evl_lock_holds(const struct evlock *lock);
+
+/* The pending call of a kind, or NULL. */
+struct call *evl_lock_pending(const struct evlock *lock, enum call_kind kind);
+
+struct bytes evl_lock_key(const struct evlock *lock);
+
+/* acquire.c: an attempt ended; the alarm of an acquire rang. */
+void evl_acquire_failed(struct call *call, int status);
+void evl_acquire_ring(struct call *call, int64_t now);
+
+/* acquire.c: a token's length, EVLOCK_CSTRING resolved; whether the handle is free to acquire or adopt. With words. */
+int evl_check_token(const void *token, size_t *len);
+int evl_check_idle(const struct evlock *lock);
+
+/* keep.c: the extension under way ended; all pending ones end so. */
+void evl_extension_ended(struct evlock *lock, int status);
+void evl_extensions_end(struct evlock *lock, int status);
+
+#endif

@@ -1,0 +1,186 @@
+/*
+ * The login of a connection: authenticates, selects the database, learns which server process this is, loads the
+ * scripts, and ends the connection before this one on the server, so that nothing that was sent on it can still run.
+ * All of it is sent at once but for that last step, which must know that the server is the same process: the number
+ * of a connection means nothing to another.
+ */
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "hiredis.h"
+#include "log.h"
+
+enum greeting { AUTH, SELECT, ID, SERVER, MEMORY, LOAD, KILL };
+
+/* Copies the value of a line "field:value" of INFO. */
+static void info_field(const char *info, const char *field, char *ret, size_t size) {
+    const char *line = strstr(info, field);
+    size_t len;
+
+    ret[0] = '\0';
+    if (!line)
+        return;
+    line += strlen(field);
+    len = strcspn(line, "\r\n");
+    if (len < size) {
+        memcpy(ret, line, len);
+        ret[len] = '\0';
+    }
+}
+
+/* Keys with an expiry that a full server may evict are locks that it may drop. */
+static void warn_of_eviction(struct node *node, const char *info) {
+    char limit[24], policy[32];
+
+    info_field(info, "\nmaxmemory:", limit, sizeof(limit));
+    info_field(info, "\nmaxmemory_policy:", policy, sizeof(policy));
+    if (limit[0] && strcmp(limit, "0") != 0 && policy[0] && strcmp(policy, "noeviction") != 0)
+        evl_log(node->client, EVLOCK_LOG_WARN, "the server's maxmemory-policy %s may evict locks; use noeviction",
+                policy);
+}
+
+/* Whether the connection is of use without what this step was refused. */
+static bool can_do_without(enum greeting step, struct reply_meaning meaning) {
+    if (meaning.reconnect)
+        return false;
+    if (step == LOAD) /* they may have been loaded by somebody else */
+        return meaning.status == EVLOCK_EPERM;
+    return step != AUTH && step != SELECT;
+}
+
+static void on_refused(struct node *node, enum greeting step, const char *error) {
+    struct reply_meaning meaning = evl_reply_meaning(error);
+
+    if (step == LOAD)
+        snprintf(node->load_error, sizeof(node->load_error), "%s", error);
+    if (can_do_without(step, meaning))
+        return;
+    if (step == AUTH && meaning.verdict != LEASE_REFUSED)
+        meaning.status = EVLOCK_EAUTH;
+    evl_node_break(node, meaning.status, error);
+}
+
+static void on_granted(struct node *node, enum greeting step, const redisReply *reply) {
+    switch (step) {
+    case ID:
+        if (reply->type == REDIS_REPLY_INTEGER)
+            node->id = reply->integer;
+        break;
+    case SERVER:
+        if (reply->type == REDIS_REPLY_STRING)
+            info_field(reply->str, "\nrun_id:", node->run_id, sizeof(node->run_id));
+        break;
+    case MEMORY:
+        if (reply->type == REDIS_REPLY_STRING)
+            warn_of_eviction(node, reply->str);
+        break;
+    case KILL: /* none with that number is as good: it has ended */
+        node->killed = reply->type == REDIS_REPLY_INTEGER;
+        break;
+    case LOAD:
+        node->load_error[0] = '\0';
+        break;
+    case AUTH:
+    case SELECT:
+        break;
+    }
+}
+
+static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata);
+
+static bool greet(struct node *node, enum greeting step, const struct command *command) {
+    node->greetings++;
+    return evl_node_command(node, command, on_greeting, (void *)(intptr_t)step) == REDIS_OK;
+}
+
+static bool same_process(const struct node *node) {
+    return node->run_id[0] && strcmp(node->run_id, node->old_run_id) == 0;
+}
+
+/* What was sent on the last connection may lie in its socket, unread: end that connection on the server. */
+static bool kill_lost(struct node *node) {
+    struct command command;
+    char number[24];
+
+    if (!node->unsettled || !node->lost_id || !same_process(node))
+        return false;
+    snprintf(number, sizeof(number), "%" PRId64, node->lost_id);
+    evl_command_words(&command, "CLIENT", "KILL", "ID", number, NULL);
+    return greet(node, KILL, &command);
+}
+
+static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata) {
+    struct node *node = connection->data;
+    enum greeting step = (enum greeting)(intptr_t)privdata;
+    const redisReply *reply = raw;
+
+    if (!node || node->broken)
+        return;
+    if (!reply) {
+        node->gone = true;
+        return;
+    }
+    if (reply->type == REDIS_REPLY_ERROR)
+        on_refused(node, step, reply->str);
+    else
+        on_granted(node, step, reply);
+    if (--node->greetings > 0 || node->broken || node->state != NODE_CONNECTING ||
+        (step != KILL && kill_lost(node)))
+        return;
+    evl_node_ready(node, !node->unsettled || node->killed);
+}
+
+bool evl_node_load_scripts(struct node *node) {
+    struct command command;
+    bool done = true;
+
+    if (node->state == NODE_READY && node->greetings > 0)
+        return true; /* under way already, ahead of whatever is sent now */
+    for (unsigned i = 0; i < evl_script_count; i++) {
+        evl_command_words(&command, "SCRIPT", "LOAD", evl_scripts[i].text, NULL);
+        done = done && greet(node, LOAD, &command);
+    }
+    return done;
+}
+
+static bool authenticate(struct node *node) {
+    const struct url *url = &node->url;
+    struct command command;
+
+    if (!url->password)
+        return true;
+    if (url->user)
+        evl_command_words(&command, "AUTH", url->user, url->password, NULL);
+    else
+        evl_command_words(&command, "AUTH", url->password, NULL);
+    return greet(node, AUTH, &command);
+}
+
+static bool select_db(struct node *node) {
+    struct command command;
+    char number[16];
+
+    if (node->url.db == 0)
+        return true;
+    snprintf(number, sizeof(number), "%d", node->url.db);
+    evl_command_words(&command, "SELECT", number, NULL);
+    return greet(node, SELECT, &command);
+}
+
+bool evl_node_greet(struct node *node) {
+    struct command id, server, memory;
+
+    node->id = 0;
+    node->killed = false;
+    node->run_id[0] = '\0';
+    node->load_error[0] = '\0';
+    evl_command_words(&id, "CLIENT", "ID", NULL);
+    evl_command_words(&server, "INFO", "server", NULL);
+    evl_command_words(&memory, "INFO", "memory", NULL);
+    return authenticate(node) && select_db(node) && greet(node, ID, &id) && greet(node, SERVER, &server) &&
+           greet(node, MEMORY, &memory) && evl_node_load_scripts(node);
+}

@@ -1,0 +1,548 @@
+/* The node: its connection's life and its requests; see node.h. The login is in login.c. */
+#include "node.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <hiredis/async.h>
+
+#include "client.h"
+#include "hiredis.h"
+#include "log.h"
+#include "memory.h"
+#include "status.h"
+
+/* How long a server that seems silent is given after the command timeout: it may be this process that was stalled, with
+ * the replies in the socket. */
+static const int64_t grace = 20000;
+
+static void connect_begin(struct node *node);
+static void connection_end(struct node *node, int status);
+
+static int64_t now_of(const struct node *node) {
+    return evl_client_now(node->client);
+}
+
+static void wake_at(struct node *node, int64_t at) {
+    evl_alarm_set(&node->client->alarms, &node->alarm, at);
+}
+
+void evl_node_note(struct node *node, const char *error) {
+    snprintf(node->error, sizeof(node->error), "%s", error ? error : "");
+}
+
+/* --- Requests ----------------------------------------------------------------------------------------------------- */
+
+static struct reply reply_from(const redisReply *from) {
+    struct reply reply = {REPLY_OTHER, 0, "", 0};
+
+    switch (from->type) {
+    case REDIS_REPLY_STATUS:
+        reply.type = strcmp(from->str, "OK") == 0 ? REPLY_OK : REPLY_OTHER;
+        break;
+    case REDIS_REPLY_NIL:
+        reply.type = REPLY_NIL;
+        break;
+    case REDIS_REPLY_INTEGER:
+        reply.type = REPLY_INTEGER;
+        reply.integer = from->integer;
+        break;
+    case REDIS_REPLY_STRING:
+    case REDIS_REPLY_ERROR:
+        reply.type = from->type == REDIS_REPLY_STRING ? REPLY_STRING : REPLY_ERROR;
+        reply.text = from->str;
+        reply.len = (size_t)from->len;
+        break;
+    default:
+        break;
+    }
+    return reply;
+}
+
+static void land(struct node *node, struct request *request) {
+    node->inflight--;
+    if (--request->flying == 0)
+        TAILQ_REMOVE(&node->flying, request, link);
+}
+
+/* To be ended as soon as hiredis is off the stack. */
+void evl_node_break(struct node *node, int status, const char *error) {
+    if (node->broken)
+        return;
+    node->broken = true;
+    node->status = status;
+    evl_node_note(node, error);
+    wake_at(node, 0);
+}
+
+static void send_waiting(struct node *node) {
+    struct request *request;
+
+    while (node->state == NODE_READY && !node->broken && node->inflight < node->client->config.max_inflight &&
+           (request = TAILQ_FIRST(&node->waiting))) {
+        evl_node_withdraw(node, request);
+        evl_node_submit(node, request);
+    }
+}
+
+/* A script that is missing is loaded, and the command sent again by its owner; the second time in a row, the owner is
+ * told why that does not help. */
+static void mend_noscript(struct node *node, struct request *request, struct reply *reply) {
+    if (reply->type != REPLY_ERROR || strncmp(reply->text, "NOSCRIPT", 8) != 0) {
+        request->reloaded = false;
+        return;
+    }
+    if (request->reloaded) {
+        reply->text = node->load_error[0] ? node->load_error : "TRYAGAIN the server keeps losing its scripts";
+        reply->len = strlen(reply->text);
+        request->reloaded = false;
+        return;
+    }
+    request->reloaded = true;
+    evl_node_load_scripts(node);
+}
+
+static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {
+    struct node *node = connection->data;
+    struct request *request = privdata;
+    struct reply reply;
+    int64_t now;
+
+    if (!node || node->broken)
+        return; /* connection_end() answers what has not been answered */
+    if (!raw) {
+        node->gone = true;
+        return;
+    }
+    now = node->since = now_of(node);
+    node->overdue = false;
+    reply = reply_from(raw);
+    mend_noscript(node, request, &reply);
+    if (reply.type != REPLY_ERROR)
+        node->good = true;
+    else if (evl_reply_meaning(reply.text).reconnect)
+        evl_node_break(node, evl_reply_meaning(reply.text).status, reply.text);
+    land(node, request);
+    evl_error_clear();
+    if (!request->ops->answer(request, &reply, now))
+        evl_node_break(node, EVLOCK_EPROTOCOL, "a reply that the command cannot have");
+    send_waiting(node);
+}
+
+int evl_node_command(struct node *node, const struct command *command, redisCallbackFn *handler, void *privdata) {
+    return redisAsyncCommandArgv(node->connection, handler, privdata, command->argc, (const char **)command->argv,
+                                 command->len);
+}
+
+static void fly(struct node *node, struct request *request, int64_t now) {
+    if (request->flying++ == 0)
+        TAILQ_INSERT_TAIL(&node->flying, request, link);
+    if (node->inflight++ > 0)
+        return;
+    node->since = now;
+    if (!node->alarm.place)
+        wake_at(node, now + node->client->config.command_timeout);
+}
+
+void evl_node_submit(struct node *node, struct request *request) {
+    struct command command;
+    int64_t now;
+
+    if (request->waiting || node->state == NODE_STOPPED)
+        return;
+    /* What follows an unanswered command of its own goes the same way, so as to arrive behind it. */
+    if (node->state != NODE_READY || node->broken ||
+        (!request->flying && node->inflight >= node->client->config.max_inflight)) {
+        assert(!request->flying || node->broken);
+        if (!request->flying) {
+            TAILQ_INSERT_TAIL(&node->waiting, request, link);
+            request->waiting = true;
+        }
+        return;
+    }
+    now = now_of(node);
+    if (!request->ops->take(request, now, &command))
+        return;
+    fly(node, request, now);
+    if (evl_node_command(node, &command, on_reply, request) != REDIS_OK)
+        evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
+}
+
+void evl_node_withdraw(struct node *node, struct request *request) {
+    if (!request->waiting)
+        return;
+    TAILQ_REMOVE(&node->waiting, request, link);
+    request->waiting = false;
+}
+
+/* Tells each waiting request once; what the handlers queue meanwhile comes behind. */
+static void tell_away(struct node *node) {
+    struct request *request;
+    size_t count = 0;
+
+    TAILQ_FOREACH(request, &node->waiting, link)
+        count++;
+    while (count-- > 0 && (request = TAILQ_FIRST(&node->waiting))) {
+        TAILQ_REMOVE(&node->waiting, request, link);
+        TAILQ_INSERT_TAIL(&node->waiting, request, link);
+        evl_error_set(node->error);
+        request->ops->away(request, node->status, now_of(node));
+    }
+}
+
+/* Every unanswered command ends as lost. */
+static void tell_lost(struct node *node) {
+    struct requests lost = TAILQ_HEAD_INITIALIZER(lost);
+    struct reply reply = {REPLY_LOST, 0, node->error, strlen(node->error)};
+    struct request *request;
+
+    TAILQ_CONCAT(&lost, &node->flying, link);
+    node->inflight = 0;
+    while ((request = TAILQ_FIRST(&lost))) {
+        unsigned count = request->flying;
+        TAILQ_REMOVE(&lost, request, link);
+        request->flying = 0;
+        request->reloaded = false;
+        /* The owner may go with its last answer, and queues nothing here before it. */
+        while (count-- > 0)
+            request->ops->answer(request, &reply, now_of(node));
+    }
+}
+
+/* --- The connection ----------------------------------------------------------------------------------------------- */
+
+static void forget_addresses(struct node *node) {
+    for (size_t i = 0; i < node->address_count; i++)
+        evl_free(node->addresses[i]);
+    evl_free(node->addresses);
+    node->addresses = NULL;
+    node->address_count = node->address_next = 0;
+}
+
+/* Pauses, half of it at random, before the next connection; longest where a quick return cannot help. */
+static void back_off(struct node *node, int status) {
+    const struct client_config *config = &node->client->config;
+    bool hopeless = status == EVLOCK_EAUTH || status == EVLOCK_EPERM || status == EVLOCK_EUNSUPPORTED ||
+                    strncmp(node->error, "ERR max", 7) == 0;
+    int64_t pause = hopeless ? config->backoff_max : node->backoff;
+
+    node->state = NODE_AWAY;
+    node->status = status;
+    node->backoff = pause * 2 < config->backoff_max ? pause * 2 : config->backoff_max;
+    pause = pause / 2 + (int64_t)(evl_client_random(node->client) % (uint64_t)(pause / 2 + 1));
+    wake_at(node, now_of(node) + pause);
+    evl_log(node->client, status == EVLOCK_EAUTH ? EVLOCK_LOG_ERROR : EVLOCK_LOG_WARN,
+            "not connected: %s; next try in %" PRId64 " ms", node->error[0] ? node->error : evlock_strerror(status),
+            pause / 1000);
+    evl_error_set(node->error);
+    evl_client_node_changed(node->client, EVLOCK_AWAY, status);
+    tell_away(node);
+}
+
+static void release_context(struct node *node, bool forked) {
+    redisAsyncContext *connection = node->connection;
+
+    node->connection = NULL;
+    if (!connection || node->gone)
+        return;
+    connection->data = NULL; /* the handlers that hiredis now calls know by this to do nothing */
+    if (forked)
+        memset(&connection->ev, 0, sizeof(connection->ev));
+    redisAsyncFree(connection);
+}
+
+static void connection_end(struct node *node, int status) {
+    bool was_ready = node->state == NODE_READY;
+    bool quick;
+
+    if (node->resolution) {
+        node->client->loop.ops->resolve_cancel(node->resolution);
+        node->resolution = NULL;
+    }
+    release_context(node, false);
+    node->gone = node->broken = node->overdue = false;
+    node->greetings = 0;
+    if (node->inflight) {
+        node->unsettled = true;
+        node->lost_id = node->id;
+    }
+    quick = was_ready && (node->good || now_of(node) - node->ready_at > node->client->config.backoff_max);
+    if (quick)
+        node->backoff = node->client->config.backoff_min;
+    node->good = false;
+    node->state = NODE_AWAY;
+    node->status = status;
+    wake_at(node, LEASE_NEVER);
+    tell_lost(node);
+    /* A connection that served is worth an immediate try; nobody needs to be told that it is away. */
+    if (quick && status == EVLOCK_EUNREACHABLE) {
+        evl_log(node->client, EVLOCK_LOG_WARN, "connection lost: %s", node->error);
+        connect_begin(node);
+    } else if (node->address_next < node->address_count && !was_ready && status == EVLOCK_EUNREACHABLE) {
+        evl_node_open(node);
+    } else {
+        back_off(node, status);
+    }
+}
+
+void evl_node_settle(struct node *node) {
+    if (node->gone)
+        connection_end(node, node->broken ? node->status : EVLOCK_EUNREACHABLE);
+    else if (node->broken)
+        connection_end(node, node->status);
+}
+
+static void on_connect(const redisAsyncContext *connection, int status) {
+    struct node *node = connection->data;
+
+    if (!node || status == REDIS_OK)
+        return;
+    node->gone = true; /* hiredis frees it */
+    evl_node_note(node, connection->c.errstr);
+}
+
+static void on_disconnect(const redisAsyncContext *connection, int status) {
+    struct node *node = connection->data;
+
+    (void)status;
+    if (!node)
+        return;
+    node->gone = true;
+    if (!node->broken)
+        evl_node_note(node, connection->errstr && connection->errstr[0] ? connection->errstr : "connection closed");
+}
+
+static redisAsyncContext *new_context(const struct node *node) {
+    if (node->url.path)
+        return redisAsyncConnectUnix(node->url.path);
+    return redisAsyncConnect(node->addresses ? node->addresses[node->address_next] : node->url.host, node->url.port);
+}
+
+static bool attach(struct node *node) {
+    redisAsyncContext *connection = node->connection;
+
+    connection->data = node;
+    fcntl(connection->c.fd, F_SETFD, FD_CLOEXEC);
+    if (!node->url.path)
+        redisEnableKeepAlive(&connection->c);
+    connection->c.err = 0; /* a keep-alive that the system refuses is no reason not to connect */
+#if HIREDIS_MAJOR > 1 || (HIREDIS_MAJOR == 1 && HIREDIS_MINOR >= 1)
+    connection->c.reader->maxelements = 16; /* no reply here is an array; a hostile one costs memory and time */
+#endif
+    if (node->client->loop.ops->attach(node->client->loop.data, connection) != 0)
+        return false;
+    redisAsyncSetConnectCallback(connection, on_connect);
+    redisAsyncSetDisconnectCallback(connection, on_disconnect);
+    return true;
+}
+
+/* Opens a connection to the present address, or the next ones while that fails at once. */
+void evl_node_open(struct node *node) {
+    redisAsyncContext *connection;
+    int status = EVLOCK_EUNREACHABLE;
+
+    wake_at(node, node->since + node->client->config.connect_timeout);
+    do {
+        connection = new_context(node);
+        node->address_next++;
+        if (connection && !connection->err) {
+            node->connection = connection;
+            node->state = NODE_CONNECTING;
+            if (attach(node) && evl_node_greet(node))
+                return;
+            status = EVLOCK_ENOMEM;
+        }
+        evl_node_note(node, !connection || status == EVLOCK_ENOMEM ? evlock_strerror(EVLOCK_ENOMEM) : connection->errstr);
+        node->connection = connection;
+        release_context(node, false);
+    } while (node->address_next < node->address_count);
+    back_off(node, connection ? status : EVLOCK_ENOMEM);
+}
+
+static bool keep_addresses(struct node *node, const char *const *addresses, size_t count) {
+    forget_addresses(node);
+    node->addresses = evl_alloc(count * sizeof(*node->addresses));
+    for (; node->addresses && node->address_count < count; node->address_count++)
+        if (!(node->addresses[node->address_count] =
+                  evl_dup(addresses[node->address_count], strlen(addresses[node->address_count]))))
+            break;
+    return node->address_count == count;
+}
+
+static void on_resolved(const char *const *addresses, size_t count, const char *error, void *arg) {
+    struct node *node = arg;
+    struct evlock_client *client = node->client;
+
+    node->resolution = NULL;
+    if (!evl_client_enter(client))
+        return;
+    if (node->state == NODE_RESOLVING) {
+        if (count == 0) {
+            evl_node_note(node, error);
+            back_off(node, EVLOCK_EUNREACHABLE);
+        } else if (!keep_addresses(node, addresses, count)) {
+            evl_node_note(node, evlock_strerror(EVLOCK_ENOMEM));
+            back_off(node, EVLOCK_ENOMEM);
+        } else {
+            evl_node_open(node);
+        }
+    }
+    evl_client_leave(client);
+}
+
+static void connect_begin(struct node *node) {
+    const struct evlock_loop *loop = &node->client->loop;
+
+    node->since = now_of(node);
+    evl_client_node_changed(node->client, EVLOCK_CONNECTING, EVLOCK_OK);
+    forget_addresses(node);
+    if (node->url.path || node->url.literal) {
+        evl_node_open(node);
+        return;
+    }
+    node->state = NODE_RESOLVING;
+    wake_at(node, node->since + node->client->config.connect_timeout);
+    if (loop->ops->resolve)
+        node->resolution = loop->ops->resolve(loop->data, node->url.host, on_resolved, node);
+    if (!node->resolution) {
+        evl_node_note(node, loop->ops->resolve ? "the name cannot be resolved now" : "this loop resolves no names");
+        back_off(node, EVLOCK_EUNREACHABLE);
+    }
+}
+
+void evl_node_ready(struct node *node, bool settled) {
+    bool replaced = node->known && node->run_id[0] && node->old_run_id[0] && strcmp(node->run_id, node->old_run_id) != 0;
+
+    /* The commands of a process that has ended cannot run any more. */
+    settled = settled || replaced;
+    memcpy(node->old_run_id, node->run_id, sizeof(node->run_id));
+    node->known = true;
+    node->unsettled = false;
+    node->lost_id = 0;
+    node->state = NODE_READY;
+    node->ready_at = node->since = now_of(node);
+    node->error[0] = '\0';
+    wake_at(node, LEASE_NEVER);
+    evl_log(node->client, EVLOCK_LOG_INFO, "connected%s", replaced ? ", to another server process than before" : "");
+    evl_client_node_changed(node->client, EVLOCK_CONNECTED, EVLOCK_OK);
+    evl_client_node_back(node->client, settled, replaced);
+    send_waiting(node);
+}
+
+/* --- From the client and the loop --------------------------------------------------------------------------------- */
+
+void evl_node_init(struct node *node, struct evlock_client *client, struct url *url) {
+    memset(node, 0, sizeof(*node));
+    node->client = client;
+    node->url = *url;
+    node->alarm.kind = ALARM_NODE;
+    node->backoff = client->config.backoff_min;
+    TAILQ_INIT(&node->waiting);
+    TAILQ_INIT(&node->flying);
+}
+
+void evl_node_start(struct node *node) {
+    connect_begin(node);
+}
+
+void evl_node_stop(struct node *node, bool forked) {
+    if (node->resolution && !forked)
+        node->client->loop.ops->resolve_cancel(node->resolution);
+    node->resolution = NULL;
+    release_context(node, forked);
+    node->state = NODE_STOPPED;
+    wake_at(node, LEASE_NEVER);
+    forget_addresses(node);
+    evl_url_clear(&node->url);
+}
+
+static void give_up_on_silence(struct node *node, int64_t now) {
+    int64_t limit = node->since + node->client->config.command_timeout;
+    char words[64];
+
+    if (node->inflight == 0)
+        return;
+    if (now < limit) {
+        wake_at(node, limit);
+    } else if (!node->overdue) {
+        node->overdue = true;
+        wake_at(node, now + grace);
+    } else {
+        snprintf(words, sizeof(words), "no answer within %" PRId64 " ms", node->client->config.command_timeout / 1000);
+        evl_node_note(node, words);
+        connection_end(node, EVLOCK_EUNREACHABLE);
+    }
+}
+
+void evl_node_ring(struct node *node, int64_t now) {
+    char words[64];
+
+    if (node->gone || node->broken) {
+        evl_node_settle(node);
+        return;
+    }
+    switch (node->state) {
+    case NODE_AWAY:
+        connect_begin(node);
+        break;
+    case NODE_RESOLVING:
+    case NODE_CONNECTING:
+        snprintf(words, sizeof(words), "no connection within %" PRId64 " ms",
+                 node->client->config.connect_timeout / 1000);
+        evl_node_note(node, words);
+        node->address_next = node->address_count;
+        connection_end(node, EVLOCK_EUNREACHABLE);
+        break;
+    case NODE_READY:
+        give_up_on_silence(node, now);
+        break;
+    case NODE_STOPPED:
+        break;
+    }
+}
+
+/* Writes with SIGPIPE held back from this thread: a library must not end the process, nor change its dispositions. */
+static void write_quietly(redisAsyncContext *connection) {
+    struct timespec none = {0, 0};
+    sigset_t pipe, before, pending;
+    struct node *node = connection->data;
+
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    sigpending(&pending);
+    redisAsyncHandleWrite(connection);
+    if (node->gone && !sigismember(&pending, SIGPIPE))
+        sigtimedwait(&pipe, NULL, &none);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void evl_node_flush(struct node *node) {
+    if (node->state == NODE_READY && !node->gone && !node->broken)
+        write_quietly(node->connection);
+}
+
+void evlock_on_readable(redisAsyncContext *connection) {
+    struct node *node = connection->data;
+
+    if (!node || !evl_client_enter(node->client))
+        return;
+    if (node->connection == connection) /* deadlines have been seen to, which may have ended it */
+        redisAsyncHandleRead(connection);
+    evl_client_leave(node->client);
+}
+
+void evlock_on_writable(redisAsyncContext *connection) {
+    struct node *node = connection->data;
+
+    if (!node || !evl_client_enter(node->client))
+        return;
+    if (node->connection == connection)
+        write_quietly(connection);
+    evl_client_leave(node->client);
+}

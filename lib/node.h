@@ -1,0 +1,100 @@
+/*
+ * A node: one Redis that answers commands. It owns the connection: resolves, connects, logs in, loads scripts, sends,
+ * gives up on a silent server, and comes back with jittered backoff. It alone knows hiredis. It never calls users and
+ * never frees a hiredis context on hiredis's own stack.
+ *
+ * Who wants something sent lends the node a request. A request waits here without a command: what is sent is decided,
+ * and the clock read, when it is sent. So a queue of requests cannot grow stale, and its length is that of its owners.
+ */
+#ifndef EVL_NODE_H
+#define EVL_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "alarm.h"
+#include "url.h"
+#include "wire.h"
+
+struct request;
+
+struct request_ops {
+    /* Fills in the command to be queued at this moment; false: nothing is wanted any more. */
+    bool (*take)(struct request *request, int64_t now, struct command *command);
+    /* The reply to the oldest command of this request; false: one that the command cannot have. */
+    bool (*answer)(struct request *request, const struct reply *reply, int64_t now);
+    /* The node cannot be reached for now, `status` says why. The request goes on waiting unless it is withdrawn. */
+    void (*away)(struct request *request, int status, int64_t now);
+};
+
+struct request {
+    TAILQ_ENTRY(request) link; /* in `waiting` or `flying` of its node */
+    const struct request_ops *ops;
+    uint8_t node;     /* which of the client's */
+    uint8_t flying;   /* commands unanswered */
+    bool waiting;
+    bool reloaded;    /* the last answer was NOSCRIPT, and the script was loaded again */
+};
+
+TAILQ_HEAD(requests, request);
+
+enum node_state { NODE_AWAY, NODE_RESOLVING, NODE_CONNECTING, NODE_READY, NODE_STOPPED };
+
+struct node {
+    struct evlock_client *client;
+    struct url url;
+    struct redisAsyncContext *connection;
+    struct alarm alarm;     /* connect timeout, command timeout, or the end of the backoff */
+    enum node_state state;
+    int status;             /* AWAY: why */
+    int64_t since;          /* CONNECTING: when it began; READY: the last reply, or the first command after none */
+    int64_t backoff;        /* the next pause */
+    struct requests waiting;
+    struct requests flying;
+    uint32_t inflight;      /* commands unanswered */
+    char **addresses;       /* what the name resolved to */
+    size_t address_count;
+    size_t address_next;
+    void *resolution;
+    int greetings;          /* replies of the login still to come */
+    int64_t id;             /* this connection's number on the server; 0: unknown */
+    int64_t lost_id;        /* of the last connection that ended with commands unanswered */
+    char run_id[41];        /* the server process; "": unknown */
+    char old_run_id[41];    /* as of the connection before */
+    int64_t ready_at;       /* READY: since when */
+    bool known;             /* connected before */
+    bool good;              /* this connection has answered a request */
+    bool killed;            /* the connection before has been ended on the server */
+    bool unsettled;         /* commands of an ended connection may still run */
+    bool overdue;           /* the command timeout passed; one more turn of the loop to read */
+    bool broken;            /* to be ended when hiredis is off the stack */
+    bool gone;              /* hiredis has freed, or is freeing, the connection by itself */
+    char error[128];        /* the last trouble, in words */
+    char load_error[128];   /* why the scripts could not be loaded, or "" */
+};
+
+/* Sets up a node, which takes `url` over. Nothing begins before evl_node_start(). */
+void evl_node_init(struct node *node, struct evlock_client *client, struct url *url);
+void evl_node_start(struct node *node);
+
+/* Ends the connection for good; unanswered and waiting requests are forgotten, not answered. In a forked child the
+ * loop's registrations are left alone. */
+void evl_node_stop(struct node *node, bool forked);
+
+/* Writes out once what is queued, as far as the socket takes it. */
+void evl_node_flush(struct node *node);
+
+/* Sends as soon as can be: now, or when the node is ready. A request that waits already goes on waiting. */
+void evl_node_submit(struct node *node, struct request *request);
+
+/* Takes a waiting request back; one with unanswered commands stays until they are answered. */
+void evl_node_withdraw(struct node *node, struct request *request);
+
+/* Ends a connection that was found broken; to be called with nothing of hiredis on the stack. */
+void evl_node_settle(struct node *node);
+
+/* The node's alarm rang. */
+void evl_node_ring(struct node *node, int64_t now);
+
+#endif

@@ -1,0 +1,50 @@
+/* What a server's errors mean; see reply.h. One table, read from the top. */
+#include "reply.h"
+
+#include <string.h>
+
+#include <evlock/evlock.h>
+
+struct row {
+    const char *words;
+    bool anywhere; /* the words may stand in the middle: errors from inside scripts are wrapped */
+    struct reply_meaning meaning;
+};
+
+static const struct row rows[] = {
+    {"NOSCRIPT", false, {LEASE_AGAIN, EVLOCK_EREFUSED, false}},
+    {"LOADING", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
+    {"BUSY", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
+    {"MASTERDOWN", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
+    {"TRYAGAIN", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
+    {"CLUSTERDOWN", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
+    {"OOM", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
+    {"MISCONF", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
+    {"NOREPLICAS", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
+    /* A replica: a new connection may find the new master. */
+    {"READONLY", false, {LEASE_REFUSED, EVLOCK_EREFUSED, true}},
+    {"ERR max number of clients", false, {LEASE_REFUSED, EVLOCK_EREFUSED, true}},
+    {"MOVED", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
+    {"ASK", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
+    {"CROSSSLOT", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
+    {"NOAUTH", false, {LEASE_FORBIDDEN, EVLOCK_EAUTH, true}},
+    {"WRONGPASS", false, {LEASE_FORBIDDEN, EVLOCK_EAUTH, true}},
+    {"ERR AUTH", false, {LEASE_FORBIDDEN, EVLOCK_EAUTH, true}},
+    {"ERR Client sent AUTH", false, {LEASE_FORBIDDEN, EVLOCK_EAUTH, true}},
+    {"NOPERM", false, {LEASE_FORBIDDEN, EVLOCK_EPERM, false}},
+    {"user executing the script can't", true, {LEASE_FORBIDDEN, EVLOCK_EPERM, false}},
+    {"WRONGTYPE", false, {LEASE_FORBIDDEN, EVLOCK_EWRONGTYPE, false}},
+    {"ERR unknown command", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
+    {"ERR DB index", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
+    {"ERR", false, {LEASE_FORBIDDEN, EVLOCK_EPROTOCOL, false}},
+    /* An error code of a later server: it did not run, and may at another time. */
+    {"", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
+};
+
+struct reply_meaning evl_reply_meaning(const char *error) {
+    const struct row *row = rows;
+
+    while (row->anywhere ? !strstr(error, row->words) : strncmp(error, row->words, strlen(row->words)) != 0)
+        row++;
+    return row->meaning;
+}

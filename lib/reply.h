@@ -1,0 +1,40 @@
+/*
+ * What a server's answer is and what its errors mean. A reply is valid while its handler runs. Nothing here knows of
+ * hiredis or of leases' states.
+ */
+#ifndef EVL_REPLY_H
+#define EVL_REPLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lease.h"
+
+enum reply_type {
+    REPLY_LOST, /* the connection ended first: whether the command ran is not known; text says why */
+    REPLY_OK,
+    REPLY_NIL,
+    REPLY_INTEGER,
+    REPLY_STRING,
+    REPLY_ERROR,
+    REPLY_OTHER,
+};
+
+struct reply {
+    enum reply_type type;
+    int64_t integer;
+    const char *text; /* of OK, STRING, ERROR, LOST */
+    size_t len;
+};
+
+/* What an error reply means: a row of the table in docs/protocol.md. */
+struct reply_meaning {
+    enum lease_verdict verdict;
+    int status;
+    bool reconnect; /* this connection will not do better */
+};
+
+struct reply_meaning evl_reply_meaning(const char *error);
+
+#endif

@@ -1,0 +1,171 @@
+/*
+ * Scopes: acquire, run, release, in one call. Written on the public calls of a lock, but for one reference to the
+ * handle, by which a scope learns that its user freed it under the running body. A scope owns itself, and the handle
+ * where evlock_run() made one.
+ */
+#include "lock.h"
+#include "memory.h"
+#include "status.h"
+
+struct evlock_scope {
+    evlock *lock;
+    evlock_body body;
+    evlock_scope_cb done;
+    void *arg;
+    bool made; /* the handle is the scope's own */
+    bool ran;
+    bool held; /* until the body's end */
+};
+
+struct evlock_handler {
+    evlock *lock; /* never acquired: it keeps the name and the checked options */
+    evlock_options options;
+    evlock_body body;
+};
+
+static void scope_free(evlock_scope *scope) {
+    if (scope->made)
+        evlock_free(scope->lock);
+    evl_lock_unref(scope->lock);
+    evl_free(scope);
+}
+
+static void finish(evlock_scope *scope, int status) {
+    evlock_scope_cb done = scope->done;
+    void *arg = scope->arg;
+    int ran = scope->ran;
+
+    scope_free(scope);
+    if (done)
+        done(status, ran, arg);
+}
+
+static void on_acquired(evlock *lock, int status, void *arg) {
+    evlock_scope *scope = arg;
+
+    if (status != EVLOCK_OK) {
+        finish(scope, status);
+        return;
+    }
+    scope->ran = true;
+    scope->body(scope, lock, scope->arg);
+}
+
+static void on_released(evlock *lock, int status, void *arg) {
+    evlock_scope *scope = arg;
+
+    (void)lock;
+    if (status == EVLOCK_ENOTOWNED || (status == EVLOCK_OK && !scope->held))
+        status = EVLOCK_ELOST;
+    finish(scope, status);
+}
+
+void evlock_scope_end(evlock_scope *scope) {
+    int status = EVLOCK_ECANCELLED;
+
+    scope->held = evlock_is_held(scope->lock);
+    if (!scope->lock->freed)
+        status = evlock_release(scope->lock, on_released, scope);
+    if (status != EVLOCK_OK)
+        finish(scope, status);
+}
+
+/* Begins a scope; takes a handle that was made for it, also on failure. */
+static int begin(evlock *lock, bool made, evlock_body body, evlock_scope_cb done, void *arg) {
+    evlock_scope *scope = evl_alloc(sizeof(*scope));
+    int status;
+
+    if (!scope) {
+        if (made)
+            evlock_free(lock);
+        return evl_fail(EVLOCK_ENOMEM, "no memory for a scope");
+    }
+    *scope = (evlock_scope){.lock = lock, .body = body, .done = done, .arg = arg, .made = made};
+    evl_lock_ref(lock);
+    status = evlock_acquire(lock, NULL, on_acquired, scope);
+    if (status != EVLOCK_OK)
+        scope_free(scope);
+    return status;
+}
+
+int evlock_with(evlock *lock, evlock_body body, evlock_scope_cb done, void *arg) {
+    int status = evl_lock_check(lock);
+
+    if (status != EVLOCK_OK)
+        return status;
+    if (!body)
+        return evl_fail(EVLOCK_EINVAL, "a scope needs a body");
+    return begin(lock, false, body, done, arg);
+}
+
+/* One-call runs give up after a few attempts where nobody said for how long to go on. */
+static int read_options(evlock_options *ret, const evlock_options *options) {
+    int status = evl_options_read(ret, options);
+
+    if (status == EVLOCK_OK && ret->retry_times == EVLOCK_DEFAULT)
+        ret->retry_times = 3;
+    return status;
+}
+
+int evlock_run(evlock_client *client, const void *name, size_t name_len, const evlock_options *options,
+               evlock_body body, evlock_scope_cb done, void *arg) {
+    evlock_options given;
+    evlock *lock;
+    int status;
+
+    evl_error_clear();
+    if (!body)
+        return evl_fail(EVLOCK_EINVAL, "a run needs a body");
+    if ((status = read_options(&given, options)) != EVLOCK_OK ||
+        (status = evlock_new(&lock, client, name, name_len, &given)) != EVLOCK_OK)
+        return status;
+    return begin(lock, true, body, done, arg);
+}
+
+int evlock_handler_new_named(evlock_handler **ret_handler, evlock_client *client, const void *name, size_t name_len,
+                             const evlock_options *options, evlock_body body) {
+    evlock_handler *handler;
+    int status;
+
+    evl_error_clear();
+    if (!ret_handler || !body)
+        return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_handler ? "the body" : "ret_handler");
+    handler = evl_alloc(sizeof(*handler));
+    if (!handler)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for a handler");
+    if ((status = read_options(&handler->options, options)) != EVLOCK_OK ||
+        (status = evlock_new(&handler->lock, client, name, name_len, &handler->options)) != EVLOCK_OK) {
+        evl_free(handler);
+        return status;
+    }
+    handler->body = body;
+    handler->options.prefix = handler->lock->config->prefix;
+    handler->options.label = handler->lock->config->label;
+    *ret_handler = handler;
+    return EVLOCK_OK;
+}
+
+const void *evlock_handler_name(const evlock_handler *handler, size_t *ret_len) {
+    return evlock_name(handler ? handler->lock : NULL, ret_len);
+}
+
+int evlock_handler_call(evlock_handler *handler, evlock_scope_cb done, void *arg) {
+    const void *name;
+    size_t len;
+    int status;
+
+    evl_error_clear();
+    if (!handler)
+        return evl_fail(EVLOCK_EINVAL, "the handler is NULL");
+    if ((status = evl_lock_check(handler->lock)) != EVLOCK_OK)
+        return status;
+    name = evlock_name(handler->lock, &len);
+    return evlock_run(handler->lock->client, name, len, &handler->options, handler->body, done, arg);
+}
+
+void evlock_handler_free(evlock_handler *handler) {
+    if (!handler)
+        return;
+    evlock_free(handler->lock);
+    evl_free(handler);
+}

@@ -1,0 +1,13 @@
+-- Gives the lock at least this ttl if it holds the token; a longer one stays. KEYS: lock. ARGV: token, ttl in ms.
+-- The ttl that it has now, at least. 0: the token is not there.
+local found = redis.pcall('GET', KEYS[1])
+if type(found) == 'table' then return found end
+if found ~= ARGV[1] then return 0 end
+local ttl = tonumber(ARGV[2])
+local left = redis.pcall('PTTL', KEYS[1])
+if type(left) == 'table' then return left end
+if left > ttl then return left end
+if left < 0 then return ttl end
+local done = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
+if type(done) == 'table' then return done end
+return ttl

@@ -1,0 +1,219 @@
+/* A tenure: one lease on the wire; see tenure.h. */
+#include "tenure.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "client.h"
+#include "lock.h"
+#include "memory.h"
+#include "token.h"
+
+static const unsigned nodes = 1;
+
+static struct tenure *tenure_of(struct request *request) {
+    char *first = (char *)(request - request->node);
+    return (struct tenure *)(void *)(first - offsetof(struct tenure, requests));
+}
+
+static void take_out(struct tenure *tenure) {
+    struct evlock_client *client = tenure->lock->client;
+
+    if (tenure->ghost)
+        TAILQ_REMOVE(&client->ghosts, tenure, link);
+    else
+        TAILQ_REMOVE(&client->tenures, tenure, link);
+}
+
+void evl_tenure_destroy(struct tenure *tenure) {
+    struct evlock_client *client = tenure->lock->client;
+
+    assert(tenure->lock->tenure != tenure);
+    take_out(tenure);
+    for (unsigned i = 0; i < nodes; i++)
+        evl_node_withdraw(&client->node, &tenure->requests[i]);
+    evl_alarm_set(&client->alarms, &tenure->alarm, INT64_MAX);
+    evl_alarms_unreserve(&client->alarms);
+    evl_lock_unref(tenure->lock);
+    evl_free(tenure);
+}
+
+/* Sends what the lease wants sent; a node that is away may make it want something else. */
+static void send_wanted(struct tenure *tenure, struct lease_out *out) {
+    struct node *node = &tenure->lock->client->node;
+
+    for (unsigned i = 0; i < nodes; i++) {
+        if (!(out->wake & 1U << i))
+            continue;
+        out->wake &= ~(1U << i);
+        evl_node_submit(node, &tenure->requests[i]);
+        if (node->state == NODE_AWAY)
+            evl_lease_node_away(tenure->lease, i, node->status, evl_client_now(tenure->lock->client), out);
+    }
+}
+
+/* Does what an input led to. When the handle lets the tenure go meanwhile, what is left of the lease is undone. The
+ * tenure may be gone on return. */
+static void act(struct tenure *tenure, struct lease_out *out) {
+    struct evlock *lock = tenure->lock;
+    struct lease_out events;
+
+    for (;;) {
+        while (out->wake)
+            send_wanted(tenure, out);
+        evl_alarm_set(&lock->client->alarms, &tenure->alarm, evl_lease_next(tenure->lease));
+        if (!out->events || tenure->ghost)
+            break;
+        events = *out;
+        memset(out, 0, sizeof(*out));
+        evl_lock_events(lock, &events);
+        if (!tenure->ghost)
+            break;
+        evl_lease_abandon(tenure->lease, evl_client_now(lock->client), out);
+    }
+    if (tenure->ghost && evl_lease_over(tenure->lease))
+        evl_tenure_destroy(tenure);
+}
+
+/* --- From the node ------------------------------------------------------------------------------------------------ */
+
+static bool take(struct request *request, int64_t now, struct command *command) {
+    struct tenure *tenure = tenure_of(request);
+    struct lease *lease = tenure->lease;
+    struct bytes token = {tenure->token, tenure->token_len};
+    enum lease_command kind = evl_lease_take(lease, request->node, now);
+
+    if (kind == LEASE_NOTHING)
+        return false;
+    evl_command_lease(command, kind, evl_lock_key(tenure->lock), token,
+                      kind == LEASE_ADD || kind == LEASE_REPLACE ? lease->extension : lease->terms->ttl);
+    /* A node that was away takes it later than it was asked for. */
+    evl_alarm_set(&tenure->lock->client->alarms, &tenure->alarm, evl_lease_next(lease));
+    return true;
+}
+
+static bool answer(struct request *request, const struct reply *reply, int64_t now) {
+    struct tenure *tenure = tenure_of(request);
+    const struct lease_slot *slot = &tenure->lease->slots[request->node];
+    enum lease_command kind = slot->flying ? (enum lease_command)slot->flying : LEASE_RELEASE;
+    struct lease_answer answer;
+    struct lease_out out = {0};
+    bool fits = evl_command_answer(kind, reply, &answer);
+
+    if (!fits) {
+        answer.verdict = LEASE_UNKNOWN;
+        answer.status = EVLOCK_EPROTOCOL;
+    }
+    evl_lease_answer(tenure->lease, request->node, &answer, now, &out);
+    act(tenure, &out);
+    return fits;
+}
+
+static void away(struct request *request, int status, int64_t now) {
+    struct tenure *tenure = tenure_of(request);
+    struct lease_out out = {0};
+
+    evl_lease_node_away(tenure->lease, request->node, status, now, &out);
+    act(tenure, &out);
+}
+
+static const struct request_ops ops = {take, answer, away};
+
+/* --- From the handle ---------------------------------------------------------------------------------------------- */
+
+struct tenure *evl_tenure_new(struct evlock *lock, struct bytes token) {
+    struct evlock_client *client = lock->client;
+    size_t token_len = token.data ? token.len : EVL_TOKEN_TEXT;
+    size_t requests_size = nodes * sizeof(struct request);
+    size_t lease_size = evl_lease_size(nodes);
+    struct tenure *tenure;
+
+    if (evl_alarms_reserve(&client->alarms) != EVLOCK_OK)
+        return NULL;
+    tenure = evl_alloc(sizeof(*tenure) + requests_size + lease_size + token_len);
+    if (!tenure) {
+        evl_alarms_unreserve(&client->alarms);
+        return NULL;
+    }
+    tenure->lock = lock;
+    evl_lock_ref(lock);
+    tenure->alarm.kind = ALARM_TENURE;
+    tenure->lease = (struct lease *)(void *)((char *)tenure->requests + requests_size);
+    tenure->token = (char *)tenure->lease + lease_size;
+    tenure->token_len = (uint8_t)token_len;
+    if (token.data)
+        memcpy(tenure->token, token.data, token_len);
+    else
+        evl_token_generate(tenure->token);
+    for (unsigned i = 0; i < nodes; i++) {
+        tenure->requests[i].ops = &ops;
+        tenure->requests[i].node = (uint8_t)i;
+    }
+    TAILQ_INSERT_TAIL(&client->tenures, tenure, link);
+    return tenure;
+}
+
+void evl_tenure_begin(struct tenure *tenure, bool adopt) {
+    struct lease_out out = {0};
+
+    evl_lease_begin(tenure->lease, &tenure->lock->config->terms, nodes, adopt, &out);
+    act(tenure, &out);
+}
+
+void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl) {
+    struct evlock_client *client = tenure->lock->client;
+    struct lease_out out = {0};
+
+    evl_lease_extend(tenure->lease, command, ttl, evl_client_now(client) + client->config.command_timeout, &out);
+    act(tenure, &out);
+}
+
+void evl_tenure_release(struct tenure *tenure) {
+    struct evlock_client *client = tenure->lock->client;
+    struct lease_out out = {0};
+
+    evl_lease_release(tenure->lease, evl_client_now(client) + client->config.command_timeout, &out);
+    act(tenure, &out);
+}
+
+void evl_tenure_let_go(struct tenure *tenure) {
+    struct evlock *lock = tenure->lock;
+
+    assert(lock->tenure == tenure);
+    lock->tenure = NULL;
+    take_out(tenure);
+    tenure->ghost = true;
+    TAILQ_INSERT_TAIL(&lock->client->ghosts, tenure, link);
+}
+
+void evl_tenure_abandon(struct tenure *tenure) {
+    struct lease_out out = {0};
+
+    evl_tenure_let_go(tenure);
+    evl_lease_abandon(tenure->lease, evl_client_now(tenure->lock->client), &out);
+    act(tenure, &out);
+}
+
+void evl_tenure_export(struct tenure *tenure) {
+    struct lease_out out = {0};
+
+    evl_tenure_let_go(tenure);
+    evl_lease_export(tenure->lease);
+    act(tenure, &out);
+}
+
+/* --- From the client ---------------------------------------------------------------------------------------------- */
+
+void evl_tenure_ring(struct tenure *tenure, int64_t now) {
+    struct lease_out out = {0};
+
+    evl_lease_time(tenure->lease, now, &out);
+    act(tenure, &out);
+}
+
+void evl_tenure_node_back(struct tenure *tenure, bool settled, bool replaced, int64_t now) {
+    struct lease_out out = {0};
+
+    evl_lease_node_back(tenure->lease, 0, settled, replaced, now, &out);
+    act(tenure, &out);
+}

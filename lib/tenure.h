@@ -1,0 +1,51 @@
+/*
+ * A tenure: one lease on the wire. It carries the lease's commands to the nodes and the answers back, keeps its alarm,
+ * and tells its handle what comes of it. It owns the lease and the token. While it is its handle's, it is in the
+ * client's `tenures`; when the handle has no more use for it, it goes on among the `ghosts` until nothing of its token
+ * can be left on a server, and frees itself.
+ */
+#ifndef EVL_TENURE_H
+#define EVL_TENURE_H
+
+#include "alarm.h"
+#include "lease.h"
+#include "node.h"
+
+struct evlock;
+
+struct tenure {
+    TAILQ_ENTRY(tenure) link;
+    struct evlock *lock; /* keeps the handle's memory */
+    struct alarm alarm;
+    bool ghost;
+    uint8_t token_len;
+    struct lease *lease; /* behind the requests, and the token behind it */
+    char *token;
+    struct request requests[];
+};
+
+TAILQ_HEAD(tenures, tenure);
+
+/* A tenure for a handle, with a copy of `token`, or a fresh one if its data is NULL. NULL: out of memory. */
+struct tenure *evl_tenure_new(struct evlock *lock, struct bytes token);
+
+/* Begins: sends what the new lease asks for. */
+void evl_tenure_begin(struct tenure *tenure, bool adopt);
+
+/* The handle's inputs. abandon and export make it a ghost. The tenure may be gone on return. */
+void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl);
+void evl_tenure_release(struct tenure *tenure);
+void evl_tenure_abandon(struct tenure *tenure);
+void evl_tenure_export(struct tenure *tenure);
+
+/* The handle is done with it, and so is the lease but for what goes on in the background. */
+void evl_tenure_let_go(struct tenure *tenure);
+
+/* Its alarm rang; its node is back. */
+void evl_tenure_ring(struct tenure *tenure, int64_t now);
+void evl_tenure_node_back(struct tenure *tenure, bool settled, bool replaced, int64_t now);
+
+/* Frees it at once, whatever its state; its node must have been stopped. */
+void evl_tenure_destroy(struct tenure *tenure);
+
+#endif

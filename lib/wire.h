@@ -1,0 +1,48 @@
+/*
+ * How commands look on the wire, and what their replies say: the pairs of a lease's commands with SET and the scripts.
+ * It owns nothing; a command points at bytes of its caller's and is used up before the caller returns.
+ */
+#ifndef EVL_WIRE_H
+#define EVL_WIRE_H
+
+#include "reply.h"
+
+#define COMMAND_ARGS 6
+
+struct script {
+    const char *name;
+    const char *text;
+    const char *sha;
+};
+
+extern const struct script evl_scripts[];
+extern const unsigned evl_script_count;
+
+struct command {
+    int argc;
+    const char *argv[COMMAND_ARGS];
+    size_t len[COMMAND_ARGS];
+    const struct script *script; /* what EVALSHA names, or NULL */
+    char number[24];             /* room for one of the arguments */
+};
+
+struct bytes {
+    const void *data;
+    size_t len;
+};
+
+/* A command of string literals: the words, separated by blanks in docs, given one by one. Ends with NULL. */
+void evl_command_words(struct command *command, ...) __attribute__((sentinel));
+
+/* `verb key`, for the queries. */
+void evl_command_key(struct command *command, const char *verb, struct bytes key);
+
+/* A lease's command; `ttl` in microseconds where the command has one (0 for an ACQUIRE: no expiry). */
+void evl_command_lease(struct command *command, enum lease_command kind, struct bytes key, struct bytes token,
+                       int64_t ttl);
+
+/* What the reply to a lease's command says to the lease; false: it is none that the command can have. Error texts go to
+ * evlock_last_error(). */
+bool evl_command_answer(enum lease_command kind, const struct reply *reply, struct lease_answer *ret_answer);
+
+#endif
