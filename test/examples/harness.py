@@ -1,0 +1,220 @@
+"""What the tests of the examples share: a private server, the program under test, and TAP for test/count.
+
+A test file defines functions test_*(context) and ends with harness.main(globals()); its one argument is the program.
+Each function gets a server of its own on a unix socket in a temporary folder, and has to leave no key on it. Only the
+standard library is used.
+"""
+
+import os
+import queue
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+PATIENCE = 60  # seconds, for what a loaded machine may take long to do
+
+
+def wait_for(condition, what):
+    """Returns the first true value of condition(), asked again and again."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"in vain waited for: {what}")
+
+
+class Server:
+    """A server that keeps nothing, on a unix socket."""
+
+    def __init__(self, program):
+        self.folder = tempfile.mkdtemp(prefix="evlock-")
+        self.path = os.path.join(self.folder, "redis.sock")
+        self.url = "unix://" + self.path
+        options = ["--port", "0", "--unixsocket", self.path, "--dir", self.folder, "--save", "", "--appendonly", "no"]
+        self.process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)
+        wait_for(self.answers, "the server")
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise AssertionError("the server ended")
+        try:
+            return self.command("PING") == "PONG"
+        except (OSError, EOFError):
+            return False
+
+    def command(self, *words):
+        """Runs one command on a connection of its own."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(PATIENCE)
+            connection.connect(self.path)
+            request = b"*%d\r\n" % len(words)
+            for word in map(str.encode, words):
+                request += b"$%d\r\n%s\r\n" % (len(word), word)
+            connection.sendall(request)
+            with connection.makefile("rb") as stream:
+                return self._reply(stream)
+
+    def _reply(self, stream):
+        line = stream.readline()
+        if not line.endswith(b"\r\n"):
+            raise EOFError
+        kind, text = line[:1], line[1:-2].decode()
+        if kind == b"$":
+            size = int(text)
+            return None if size < 0 else stream.read(size + 2)[:-2].decode()
+        if kind == b"*":
+            return [self._reply(stream) for _ in range(int(text))]
+        if kind == b"-":
+            raise AssertionError(text)
+        return int(text) if kind == b":" else text
+
+    def attempts(self):
+        """How many scripts and SETs were run so far: it grows for as long as anyone tries to get a lock."""
+        attempts = 0
+        for line in self.command("INFO", "commandstats").splitlines():
+            if line.startswith(("cmdstat_set:", "cmdstat_evalsha:")):
+                attempts += int(line.split("calls=")[1].split(",")[0])
+        return attempts
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    def end(self):
+        self.thaw()
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder)
+
+
+class Program:
+    """A running example, whose lines can be waited for."""
+
+    def __init__(self, arguments):
+        self.output = []
+        self.errors = []
+        self._lines = queue.Queue()
+        self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self._readers = [
+            threading.Thread(target=self._read, args=(self.process.stdout, self.output, self._lines)),
+            threading.Thread(target=self._read, args=(self.process.stderr, self.errors, None)),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self, stream, kept, lines):
+        for line in stream:
+            kept.append(line.rstrip("\n"))
+            if lines:
+                lines.put(kept[-1])
+        if lines:
+            lines.put(None)
+
+    def line(self, part):
+        """The next line of the output that contains `part`; those before it are passed over."""
+        while True:
+            line = self._lines.get(timeout=PATIENCE)
+            assert line is not None, f"the output ended without: {part}"
+            if part in line:
+                return line
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def end(self):
+        """Waits for the end; the exit status."""
+        status = self.process.wait(timeout=PATIENCE)
+        for reader in self._readers:
+            reader.join()
+        return status
+
+    def show(self):
+        for line in self.output:
+            print(f"#   {line}")
+        for line in self.errors:
+            print(f"#   (error) {line}")
+
+
+class Context:
+    """What one test works with."""
+
+    def __init__(self, server_program, program):
+        self.server = Server(server_program)
+        self.programs = []
+        self._program = program
+
+    def command(self, *arguments):
+        """The words that run the example on the test's server."""
+        return [*wrapper(), self._program, self.server.url, *arguments]
+
+    def start(self, *arguments):
+        """Starts the example on the test's server."""
+        return self._start(self.command(*arguments))
+
+    def start_bare(self, *arguments):
+        """Starts the example with these arguments alone."""
+        return self._start([*wrapper(), self._program, *arguments])
+
+    def _start(self, command):
+        self.programs.append(Program(command))
+        return self.programs[-1]
+
+    def keys(self):
+        return self.server.command("DBSIZE")
+
+    def close(self):
+        for program in self.programs:
+            if program.process.poll() is None:
+                program.process.kill()
+            program.end()
+        self.server.end()
+
+
+def wrapper():
+    """What EVLOCK_TEST_WRAPPER puts before the program, such as valgrind."""
+    return os.environ.get("EVLOCK_TEST_WRAPPER", "").split()
+
+
+def run(test, server_program, program):
+    """Runs one test; whether it passed."""
+    context = Context(server_program, program)
+    try:
+        test(context)
+        assert context.keys() == 0, f"left on the server: {context.server.command('KEYS', '*')}"
+        return True
+    except Exception:
+        for line in traceback.format_exc().splitlines():
+            print(f"# {line}")
+        for started in context.programs:
+            started.show()
+        return False
+    finally:
+        context.close()
+
+
+def main(names):
+    """Runs the tests of a file in their order; with names after the program, only those."""
+    server_program = os.environ.get("EVLOCK_TEST_SERVER", "redis-server")
+    if not shutil.which(server_program):
+        print(f"no {server_program}")
+        sys.exit(77)
+    tests = [value for name, value in names.items() if name.startswith("test_")]
+    if sys.argv[2:]:
+        tests = [test for test in tests if test.__name__ in sys.argv[2:]]
+    print(f"1..{len(tests)}")
+    failed = 0
+    for number, test in enumerate(tests, 1):
+        passed = run(test, server_program, sys.argv[1])
+        failed += not passed
+        print(f"{'ok' if passed else 'not ok'} {number} - {test.__name__[5:]}", flush=True)
+    sys.exit(failed > 0)
