@@ -7,7 +7,7 @@
 #include "node.h"
 
 /* Queues a command on the connection; REDIS_OK or REDIS_ERR. */
-int evl_node_command(struct node *node, const struct command *command, redisCallbackFn *handler, void *privdata);
+int evl_node_command(struct node *node, struct command *command, redisCallbackFn *handler, void *privdata);
 
 /* Notes the last trouble in words. */
 void evl_node_note(struct node *node, const char *error);

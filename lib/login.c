@@ -92,7 +92,7 @@ static void on_granted(struct node *node, enum greeting step, const redisReply *
 
 static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata);
 
-static bool greet(struct node *node, enum greeting step, const struct command *command) {
+static bool greet(struct node *node, enum greeting step, struct command *command) {
     node->greetings++;
     return evl_node_command(node, command, on_greeting, (void *)(intptr_t)step) == REDIS_OK;
 }

@@ -134,8 +134,8 @@ static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {
     send_waiting(node);
 }
 
-int evl_node_command(struct node *node, const struct command *command, redisCallbackFn *handler, void *privdata) {
-    return redisAsyncCommandArgv(node->connection, handler, privdata, command->argc, (const char **)command->argv,
+int evl_node_command(struct node *node, struct command *command, redisCallbackFn *handler, void *privdata) {
+    return redisAsyncCommandArgv(node->connection, handler, privdata, command->argc, command->argv,
                                  command->len);
 }
 
