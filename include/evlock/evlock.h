@@ -192,8 +192,9 @@ typedef struct evlock_client_options {
     const char *user;                    /**< wins over the URL's; NULL: the URL's */
     const char *password;                /**< wins over the URL's; NULL: the URL's */
     int64_t connect_timeout_ms;          /**< for name, connection and login together; 1 or more; default 5,000 */
-    int64_t command_timeout_ms;          /**< a connection that leaves a command unanswered for so long is ended, and
-                                              a release, extend or query is answered; 1 or more; default 5,000 */
+    int64_t command_timeout_ms;          /**< a connection from which no answer comes for so long, while commands wait
+                                              for one, is ended; a release or an extension is answered by then; 1 or
+                                              more; default 5,000 */
     int64_t backoff_min_ms;              /**< the first pause before connecting again; 1 or more; default 50. Pauses
                                               double, each drawn at random from its upper half */
     int64_t backoff_max_ms;              /**< the longest; default 5,000 */
@@ -336,10 +337,9 @@ typedef struct evlock_acquire_options {
  *   EVLOCK_ETIMEDOUT     the wait ended; evlock_last_error() says what stood in the way last
  *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   the attempts are used up, the last for this reason
  *   EVLOCK_EAUTH, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL   at once: waiting is no use
- *   EVLOCK_EQUORUM, EVLOCK_ECANCELLED, EVLOCK_ENOMEM, EVLOCK_ESYSTEM
+ *   EVLOCK_EQUORUM, EVLOCK_ECANCELLED, EVLOCK_ENOMEM
  *
- * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ETOKEN, EVLOCK_EALREADY, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM,
- * EVLOCK_ESYSTEM.
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ETOKEN, EVLOCK_EALREADY, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
  */
 EVLOCK_EXPORT int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_cb cb, void *arg);
 
@@ -382,8 +382,8 @@ enum evlock_extend_mode {
 
 /**
  * Extends a held lease by, or to, `ms` (1 or more; as a ttl it must be longer than its drift). Extensions of one handle
- * are done one after the other, in order. One that shortens moves the deadline in at once, one that lengthens moves it
- * out when the server has answered; one whose outcome is unknown never moves it out. Automatic renewal goes on, and
+ * are done one after the other, in order. One that shortens moves the deadline in before it is sent, one that lengthens
+ * moves it out when the server has answered; one whose outcome is unknown never moves it out. Automatic renewal goes on, and
  * does not lower a longer time. `cb` may be NULL. The callback's status:
  *   EVLOCK_OK            done
  *   EVLOCK_ENOTOWNED     the token is gone (on_lost has told so), or the key has been made to last for ever
@@ -435,7 +435,9 @@ EVLOCK_EXPORT int evlock_adopt(evlock *lock, const void *token, size_t token_len
 /* --- Asking the server -------------------------------------------------------------------------------------------- */
 
 /*
- * Queries may be made on any handle, holding or not, any number at a time. Each ends within command_timeout_ms. Their
+ * Queries may be made on any handle, holding or not, any number at a time. One that is made while the client connects
+ * waits for that, for connect_timeout_ms at most; when the server is away it fails at once; its answer is waited for
+ * as long as the connection is, see command_timeout_ms; it is sent once more when the connection breaks. Their
  * callbacks' statuses, besides those told below: EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED, EVLOCK_EAUTH, EVLOCK_EPERM,
  * EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_EQUORUM, EVLOCK_ECANCELLED.
  * They return EVLOCK_OK, EVLOCK_EINVAL (also: no callback), EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
