@@ -1,0 +1,461 @@
+/*
+ * How a lease is acquired and adopted: by which answers, until which deadline, and what is told when it is not.
+ */
+#include "test_lease.h"
+
+/* --- One node ----------------------------------------------------------------------------------------------------- */
+
+static void the_deadline_counts_from_before_the_command(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 1);
+    wakes(&b, 1);
+    tells_nothing(&b);
+    deadline_is(&b, 0);
+    pass(&b, SECOND); /* waiting to be sent costs nothing of the lease */
+    int64_t sent = b.now;
+    sends(&b, 0, LEASE_ACQUIRE);
+    pass(&b, 7 * SECOND);
+    yes(&b, 0);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    deadline_is(&b, sent + TTL - TTL / 100 - 2 * MS);
+    next_is(&b, sent + INTERVAL);
+}
+
+static void drift_is_a_hundredth_and_two_milliseconds(void **state) {
+    (void)state;
+    assert_int_equal(evl_lease_drift(TTL), DRIFT);
+    assert_int_equal(evl_lease_drift(0), 2 * MS);
+}
+
+static void a_yes_after_its_deadline_is_undone(void **state) {
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct bench b = bench_new();
+        begin(&b, 1);
+        sends(&b, 0, LEASE_ACQUIRE);
+        b.now += KEPT - LEAD - 1 + late;
+        yes(&b, 0);
+        if (late) {
+            tells(&b, LEASE_TELL_FAILED, EVLOCK_EUNREACHABLE);
+            is_in(&b, LEASE_UNDOING);
+            wakes(&b, 1);
+            sends(&b, 0, LEASE_RELEASE);
+            yes(&b, 0);
+            is_over(&b);
+        } else {
+            tells(&b, LEASE_TELL_GRANTED, 0);
+        }
+    }
+}
+
+static void an_attempt_ends_when_a_yes_would_be_of_no_use(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 1);
+    next_is(&b, LEASE_NEVER);
+    sends(&b, 0, LEASE_ACQUIRE);
+    next_is(&b, b.now + KEPT);
+    pass(&b, KEPT - 1);
+    tells_nothing(&b);
+    pass(&b, 1);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EUNREACHABLE);
+    sends(&b, 0, LEASE_RELEASE); /* behind the acquire, on the same connection */
+    next_is(&b, LEASE_NEVER);    /* the acquire may still run at any time */
+    pass(&b, TTL);
+    yes(&b, 0); /* now it has */
+    tells_nothing(&b);
+    next_is(&b, b.now + TTL);
+    is_not_over(&b);
+    yes(&b, 0);
+    is_over(&b);
+}
+
+static void sending_again_counts_from_then(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 1);
+    sends(&b, 0, LEASE_ACQUIRE);
+    pass(&b, SECOND);
+    again(&b, 0);
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_ACQUIRE);
+    yes(&b, 0);
+    deadline_is(&b, b.now + KEPT);
+}
+
+static void a_lock_without_expiry_has_no_deadline(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms = (struct lease_terms){.max_hold = LEASE_NEVER};
+    begin(&b, 1);
+    sends(&b, 0, LEASE_ACQUIRE);
+    next_is(&b, LEASE_NEVER);
+    pass(&b, 100 * 24 * 3600 * SECOND);
+    yes(&b, 0);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    deadline_is(&b, LEASE_NEVER);
+    next_is(&b, LEASE_NEVER);
+    pass(&b, 100 * 24 * 3600 * SECOND);
+    is_in(&b, LEASE_HELD);
+    tells_nothing(&b);
+}
+
+static void a_short_lease_is_told_lost_sooner(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms = (struct lease_terms){.ttl = 4 * MS, .max_hold = LEASE_NEVER};
+    held_by_one(&b);
+    deadline_is(&b, b.now + 1960);
+    next_is(&b, b.now + 1960 - 200); /* a twentieth of the ttl, where that is less than a millisecond */
+}
+
+/* --- Adopting ----------------------------------------------------------------------------------------------------- */
+
+static void an_adopted_lease_lasts_as_long_as_the_server_says(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin_adopting(&b, 1);
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_ADOPT);
+    next_is(&b, LEASE_NEVER);
+    int64_t sent = b.now;
+    pass(&b, SECOND);
+    yes_ttl(&b, 0, 6 * SECOND);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    deadline_is(&b, sent + 6 * SECOND - 62 * MS);
+    next_is(&b, sent + 2 * SECOND); /* renewed while there is time */
+}
+
+static void a_longer_adopted_lease_is_renewed_at_the_usual_pace(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin_adopting(&b, 1);
+    sends(&b, 0, LEASE_ADOPT);
+    yes_ttl(&b, 0, 3600 * SECOND);
+    next_is(&b, b.now + INTERVAL);
+    abandon(&b);
+    next_is(&b, b.now + 3600 * SECOND); /* and undone for as long as it may last */
+}
+
+static void an_adopted_lease_may_be_without_expiry(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin_adopting(&b, 1);
+    sends(&b, 0, LEASE_ADOPT);
+    yes_ttl(&b, 0, LEASE_NEVER);
+    deadline_is(&b, LEASE_NEVER);
+    next_is(&b, b.now + INTERVAL);
+    abandon(&b);
+    next_is(&b, b.now + 24 * 3600 * SECOND);
+}
+
+static void a_token_with_too_little_left_is_not_adopted(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin_adopting(&b, 1);
+    sends(&b, 0, LEASE_ADOPT);
+    b.now += SECOND;
+    yes_ttl(&b, 0, SECOND);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_ENOTOWNED);
+    is_over(&b); /* and it is left alone */
+}
+
+static void an_adoption_that_fails_leaves_the_token_alone(void **state) {
+    (void)state;
+    for (enum lease_verdict verdict = LEASE_NO; verdict <= LEASE_UNKNOWN; verdict++) {
+        struct bench b = bench_new();
+        if (verdict == LEASE_AGAIN)
+            continue;
+        begin_adopting(&b, 1);
+        sends(&b, 0, LEASE_ADOPT);
+        answer(&b, 0, verdict, EVLOCK_EREFUSED, 0);
+        tells(&b, LEASE_TELL_FAILED, verdict == LEASE_NO ? EVLOCK_ENOTOWNED : EVLOCK_EREFUSED);
+        is_over(&b);
+        wakes(&b, 0);
+        sends_nothing(&b, 0);
+    }
+}
+
+static void an_adopted_token_may_be_on_nodes_that_did_not_say(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin_adopting(&b, 5);
+    for (unsigned i = 0; i < 5; i++)
+        sends(&b, i, LEASE_ADOPT);
+    unknown(&b, 0);
+    refused(&b, 1);
+    for (unsigned i = 2; i < 5; i++)
+        yes_ttl(&b, i, TTL);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    back(&b, 0, UNSETTLED);
+    pass(&b, INTERVAL);
+    wakes(&b, 31); /* it is renewed there */
+    abandon(&b);
+    wakes(&b, 31); /* and removed there */
+    for (unsigned i = 0; i < 5; i++)
+        sends(&b, i, LEASE_RELEASE);
+    no(&b, 0); /* an adoption leaves nothing behind that could run */
+    for (unsigned i = 1; i < 5; i++)
+        yes(&b, i);
+    is_over(&b);
+}
+
+static void a_late_answer_to_an_adoption_counts(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin_adopting(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ADOPT);
+    yes_ttl(&b, 0, TTL);
+    yes_ttl(&b, 1, 2 * TTL);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    deadline_is(&b, b.now + KEPT);
+    yes_ttl(&b, 2, 2 * TTL);
+    tells_nothing(&b);
+    deadline_is(&b, b.now + 2 * TTL - evl_lease_drift(2 * TTL));
+}
+
+static void a_lock_without_expiry_may_adopt_one_that_expires(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms = (struct lease_terms){.max_hold = LEASE_NEVER};
+    begin_adopting(&b, 1);
+    sends(&b, 0, LEASE_ADOPT);
+    yes_ttl(&b, 0, TTL);
+    deadline_is(&b, b.now + KEPT);
+    next_is(&b, b.now + KEPT - LEAD);
+}
+
+/* --- Several nodes ------------------------------------------------------------------------------------------------ */
+
+static void it_is_granted_by_the_yes_that_completes_the_quorum(void **state) {
+    static const struct { unsigned nodes, quorum; } sizes[] = {{1, 1}, {2, 2}, {3, 2}, {4, 3}, {5, 3}, {15, 8}};
+    (void)state;
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        struct bench b = bench_new();
+        begin(&b, sizes[s].nodes);
+        wakes(&b, (1U << sizes[s].nodes) - 1);
+        for (unsigned i = 0; i < sizes[s].nodes; i++)
+            sends(&b, i, LEASE_ACQUIRE);
+        for (unsigned i = 0; i < sizes[s].nodes; i++) {
+            yes(&b, i);
+            tells(&b, i + 1 == sizes[s].quorum ? LEASE_TELL_GRANTED : 0, 0); /* and only once */
+            is_in(&b, i + 1 < sizes[s].quorum ? LEASE_ACQUIRING : LEASE_HELD);
+        }
+    }
+}
+
+static void it_fails_when_a_quorum_cannot_be_any_more(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 5);
+    for (unsigned i = 0; i < 5; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    no(&b, 0);
+    yes(&b, 1);
+    no(&b, 2);
+    yes(&b, 3);
+    tells_nothing(&b);
+    no(&b, 4);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EHELD);
+    wakes(&b, 1U << 1 | 1U << 3); /* undone where it was set */
+    sends(&b, 1, LEASE_RELEASE);
+    sends(&b, 3, LEASE_RELEASE);
+    sends_nothing(&b, 0);
+    yes(&b, 1);
+    is_not_over(&b);
+    yes(&b, 3);
+    is_over(&b);
+}
+
+static void a_failed_attempt_is_undone_also_where_nothing_was_answered(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 3);
+    sends(&b, 0, LEASE_ACQUIRE);
+    sends(&b, 1, LEASE_ACQUIRE); /* node 2 is not ready for a command */
+    sends(&b, 2, LEASE_ACQUIRE);
+    no(&b, 0);
+    no(&b, 1);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EHELD);
+    wakes(&b, 1U << 2);
+    sends(&b, 2, LEASE_RELEASE);
+    yes(&b, 2);
+    is_not_over(&b);
+    yes(&b, 2);
+    is_over(&b);
+}
+
+static void what_was_not_sent_when_it_failed_is_not_sent(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 3);
+    sends(&b, 0, LEASE_ACQUIRE);
+    sends(&b, 1, LEASE_ACQUIRE);
+    no(&b, 0);
+    no(&b, 1);
+    is_over(&b);
+    sends_nothing(&b, 2);
+}
+
+static void that_another_holds_it_says_more_than_any_trouble(void **state) {
+    (void)state;
+    for (int order = 0; order < 2; order++) {
+        struct bench b = bench_new();
+        begin(&b, 3);
+        for (unsigned i = 0; i < 3; i++)
+            sends(&b, i, LEASE_ACQUIRE);
+        if (order)
+            refused(&b, 0);
+        no(&b, 1);
+        if (!order)
+            refused(&b, 0);
+        tells(&b, LEASE_TELL_FAILED, EVLOCK_EHELD);
+    }
+    struct bench b = bench_new();
+    begin_adopting(&b, 3);
+    sends(&b, 0, LEASE_ADOPT);
+    no(&b, 0);
+    away(&b, 1);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_ENOTOWNED);
+}
+
+static void the_deadline_is_the_quorums(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 5);
+    int64_t first = b.now;
+    for (unsigned i = 0; i < 5; i++) { /* node i a second after node i - 1 */
+        sends(&b, i, LEASE_ACQUIRE);
+        pass(&b, SECOND);
+    }
+    yes(&b, 1);
+    yes(&b, 4);
+    yes(&b, 0);
+    deadline_is(&b, first + KEPT); /* of 4, 1, 0 the third greatest */
+    yes(&b, 2);
+    deadline_is(&b, first + SECOND + KEPT);
+    yes(&b, 3);
+    deadline_is(&b, first + 2 * SECOND + KEPT); /* of 4, 3, 2, 1, 0 the third greatest */
+    next_is(&b, first + INTERVAL);
+}
+
+static void a_quorum_of_late_votes_is_no_grant(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 3);
+    sends(&b, 0, LEASE_ACQUIRE);
+    b.now += SECOND;
+    sends(&b, 1, LEASE_ACQUIRE);
+    sends(&b, 2, LEASE_ACQUIRE);
+    yes(&b, 0);
+    b.now += KEPT - SECOND - LEAD; /* node 0 has it for no longer than it takes to tell */
+    yes(&b, 1);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EUNREACHABLE);
+    wakes(&b, 7);
+}
+
+static void a_node_that_hangs_costs_nothing_while_a_quorum_answers(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    yes(&b, 0);
+    next_is(&b, b.now + KEPT);
+    away(&b, 1); /* its acquire is unanswered: that it is away says nothing yet */
+    tells_nothing(&b);
+    unknown(&b, 1);
+    tells_nothing(&b);
+    yes(&b, 2);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+}
+
+static void a_node_that_hangs_is_not_waited_for(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 2; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    b.now += SECOND;
+    sends(&b, 2, LEASE_ACQUIRE);
+    pass(&b, KEPT - SECOND);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EUNREACHABLE); /* two of three, and the third may still have a second */
+
+    begin(&b, 3);
+    sends(&b, 0, LEASE_ACQUIRE);
+    b.now += SECOND;
+    sends(&b, 1, LEASE_ACQUIRE);
+    sends(&b, 2, LEASE_ACQUIRE);
+    yes(&b, 2);
+    pass(&b, KEPT - SECOND);
+    tells_nothing(&b);
+    next_is(&b, b.now + SECOND); /* nothing is due for the one that was given up */
+    yes(&b, 1);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+}
+
+static void nodes_that_answer_late_are_kept(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 5);
+    for (unsigned i = 0; i < 5; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    for (unsigned i = 0; i < 3; i++)
+        yes(&b, i);
+    yes(&b, 3);
+    no(&b, 4);
+    tells_nothing(&b);
+    pass(&b, INTERVAL);
+    wakes(&b, 15);
+    abandon(&b);
+    wakes(&b, 15);
+}
+
+static void an_acquire_that_could_not_be_sent_yet_is_sent_when_held(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 3);
+    sends(&b, 0, LEASE_ACQUIRE);
+    sends(&b, 1, LEASE_ACQUIRE);
+    yes(&b, 0);
+    yes(&b, 1);
+    away(&b, 2);
+    back(&b, 2, SETTLED);
+    sends(&b, 2, LEASE_ACQUIRE);
+    again(&b, 2); /* once is enough: it is held without */
+    sends_nothing(&b, 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_deadline_counts_from_before_the_command),
+        cmocka_unit_test(drift_is_a_hundredth_and_two_milliseconds),
+        cmocka_unit_test(a_yes_after_its_deadline_is_undone),
+        cmocka_unit_test(an_attempt_ends_when_a_yes_would_be_of_no_use),
+        cmocka_unit_test(sending_again_counts_from_then),
+        cmocka_unit_test(a_lock_without_expiry_has_no_deadline),
+        cmocka_unit_test(a_short_lease_is_told_lost_sooner),
+        cmocka_unit_test(an_adopted_lease_lasts_as_long_as_the_server_says),
+        cmocka_unit_test(a_longer_adopted_lease_is_renewed_at_the_usual_pace),
+        cmocka_unit_test(an_adopted_lease_may_be_without_expiry),
+        cmocka_unit_test(a_token_with_too_little_left_is_not_adopted),
+        cmocka_unit_test(an_adoption_that_fails_leaves_the_token_alone),
+        cmocka_unit_test(an_adopted_token_may_be_on_nodes_that_did_not_say),
+        cmocka_unit_test(a_late_answer_to_an_adoption_counts),
+        cmocka_unit_test(a_lock_without_expiry_may_adopt_one_that_expires),
+        cmocka_unit_test(it_is_granted_by_the_yes_that_completes_the_quorum),
+        cmocka_unit_test(it_fails_when_a_quorum_cannot_be_any_more),
+        cmocka_unit_test(a_failed_attempt_is_undone_also_where_nothing_was_answered),
+        cmocka_unit_test(what_was_not_sent_when_it_failed_is_not_sent),
+        cmocka_unit_test(that_another_holds_it_says_more_than_any_trouble),
+        cmocka_unit_test(the_deadline_is_the_quorums),
+        cmocka_unit_test(a_quorum_of_late_votes_is_no_grant),
+        cmocka_unit_test(a_node_that_hangs_costs_nothing_while_a_quorum_answers),
+        cmocka_unit_test(a_node_that_hangs_is_not_waited_for),
+        cmocka_unit_test(nodes_that_answer_late_are_kept),
+        cmocka_unit_test(an_acquire_that_could_not_be_sent_yet_is_sent_when_held),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

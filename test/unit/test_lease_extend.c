@@ -1,0 +1,360 @@
+/*
+ * How a held lease is extended: by and to a time, by the vote of a quorum, and where the deadline is meanwhile.
+ */
+#include "test_lease.h"
+
+static int64_t kept(int64_t ttl) {
+    return ttl - evl_lease_drift(ttl);
+}
+
+/* --- One node ----------------------------------------------------------------------------------------------------- */
+
+static void an_addition_moves_the_deadline_when_it_is_answered(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    int64_t deadline = evl_lease_deadline(b.lease);
+    pass(&b, SECOND);
+    extend(&b, LEASE_ADD, 10 * SECOND);
+    wakes(&b, 1);
+    pass(&b, SECOND);
+    int64_t sent = b.now;
+    sends(&b, 0, LEASE_ADD);
+    deadline_is(&b, deadline);
+    pass(&b, SECOND);
+    yes_ttl(&b, 0, TTL + 8 * SECOND);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_OK);
+    deadline_is(&b, sent + kept(TTL + 8 * SECOND));
+    next_is(&b, sent + INTERVAL);
+    extend(&b, LEASE_ADD, 10 * SECOND); /* the next may follow at once */
+    sends(&b, 0, LEASE_ADD);
+    yes_ttl(&b, 0, TTL + 18 * SECOND);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_OK);
+}
+
+static void a_longer_replacement_moves_it_out_when_answered(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    int64_t deadline = evl_lease_deadline(b.lease);
+    extend(&b, LEASE_REPLACE, 60 * SECOND);
+    sends(&b, 0, LEASE_REPLACE);
+    deadline_is(&b, deadline);
+    yes_ttl(&b, 0, 60 * SECOND);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_OK);
+    deadline_is(&b, b.now + kept(60 * SECOND));
+}
+
+static void a_shorter_replacement_moves_it_in_before_it_is_sent(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    int64_t deadline = evl_lease_deadline(b.lease);
+    pass(&b, SECOND);
+    extend(&b, LEASE_REPLACE, 3 * SECOND);
+    deadline_is(&b, deadline); /* it has not gone out */
+    sends(&b, 0, LEASE_REPLACE);
+    deadline_is(&b, b.now + kept(3 * SECOND));
+    int64_t sent = b.now;
+    pass(&b, SECOND);
+    yes_ttl(&b, 0, 3 * SECOND);
+    deadline_is(&b, sent + kept(3 * SECOND));
+    next_is(&b, sent + SECOND); /* renewed while there is time */
+}
+
+static void an_unanswered_replacement_ends_the_lease_by_its_own_time(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    extend(&b, LEASE_REPLACE, 3 * SECOND);
+    sends(&b, 0, LEASE_REPLACE);
+    next_is(&b, b.now + kept(3 * SECOND) - LEAD);
+    pass(&b, kept(3 * SECOND) - LEAD);
+    assert_int_equal(b.out.events, LEASE_TELL_EXTENDED | LEASE_TELL_LOST);
+    assert_int_equal(b.out.status, EVLOCK_ELOST);
+    assert_int_equal(b.out.reason, EVLOCK_LOST_DEADLINE);
+}
+
+static void an_unknown_extension_never_moves_the_deadline_out(void **state) {
+    static const enum lease_command commands[] = {LEASE_ADD, LEASE_REPLACE};
+    (void)state;
+    for (size_t c = 0; c < 2; c++) {
+        struct bench b = bench_new();
+        held_by_one(&b);
+        int64_t deadline = evl_lease_deadline(b.lease);
+        extend(&b, commands[c], 100 * SECOND);
+        sends(&b, 0, commands[c]);
+        unknown(&b, 0);
+        tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EUNREACHABLE);
+        deadline_is(&b, deadline);
+        abandon(&b);
+        assert_true(evl_lease_next(b.lease) >= b.now + 100 * SECOND); /* but the token may live for so long */
+    }
+}
+
+static void an_extension_that_failed_is_made_up_for_by_a_renewal(void **state) {
+    static void (*const failures[])(struct bench * b, unsigned node) = {refused, forbidden, unknown};
+    static const int statuses[] = {EVLOCK_EREFUSED, EVLOCK_EPERM, EVLOCK_EUNREACHABLE};
+    (void)state;
+    for (size_t f = 0; f < 3; f++) {
+        struct bench b = bench_new();
+        held_by_one(&b);
+        extend(&b, LEASE_REPLACE, SECOND);
+        sends(&b, 0, LEASE_REPLACE);
+        failures[f](&b, 0);
+        tells(&b, LEASE_TELL_EXTENDED, statuses[f]);
+        deadline_is(&b, b.now + kept(SECOND));
+        next_is(&b, b.now + kept(SECOND) / 8);
+        until(&b, evl_lease_next(b.lease));
+        sends(&b, 0, LEASE_RENEW);
+        yes_ttl(&b, 0, TTL);
+        deadline_is(&b, b.now + KEPT);
+    }
+}
+
+static void a_renewal_waits_for_an_extension(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.interval = 25 * SECOND;
+    held_by_one(&b);
+    pass(&b, 24 * SECOND);
+    extend(&b, LEASE_ADD, SECOND);
+    sends(&b, 0, LEASE_ADD);
+    pass(&b, SECOND);
+    wakes(&b, 0);
+    refused(&b, 0); /* what it stood in the way of is not put off for a whole interval */
+    assert_true(evl_lease_next(b.lease) <= b.now + SECOND);
+    until(&b, evl_lease_next(b.lease));
+    sends(&b, 0, LEASE_RENEW);
+}
+
+static void an_extension_takes_the_place_of_a_renewal(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    pass(&b, INTERVAL);
+    extend(&b, LEASE_ADD, SECOND);
+    sends(&b, 0, LEASE_ADD);
+    yes_ttl(&b, 0, TTL - 9 * SECOND);
+    next_is(&b, b.now + (TTL - 9 * SECOND) / 3);
+}
+
+static void an_extension_is_told_by_its_time(void **state) {
+    (void)state;
+    for (int is_away = 0; is_away < 2; is_away++) {
+        struct bench b = bench_new();
+        held_by_one(&b);
+        extend(&b, LEASE_REPLACE, SECOND);
+        if (is_away)
+            evl_lease_node_away(b.lease, 0, EVLOCK_EAUTH, b.now, fresh(&b));
+        next_is(&b, b.now + 5 * SECOND);
+        pass(&b, 5 * SECOND);
+        tells(&b, LEASE_TELL_EXTENDED, is_away ? EVLOCK_EAUTH : EVLOCK_EUNREACHABLE);
+        sends_nothing(&b, 0); /* it was not sent, and is not any more */
+        deadline_is(&b, b.now - 5 * SECOND + KEPT);
+    }
+}
+
+static void the_answer_to_an_extension_that_was_given_up_counts(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    extend(&b, LEASE_ADD, 60 * SECOND);
+    int64_t sent = b.now;
+    sends(&b, 0, LEASE_ADD);
+    pass(&b, 5 * SECOND);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EUNREACHABLE);
+    extend(&b, LEASE_REPLACE, 50 * SECOND); /* the next one waits for that answer */
+    assert_int_equal(evl_lease_take(b.lease, 0, b.now), LEASE_NOTHING);
+    yes_ttl(&b, 0, 90 * SECOND);
+    tells_nothing(&b); /* which is not its own */
+    deadline_is(&b, sent + kept(90 * SECOND));
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_REPLACE);
+    deadline_is(&b, b.now + kept(50 * SECOND));
+    yes_ttl(&b, 0, 50 * SECOND);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_OK);
+}
+
+static void an_extension_given_up_is_not_sent_again(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    extend(&b, LEASE_ADD, SECOND);
+    sends(&b, 0, LEASE_ADD);
+    again(&b, 0);
+    wakes(&b, 1); /* while it is under way, it is */
+    sends(&b, 0, LEASE_ADD);
+    pass(&b, 5 * SECOND);
+    again(&b, 0);
+    wakes(&b, 0);
+    sends_nothing(&b, 0);
+}
+
+static void an_extension_ends_with_the_lease(void **state) {
+    (void)state;
+    for (int gone = 0; gone < 2; gone++) {
+        struct bench b = bench_new();
+        renewing(&b);
+        evl_lease_extend(b.lease, LEASE_ADD, SECOND, LEASE_NEVER, fresh(&b));
+        if (gone)
+            no(&b, 0);
+        else
+            pass(&b, KEPT - INTERVAL);
+        assert_int_equal(b.out.events, LEASE_TELL_EXTENDED | LEASE_TELL_LOST);
+        assert_int_equal(b.out.status, gone ? EVLOCK_ENOTOWNED : EVLOCK_ELOST);
+        assert_int_equal(b.out.reason, gone ? EVLOCK_LOST_GONE : EVLOCK_LOST_DEADLINE);
+        sends_nothing(&b, 0);
+    }
+}
+
+static void an_extension_finds_the_token_gone_with_the_servers_data(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.interval = 0;
+    held_by_one(&b);
+    back(&b, 0, REPLACED);
+    extend(&b, LEASE_ADD, SECOND);
+    sends(&b, 0, LEASE_ADD);
+    no(&b, 0);
+    assert_int_equal(b.out.events, LEASE_TELL_EXTENDED | LEASE_TELL_LOST);
+    assert_int_equal(b.out.status, EVLOCK_ENOTOWNED);
+    assert_int_equal(b.out.reason, EVLOCK_LOST_DATA);
+}
+
+static void without_renewal_an_extension_plans_none(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.interval = 0;
+    held_by_one(&b);
+    extend(&b, LEASE_REPLACE, 60 * SECOND);
+    sends(&b, 0, LEASE_REPLACE);
+    yes_ttl(&b, 0, 60 * SECOND);
+    next_is(&b, b.now + kept(60 * SECOND) - LEAD);
+}
+
+static void extensions_end_with_a_release(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    extend(&b, LEASE_ADD, SECOND);
+    sends(&b, 0, LEASE_ADD);
+    release(&b);
+    sends(&b, 0, LEASE_RELEASE);
+    yes_ttl(&b, 0, TTL);
+    tells_nothing(&b);
+    yes(&b, 0);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_OK);
+    is_over(&b);
+}
+
+/* --- Several nodes ------------------------------------------------------------------------------------------------ */
+
+static void three_are_asked(struct bench *b) {
+    held_by(b, 3);
+    extend(b, LEASE_REPLACE, 60 * SECOND);
+    wakes(b, 7);
+    for (unsigned i = 0; i < 3; i++)
+        sends(b, i, LEASE_REPLACE);
+}
+
+static void a_quorum_extends(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    three_are_asked(&b);
+    refused(&b, 1);
+    tells_nothing(&b);
+    yes_ttl(&b, 0, 60 * SECOND);
+    tells_nothing(&b);
+    deadline_is(&b, b.now + KEPT);
+    yes_ttl(&b, 2, 60 * SECOND);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_OK);
+    deadline_is(&b, b.now + kept(60 * SECOND));
+}
+
+static void the_rest_of_an_extension_is_not_told(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    three_are_asked(&b);
+    yes_ttl(&b, 0, 60 * SECOND);
+    yes_ttl(&b, 1, 60 * SECOND);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_OK);
+    refused(&b, 2);
+    tells_nothing(&b);
+}
+
+static void an_extension_fails_without_a_quorum(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    three_are_asked(&b);
+    unknown(&b, 0);
+    tells_nothing(&b);
+    no(&b, 1);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EQUORUM);
+    is_in(&b, LEASE_HELD); /* two nodes may keep it yet */
+    deadline_is(&b, b.now + KEPT);
+}
+
+static void an_extension_without_enough_answers_is_told_by_its_time(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    three_are_asked(&b);
+    refused(&b, 0);
+    yes_ttl(&b, 1, 60 * SECOND); /* says nothing of why it fails */
+    pass(&b, 5 * SECOND);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EREFUSED);
+}
+
+static void a_shorter_extension_shortens_where_it_is_sent(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by(&b, 3);
+    int64_t deadline = evl_lease_deadline(b.lease);
+    extend(&b, LEASE_REPLACE, SECOND);
+    sends(&b, 0, LEASE_REPLACE);
+    deadline_is(&b, deadline); /* two nodes keep it as it was */
+    sends(&b, 1, LEASE_REPLACE);
+    deadline_is(&b, b.now + kept(SECOND));
+}
+
+static void a_gone_token_fails_the_extension_and_then_the_lease(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    three_are_asked(&b);
+    no(&b, 0);
+    tells_nothing(&b);
+    no(&b, 1);
+    assert_int_equal(b.out.events, LEASE_TELL_EXTENDED | LEASE_TELL_LOST);
+    assert_int_equal(b.out.status, EVLOCK_ENOTOWNED);
+    yes_ttl(&b, 2, 60 * SECOND);
+    tells_nothing(&b);
+    abandon(&b);
+    wakes(&b, 4);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_addition_moves_the_deadline_when_it_is_answered),
+        cmocka_unit_test(a_longer_replacement_moves_it_out_when_answered),
+        cmocka_unit_test(a_shorter_replacement_moves_it_in_before_it_is_sent),
+        cmocka_unit_test(an_unanswered_replacement_ends_the_lease_by_its_own_time),
+        cmocka_unit_test(an_unknown_extension_never_moves_the_deadline_out),
+        cmocka_unit_test(an_extension_that_failed_is_made_up_for_by_a_renewal),
+        cmocka_unit_test(a_renewal_waits_for_an_extension),
+        cmocka_unit_test(an_extension_takes_the_place_of_a_renewal),
+        cmocka_unit_test(an_extension_is_told_by_its_time),
+        cmocka_unit_test(the_answer_to_an_extension_that_was_given_up_counts),
+        cmocka_unit_test(an_extension_given_up_is_not_sent_again),
+        cmocka_unit_test(an_extension_ends_with_the_lease),
+        cmocka_unit_test(an_extension_finds_the_token_gone_with_the_servers_data),
+        cmocka_unit_test(without_renewal_an_extension_plans_none),
+        cmocka_unit_test(extensions_end_with_a_release),
+        cmocka_unit_test(a_quorum_extends),
+        cmocka_unit_test(the_rest_of_an_extension_is_not_told),
+        cmocka_unit_test(an_extension_fails_without_a_quorum),
+        cmocka_unit_test(an_extension_without_enough_answers_is_told_by_its_time),
+        cmocka_unit_test(a_shorter_extension_shortens_where_it_is_sent),
+        cmocka_unit_test(a_gone_token_fails_the_extension_and_then_the_lease),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

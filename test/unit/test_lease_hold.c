@@ -1,0 +1,512 @@
+/*
+ * How a lease is held: renewed, in danger, lost, told so once and in time.
+ */
+#include "test_lease.h"
+
+/* --- Renewing ----------------------------------------------------------------------------------------------------- */
+
+static void a_renewal_counts_from_when_it_was_sent(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    pass(&b, INTERVAL - 1);
+    wakes(&b, 0);
+    pass(&b, 1);
+    wakes(&b, 1);
+    pass(&b, SECOND);
+    int64_t sent = b.now;
+    sends(&b, 0, LEASE_RENEW);
+    pass(&b, 2 * SECOND);
+    yes_ttl(&b, 0, TTL);
+    tells_nothing(&b);
+    deadline_is(&b, sent + KEPT);
+    next_is(&b, sent + INTERVAL);
+}
+
+static void without_renewal_it_is_lost_at_its_deadline(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.interval = 0;
+    held_by_one(&b);
+    next_is(&b, b.now + KEPT - LEAD);
+    pass(&b, KEPT - LEAD - 1);
+    tells_nothing(&b);
+    back(&b, 0, REPLACED); /* nobody is asked */
+    wakes(&b, 0);
+    pass(&b, 1);
+    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+    deadline_is(&b, 0);
+    next_is(&b, LEASE_NEVER);
+    pass(&b, TTL);
+    tells_nothing(&b); /* once */
+}
+
+static void a_renewal_does_not_lower_what_the_server_has(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    yes_ttl(&b, 0, 100 * SECOND); /* somebody made it longer */
+    int64_t deadline = b.now + 100 * SECOND - evl_lease_drift(100 * SECOND);
+    deadline_is(&b, deadline);
+    next_is(&b, b.now + INTERVAL);
+    pass(&b, INTERVAL);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL); /* and a lower bound below what is known already changes nothing */
+    deadline_is(&b, deadline);
+    abandon(&b);
+    next_is(&b, b.now + 100 * SECOND);
+}
+
+static void a_key_that_was_made_to_last_is_held_for_ever(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    yes_ttl(&b, 0, LEASE_NEVER);
+    deadline_is(&b, LEASE_NEVER);
+    pass(&b, INTERVAL); /* somebody may make it expire again */
+    wakes(&b, 1);
+    next_is(&b, b.now + INTERVAL);
+    abandon(&b);
+    next_is(&b, b.now + 24 * 3600 * SECOND);
+}
+
+static void a_renewal_with_little_left_is_followed_sooner(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.interval = 20 * SECOND;
+    held_by_one(&b);
+    pass(&b, 20 * SECOND);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL - 1);
+    next_is(&b, b.now + (TTL - 1) / 3);
+    pass(&b, (TTL - 1) / 3);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    next_is(&b, b.now + 20 * SECOND);
+}
+
+static void only_one_command_is_unanswered_at_a_time(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    next_is(&b, b.now + INTERVAL);
+    pass(&b, INTERVAL);
+    wakes(&b, 0);
+    sends_nothing(&b, 0);
+    extend(&b, LEASE_ADD, SECOND);
+    wakes(&b, 0);
+    assert_int_equal(evl_lease_take(b.lease, 0, b.now), LEASE_NOTHING);
+    yes_ttl(&b, 0, TTL);
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_ADD);
+}
+
+static void a_script_that_the_server_lost_is_sent_with_a_new_clock(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    pass(&b, SECOND);
+    again(&b, 0);
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    deadline_is(&b, b.now + KEPT);
+}
+
+static void a_failed_renewal_is_tried_again_soon(void **state) {
+    static void (*const failures[])(struct bench * b, unsigned node) = {refused, forbidden, unknown};
+    (void)state;
+    for (size_t f = 0; f < 3; f++) {
+        struct bench b = bench_new();
+        renewing(&b);
+        int64_t deadline = evl_lease_deadline(b.lease);
+        failures[f](&b, 0);
+        tells_nothing(&b);
+        deadline_is(&b, deadline); /* an unknown one never moves it out */
+        next_is(&b, b.now + SECOND);
+        pass(&b, SECOND);
+        wakes(&b, 1);
+        sends(&b, 0, LEASE_RENEW);
+        yes_ttl(&b, 0, TTL);
+        next_is(&b, b.now + INTERVAL);
+        deadline_is(&b, b.now + KEPT);
+    }
+}
+
+static void the_pause_is_short_beside_what_is_left(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.interval = 25 * SECOND;
+    b.terms.risk = 0;
+    held_by_one(&b);
+    pass(&b, 25 * SECOND);
+    sends(&b, 0, LEASE_RENEW);
+    refused(&b, 0);
+    next_is(&b, b.now + (KEPT - 25 * SECOND) / 8);
+    pass(&b, KEPT - 25 * SECOND - 50 * MS);
+    sends(&b, 0, LEASE_RENEW);
+    refused(&b, 0);
+    next_is(&b, b.now + 10 * MS); /* and never less than this */
+}
+
+static void a_node_that_comes_back_is_asked_at_once(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    pass(&b, SECOND);
+    away(&b, 0);
+    back(&b, 0, SETTLED);
+    wakes(&b, 0); /* nothing was under way */
+
+    pass(&b, INTERVAL - SECOND);
+    away(&b, 0); /* the renewal could not be sent */
+    back(&b, 0, SETTLED);
+    sends(&b, 0, LEASE_RENEW);
+    unknown(&b, 0);
+    wakes(&b, 0); /* not upon a broken connection */
+    back(&b, 0, SETTLED);
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    back(&b, 0, SETTLED);
+    wakes(&b, 0);
+    back(&b, 0, REPLACED); /* does the token outlive the server? */
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    back(&b, 0, SETTLED);
+    wakes(&b, 0); /* it did */
+}
+
+/* --- In danger ---------------------------------------------------------------------------------------------------- */
+
+static void danger_is_told_once_an_episode(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    refused(&b, 0);
+    int64_t risk = evl_lease_deadline(b.lease) - RISK;
+    while (evl_lease_next(b.lease) < risk) {
+        until(&b, evl_lease_next(b.lease));
+        tells_nothing(&b);
+        sends(&b, 0, LEASE_RENEW);
+        refused(&b, 0);
+    }
+    next_is(&b, risk);
+    until(&b, risk);
+    tells(&b, LEASE_TELL_RISK, 0);
+    pass(&b, SECOND);
+    tells_nothing(&b);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL); /* the episode is over */
+    pass(&b, INTERVAL);
+    sends(&b, 0, LEASE_RENEW);
+    refused(&b, 0);
+    until(&b, evl_lease_deadline(b.lease) - RISK);
+    tells(&b, LEASE_TELL_RISK, 0);
+    until(&b, evl_lease_deadline(b.lease) - LEAD);
+    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+}
+
+static void a_renewal_just_asked_for_worries_nobody(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.risk = 29 * SECOND; /* there is less left when the first renewal is due */
+    renewing(&b);
+    int64_t risk = b.now + (evl_lease_deadline(b.lease) - b.now) / 4;
+    next_is(&b, risk);
+    until(&b, risk - 1);
+    tells_nothing(&b);
+    until(&b, risk);
+    tells(&b, LEASE_TELL_RISK, 0);
+    yes_ttl(&b, 0, TTL);
+    next_is(&b, 1000 * SECOND + 2 * INTERVAL); /* an interval after it was sent */
+}
+
+static void a_renewal_counts_from_its_beginning_however_long_it_hangs(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    pass(&b, INTERVAL); /* the next is due, and the first unanswered */
+    tells_nothing(&b);
+    next_is(&b, evl_lease_deadline(b.lease) - RISK);
+}
+
+static void a_renewal_that_an_extension_stands_before_counts(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    pass(&b, SECOND);
+    evl_lease_extend(b.lease, LEASE_ADD, SECOND, LEASE_NEVER, fresh(&b));
+    sends(&b, 0, LEASE_ADD);
+    pass(&b, INTERVAL - SECOND); /* due, and not sent */
+    until(&b, evl_lease_deadline(b.lease) - RISK - 1);
+    tells_nothing(&b);
+    pass(&b, 1);
+    tells(&b, LEASE_TELL_RISK, 0);
+}
+
+static void no_danger_is_told_where_nothing_is_due(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.interval = 25 * SECOND;
+    held_by_one(&b);
+    pass(&b, KEPT - RISK + 1);
+    tells_nothing(&b);
+    b.terms.interval = 0;
+    held_by_one(&b);
+    extend(&b, LEASE_ADD, SECOND);
+    sends(&b, 0, LEASE_ADD);
+    unknown(&b, 0);
+    pass(&b, KEPT - RISK + 1);
+    tells_nothing(&b);
+}
+
+/* --- Lost --------------------------------------------------------------------------------------------------------- */
+
+static void a_stall_is_answered_by_the_loss(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    pass(&b, 100 * TTL);
+    tells_lost(&b, EVLOCK_LOST_DEADLINE); /* no renewal, no warning */
+    wakes(&b, 0);
+}
+
+static void a_token_that_is_gone_is_told_at_once(void **state) {
+    (void)state;
+    for (int replaced = 0; replaced < 2; replaced++) {
+        struct bench b = bench_new();
+        held_by_one(&b);
+        if (replaced)
+            back(&b, 0, REPLACED);
+        else
+            pass(&b, INTERVAL);
+        sends(&b, 0, LEASE_RENEW);
+        no(&b, 0);
+        tells_lost(&b, replaced ? EVLOCK_LOST_DATA : EVLOCK_LOST_GONE);
+        deadline_is(&b, 0);
+        abandon(&b);
+        is_over(&b); /* there is nothing to undo */
+    }
+}
+
+static void a_server_that_was_replaced_before_it_granted_has_lost_nothing(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 1);
+    back(&b, 0, REPLACED);
+    sends(&b, 0, LEASE_ACQUIRE);
+    yes(&b, 0);
+    back(&b, 0, SETTLED);
+    wakes(&b, 0);
+    pass(&b, INTERVAL);
+    sends(&b, 0, LEASE_RENEW);
+    no(&b, 0);
+    tells_lost(&b, EVLOCK_LOST_GONE);
+}
+
+static void a_confirmation_by_the_new_server_settles_it(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    back(&b, 0, REPLACED);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    pass(&b, INTERVAL);
+    sends(&b, 0, LEASE_RENEW);
+    no(&b, 0);
+    tells_lost(&b, EVLOCK_LOST_GONE);
+}
+
+static void a_maximum_hold_ends_renewal(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.max_hold = 25 * SECOND;
+    held_by_one(&b);
+    int64_t granted = b.now;
+    for (int i = 0; i < 2; i++) {
+        pass(&b, INTERVAL);
+        sends(&b, 0, LEASE_RENEW);
+        yes_ttl(&b, 0, TTL);
+    }
+    pass(&b, INTERVAL); /* at 30 s */
+    wakes(&b, 0);
+    tells_nothing(&b);
+    back(&b, 0, REPLACED); /* nor upon a return */
+    wakes(&b, 0);
+    next_is(&b, granted + 2 * INTERVAL + KEPT - LEAD); /* and no danger: nothing is due */
+    until(&b, evl_lease_next(b.lease));
+    tells_lost(&b, EVLOCK_LOST_MAX_HOLD);
+}
+
+static void a_renewal_under_way_at_the_maximum_hold_is_not_tried_again(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.max_hold = INTERVAL + SECOND;
+    renewing(&b);
+    pass(&b, INTERVAL);
+    refused(&b, 0);
+    next_is(&b, evl_lease_deadline(b.lease) - RISK); /* in danger all the same */
+    until(&b, evl_lease_deadline(b.lease) - LEAD);
+    tells_lost(&b, EVLOCK_LOST_MAX_HOLD);
+}
+
+static void a_loss_before_the_maximum_hold_is_the_deadlines(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.max_hold = TTL;
+    renewing(&b);
+    until(&b, evl_lease_deadline(b.lease) - LEAD);
+    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+}
+
+static void a_maximum_hold_without_renewal_ends_nothing(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.max_hold = SECOND;
+    b.terms.interval = 0;
+    held_by_one(&b);
+    pass(&b, KEPT);
+    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+}
+
+/* --- Several nodes ------------------------------------------------------------------------------------------------ */
+
+static void a_renewal_is_confirmed_by_a_quorum(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by(&b, 3);
+    int64_t deadline = b.now + KEPT;
+    pass(&b, INTERVAL);
+    wakes(&b, 7);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_RENEW);
+    refused(&b, 0);
+    yes_ttl(&b, 1, TTL);
+    deadline_is(&b, deadline);
+    next_is(&b, b.now + SECOND);
+    yes_ttl(&b, 2, TTL);
+    deadline_is(&b, b.now + KEPT);
+    next_is(&b, b.now + INTERVAL); /* the node that refused has its turn then */
+    pass(&b, INTERVAL);
+    wakes(&b, 7);
+}
+
+static void a_node_that_hangs_endangers_nothing(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.risk = 29 * SECOND;
+    held_by(&b, 3);
+    pass(&b, INTERVAL);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    yes_ttl(&b, 1, TTL);
+    next_is(&b, b.now + INTERVAL);
+    pass(&b, INTERVAL - 1);
+    tells_nothing(&b);
+    pass(&b, 1);
+    wakes(&b, 3); /* the third has not answered yet */
+}
+
+static void a_lease_is_lost_with_its_quorum(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by(&b, 5);
+    pass(&b, INTERVAL);
+    for (unsigned i = 0; i < 5; i++)
+        sends(&b, i, LEASE_RENEW);
+    no(&b, 0);
+    no(&b, 1);
+    tells_nothing(&b);
+    for (unsigned i = 3; i < 5; i++)
+        yes_ttl(&b, i, TTL);
+    pass(&b, INTERVAL);
+    wakes(&b, 0x18); /* not where it is gone */
+    is_in(&b, LEASE_HELD);
+    no(&b, 2);
+    tells_lost(&b, EVLOCK_LOST_GONE);
+    abandon(&b);
+    wakes(&b, 0x18); /* undone where it may be */
+}
+
+static void a_node_that_may_yet_get_it_does_not_keep_it(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    yes(&b, 0);
+    yes(&b, 1);
+    pass(&b, INTERVAL);
+    sends(&b, 0, LEASE_RENEW);
+    no(&b, 0);
+    tells_lost(&b, EVLOCK_LOST_GONE); /* one node keeps it, and one has not answered */
+}
+
+static void a_node_that_was_replaced_is_one_of_several(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by(&b, 3);
+    back(&b, 1, REPLACED);
+    wakes(&b, 7);
+    sends(&b, 1, LEASE_RENEW);
+    no(&b, 1);
+    tells_nothing(&b);
+    sends(&b, 0, LEASE_RENEW);
+    no(&b, 0);
+    tells_lost(&b, EVLOCK_LOST_GONE);
+}
+
+static void answers_after_the_loss_tell_nothing(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    yes(&b, 0);
+    yes(&b, 1);
+    pass(&b, TTL);
+    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+    yes(&b, 2); /* an acquire that is as late as that */
+    tells_nothing(&b);
+    deadline_is(&b, 0);
+    abandon(&b);
+    wakes(&b, 7);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_renewal_counts_from_when_it_was_sent),
+        cmocka_unit_test(without_renewal_it_is_lost_at_its_deadline),
+        cmocka_unit_test(a_renewal_does_not_lower_what_the_server_has),
+        cmocka_unit_test(a_key_that_was_made_to_last_is_held_for_ever),
+        cmocka_unit_test(a_renewal_with_little_left_is_followed_sooner),
+        cmocka_unit_test(only_one_command_is_unanswered_at_a_time),
+        cmocka_unit_test(a_script_that_the_server_lost_is_sent_with_a_new_clock),
+        cmocka_unit_test(a_failed_renewal_is_tried_again_soon),
+        cmocka_unit_test(the_pause_is_short_beside_what_is_left),
+        cmocka_unit_test(a_node_that_comes_back_is_asked_at_once),
+        cmocka_unit_test(danger_is_told_once_an_episode),
+        cmocka_unit_test(a_renewal_just_asked_for_worries_nobody),
+        cmocka_unit_test(a_renewal_counts_from_its_beginning_however_long_it_hangs),
+        cmocka_unit_test(a_renewal_that_an_extension_stands_before_counts),
+        cmocka_unit_test(no_danger_is_told_where_nothing_is_due),
+        cmocka_unit_test(a_stall_is_answered_by_the_loss),
+        cmocka_unit_test(a_token_that_is_gone_is_told_at_once),
+        cmocka_unit_test(a_server_that_was_replaced_before_it_granted_has_lost_nothing),
+        cmocka_unit_test(a_confirmation_by_the_new_server_settles_it),
+        cmocka_unit_test(a_maximum_hold_ends_renewal),
+        cmocka_unit_test(a_renewal_under_way_at_the_maximum_hold_is_not_tried_again),
+        cmocka_unit_test(a_loss_before_the_maximum_hold_is_the_deadlines),
+        cmocka_unit_test(a_maximum_hold_without_renewal_ends_nothing),
+        cmocka_unit_test(a_renewal_is_confirmed_by_a_quorum),
+        cmocka_unit_test(a_node_that_hangs_endangers_nothing),
+        cmocka_unit_test(a_lease_is_lost_with_its_quorum),
+        cmocka_unit_test(a_node_that_may_yet_get_it_does_not_keep_it),
+        cmocka_unit_test(a_node_that_was_replaced_is_one_of_several),
+        cmocka_unit_test(answers_after_the_loss_tell_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

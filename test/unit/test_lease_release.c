@@ -1,0 +1,622 @@
+/*
+ * How a lease ends on the servers: by release, by the undo of what an attempt may have left, by export; and when
+ * nothing more is to be done for it.
+ */
+#include "test_lease.h"
+
+/* --- Releasing ---------------------------------------------------------------------------------------------------- */
+
+static void a_release_ends_holding_at_once(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    release(&b);
+    tells_nothing(&b);
+    wakes(&b, 1);
+    deadline_is(&b, 0);
+    next_is(&b, b.now + 5 * SECOND);
+    sends(&b, 0, LEASE_RELEASE);
+    is_not_over(&b);
+    yes(&b, 0);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_OK);
+    is_over(&b);
+    next_is(&b, LEASE_NEVER);
+}
+
+static void nothing_is_renewed_or_lost_after_a_release(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    evl_lease_release(b.lease, b.now + 100 * TTL, fresh(&b));
+    pass(&b, 2 * TTL);
+    tells_nothing(&b);
+    again(&b, 0); /* the renewal */
+    tells_nothing(&b);
+    sends(&b, 0, LEASE_RELEASE);
+    back(&b, 0, REPLACED);
+    tells_nothing(&b);
+    no(&b, 0);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_ENOTOWNED);
+}
+
+static void a_release_follows_an_unanswered_command(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    release(&b);
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_RELEASE);
+    yes_ttl(&b, 0, TTL); /* the oldest answer is the renewal's */
+    tells_nothing(&b);
+    yes(&b, 0);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_OK);
+}
+
+static void a_release_that_was_held_up_wakes_with_the_answer(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    release(&b);
+    yes_ttl(&b, 0, TTL);
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_RELEASE);
+}
+
+/* The answer to a release that was sent twice. */
+static void resent(struct bench *b, int64_t later, int status) {
+    held_by_one(b);
+    evl_lease_release(b->lease, b->now + 10 * TTL, fresh(b));
+    sends(b, 0, LEASE_RELEASE);
+    unknown(b, 0);
+    tells_nothing(b);
+    wakes(b, 1);
+    away(b, 0);
+    pass(b, later);
+    back(b, 0, SETTLED);
+    sends(b, 0, LEASE_RELEASE);
+    no(b, 0);
+    tells(b, LEASE_TELL_RELEASED, status);
+    is_over(b);
+}
+
+static void a_lost_reply_and_nothing_there_was_the_release(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    resent(&b, KEPT - 1, EVLOCK_OK);
+    resent(&b, KEPT, EVLOCK_ENOTOWNED); /* it may have expired */
+    b.terms.ttl = 0;
+    b.terms.interval = 0;
+    resent(&b, 5 * TTL, EVLOCK_OK); /* it cannot */
+}
+
+static void nothing_there_at_the_first_release_is_told(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    release(&b);
+    sends(&b, 0, LEASE_RELEASE);
+    again(&b, 0); /* one that did not run is not one that was lost */
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_ENOTOWNED);
+}
+
+static void a_refused_release_is_repeated(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    release(&b);
+    for (int i = 0; i < 4; i++) {
+        sends(&b, 0, LEASE_RELEASE);
+        refused(&b, 0);
+        tells_nothing(&b);
+        next_is(&b, b.now + SECOND);
+        pass(&b, SECOND);
+        wakes(&b, 1);
+    }
+    sends(&b, 0, LEASE_RELEASE);
+    next_is(&b, b.now + SECOND); /* the end of the wait */
+    refused(&b, 0);
+    pass(&b, SECOND);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_EREFUSED);
+    is_in(&b, LEASE_UNDOING); /* it goes on in the background */
+    wakes(&b, 1);
+    next_is(&b, b.now + TTL);
+    sends(&b, 0, LEASE_RELEASE);
+    refused(&b, 0);
+    next_is(&b, b.now + SECOND);
+    pass(&b, SECOND);
+    sends(&b, 0, LEASE_RELEASE);
+    yes(&b, 0);
+    tells_nothing(&b);
+    is_over(&b);
+}
+
+static void a_forbidden_release_is_not_repeated(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    release(&b);
+    sends(&b, 0, LEASE_RELEASE);
+    forbidden(&b, 0);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_EPERM);
+    is_over(&b);
+}
+
+static void a_release_is_told_by_its_time(void **state) {
+    (void)state;
+    for (int is_away = 0; is_away < 2; is_away++) {
+        struct bench b = bench_new();
+        held_by_one(&b);
+        release(&b);
+        if (is_away)
+            evl_lease_node_away(b.lease, 0, EVLOCK_EAUTH, b.now, fresh(&b));
+        pass(&b, 5 * SECOND - 1);
+        tells_nothing(&b);
+        pass(&b, 1);
+        tells(&b, LEASE_TELL_RELEASED, is_away ? EVLOCK_EAUTH : EVLOCK_EUNREACHABLE);
+        sends(&b, 0, LEASE_RELEASE); /* still wanted */
+        yes(&b, 0);
+        tells_nothing(&b);
+        is_over(&b);
+    }
+}
+
+static void a_release_after_a_loss_still_sends(void **state) {
+    static const enum lease_verdict verdicts[] = {LEASE_YES, LEASE_NO};
+    (void)state;
+    for (int v = 0; v < 2; v++) {
+        struct bench b = bench_new();
+        renewing(&b);
+        no(&b, 0);
+        tells_lost(&b, EVLOCK_LOST_GONE);
+        release(&b);
+        wakes(&b, 1);
+        sends(&b, 0, LEASE_RELEASE);
+        answer(&b, 0, verdicts[v], 0, 0);
+        tells(&b, LEASE_TELL_RELEASED, v ? EVLOCK_ENOTOWNED : EVLOCK_OK);
+        is_over(&b);
+    }
+}
+
+static void a_lost_reply_after_a_token_was_gone_proves_nothing(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    no(&b, 0);
+    release(&b);
+    sends(&b, 0, LEASE_RELEASE);
+    unknown(&b, 0);
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_ENOTOWNED);
+}
+
+/* --- Releasing on several nodes ----------------------------------------------------------------------------------- */
+
+static void three_are_asked(struct bench *b) {
+    held_by(b, 3);
+    release(b);
+    wakes(b, 7);
+    for (unsigned i = 0; i < 3; i++)
+        sends(b, i, LEASE_RELEASE);
+}
+
+static void a_quorum_releases_and_the_rest_is_undone(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    three_are_asked(&b);
+    refused(&b, 0);
+    yes(&b, 1);
+    tells_nothing(&b);
+    yes(&b, 2);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_OK);
+    is_in(&b, LEASE_UNDOING);
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_RELEASE);
+    yes(&b, 0);
+    is_over(&b);
+}
+
+static void a_release_without_a_quorum_tells_why(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    three_are_asked(&b);
+    no(&b, 0);
+    yes(&b, 1);
+    tells_nothing(&b);
+    forbidden(&b, 2);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_EPERM);
+    is_over(&b);
+}
+
+static void a_release_goes_also_where_nothing_was_set(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    no(&b, 0);
+    yes(&b, 1);
+    yes(&b, 2);
+    release(&b);
+    wakes(&b, 7);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_RELEASE);
+    yes(&b, 1);
+    yes(&b, 2);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_OK);
+    is_not_over(&b); /* an answer is outstanding, though its node wants nothing */
+    unknown(&b, 0);
+    is_over(&b);
+}
+
+static void only_refused_releases_are_repeated(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    three_are_asked(&b);
+    refused(&b, 0);
+    pass(&b, SECOND / 2);
+    yes(&b, 1);
+    next_is(&b, b.now + SECOND / 2);
+    pass(&b, SECOND / 2);
+    wakes(&b, 1); /* one said yes, one has not answered */
+}
+
+/* --- Undoing ------------------------------------------------------------------------------------------------------ */
+
+static void a_lost_acquire_is_undone_until_it_cannot_run(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 1);
+    sends(&b, 0, LEASE_ACQUIRE);
+    unknown(&b, 0);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EUNREACHABLE);
+    next_is(&b, LEASE_NEVER); /* for as long as the node is away */
+    away(&b, 0);
+    pass(&b, 100 * TTL);
+    is_in(&b, LEASE_UNDOING);
+    back(&b, 0, UNSETTLED);
+    int64_t limit = b.now + TTL;
+    next_is(&b, limit);
+    while (b.now < limit - SECOND) {
+        sends(&b, 0, LEASE_RELEASE);
+        no(&b, 0); /* is not final */
+        tells_nothing(&b);
+        next_is(&b, b.now + SECOND);
+        pass(&b, SECOND);
+    }
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0);
+    until(&b, limit);
+    is_over(&b);
+    tells_nothing(&b);
+}
+
+static void a_lost_acquire_that_was_settled_is_undone_once(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 1);
+    sends(&b, 0, LEASE_ACQUIRE);
+    unknown(&b, 0);
+    back(&b, 0, SETTLED);
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0);
+    is_over(&b);
+}
+
+static void a_stray_acquire_that_was_found_is_done_with(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 1);
+    sends(&b, 0, LEASE_ACQUIRE);
+    unknown(&b, 0);
+    back(&b, 0, UNSETTLED);
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0);
+    pass(&b, SECOND);
+    sends(&b, 0, LEASE_RELEASE);
+    yes(&b, 0); /* it has run, and runs once */
+    is_over(&b);
+}
+
+static void a_later_return_does_not_settle_an_older_connection(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 1);
+    sends(&b, 0, LEASE_ACQUIRE);
+    unknown(&b, 0);
+    back(&b, 0, UNSETTLED);
+    sends(&b, 0, LEASE_RELEASE);
+    unknown(&b, 0);
+    back(&b, 0, SETTLED);
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0);
+    is_in(&b, LEASE_UNDOING);
+}
+
+static void an_undo_goes_on_through_refusals_and_lost_answers(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    abandon(&b);
+    int64_t limit = b.now + TTL;
+    sends(&b, 0, LEASE_RELEASE);
+    unknown(&b, 0);
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_RELEASE);
+    refused(&b, 0);
+    next_is(&b, b.now + SECOND);
+    pass(&b, SECOND);
+    sends(&b, 0, LEASE_RELEASE);
+    again(&b, 0);
+    sends(&b, 0, LEASE_RELEASE);
+    next_is(&b, limit);
+    until(&b, limit); /* by now it has expired */
+    is_not_over(&b);  /* but the answer will come */
+    yes(&b, 0);
+    is_over(&b);
+    tells_nothing(&b);
+}
+
+static void an_undo_without_expiry_goes_on_for_a_day_at_a_calm_pace(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms = (struct lease_terms){.max_hold = LEASE_NEVER};
+    held_by_one(&b);
+    abandon(&b);
+    next_is(&b, b.now + 24 * 3600 * SECOND);
+    sends(&b, 0, LEASE_RELEASE);
+    refused(&b, 0);
+    next_is(&b, b.now + SECOND);
+}
+
+static void the_undo_limit_counts_from_when_the_token_was_set_last(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    abandon(&b);
+    next_is(&b, b.now + TTL);
+    pass(&b, 4 * SECOND);
+    yes_ttl(&b, 0, TTL); /* the renewal may have run just now */
+    next_is(&b, b.now + TTL);
+}
+
+static void the_undo_limit_counts_what_was_asked_for(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    extend(&b, LEASE_ADD, 7 * SECOND);
+    abandon(&b);
+    next_is(&b, b.now + TTL + 7 * SECOND);
+    held_by_one(&b);
+    extend(&b, LEASE_REPLACE, 50 * SECOND);
+    abandon(&b);
+    next_is(&b, b.now + 50 * SECOND);
+    held_by_one(&b);
+    extend(&b, LEASE_REPLACE, SECOND); /* it may not run */
+    abandon(&b);
+    next_is(&b, b.now + TTL);
+}
+
+static void an_abandoned_acquire_is_undone_behind_itself(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 1);
+    sends(&b, 0, LEASE_ACQUIRE);
+    abandon(&b);
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_RELEASE);
+    yes(&b, 0);
+    tells_nothing(&b); /* nobody waits for it */
+    deadline_is(&b, 0);
+    unknown(&b, 0);
+    sends(&b, 0, LEASE_RELEASE);
+    yes(&b, 0);
+    is_over(&b);
+}
+
+static void an_acquire_that_did_not_run_needs_no_undo(void **state) {
+    static const enum lease_verdict verdicts[] = {LEASE_NO, LEASE_AGAIN, LEASE_REFUSED, LEASE_FORBIDDEN};
+    (void)state;
+    for (size_t v = 0; v < 4; v++) {
+        struct bench b = bench_new();
+        begin(&b, 1);
+        sends(&b, 0, LEASE_ACQUIRE);
+        abandon(&b);
+        answer(&b, 0, verdicts[v], EVLOCK_EREFUSED, 0);
+        is_over(&b);
+        sends_nothing(&b, 0);
+        tells_nothing(&b);
+    }
+}
+
+static void a_renewal_that_finds_nothing_saves_the_undo(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    abandon(&b);
+    no(&b, 0);
+    is_over(&b);
+    sends_nothing(&b, 0);
+}
+
+/* --- Undoing on several nodes ------------------------------------------------------------------------------------- */
+
+/* Of three nodes two have granted it, and the third's answer was lost with its connection. */
+static void one_is_a_stray(struct bench *b) {
+    begin(b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(b, i, LEASE_ACQUIRE);
+    yes(b, 0);
+    yes(b, 1);
+    unknown(b, 2);
+    is_in(b, LEASE_HELD);
+}
+
+static void a_stray_is_undone_also_when_a_renewal_found_nothing(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    one_is_a_stray(&b);
+    back(&b, 2, UNSETTLED);
+    pass(&b, INTERVAL);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    yes_ttl(&b, 1, TTL);
+    no(&b, 2);
+    tells_nothing(&b);
+    release(&b);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_RELEASE);
+    no(&b, 2); /* not yet */
+    yes(&b, 0);
+    yes(&b, 1);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_OK);
+    is_in(&b, LEASE_UNDOING);
+    wakes(&b, 4);
+    sends(&b, 2, LEASE_RELEASE);
+    no(&b, 2);
+    next_is(&b, b.now + SECOND);
+    pass(&b, SECOND);
+    wakes(&b, 4);
+    sends(&b, 2, LEASE_RELEASE);
+    yes(&b, 2);
+    is_over(&b);
+}
+
+static void a_renewal_that_finds_nothing_does_not_save_the_undo_of_a_stray(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    one_is_a_stray(&b);
+    back(&b, 2, UNSETTLED);
+    pass(&b, INTERVAL);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_RENEW);
+    abandon(&b);
+    no(&b, 0);
+    no(&b, 1);
+    no(&b, 2);
+    is_not_over(&b);
+    sends(&b, 2, LEASE_RELEASE);
+    sends_nothing(&b, 1);
+}
+
+static void a_settled_node_is_clean(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    one_is_a_stray(&b);
+    back(&b, 2, SETTLED);
+    pass(&b, INTERVAL);
+    sends(&b, 2, LEASE_RENEW);
+    no(&b, 2);
+    abandon(&b);
+    wakes(&b, 3);
+}
+
+static void an_undo_waits_for_the_node_that_was_not_back(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    one_is_a_stray(&b);
+    abandon(&b);
+    wakes(&b, 7);
+    sends(&b, 0, LEASE_RELEASE);
+    sends(&b, 1, LEASE_RELEASE);
+    yes(&b, 0);
+    yes(&b, 1);
+    pass(&b, 10 * TTL);
+    is_not_over(&b);
+    back(&b, 2, SETTLED);
+    sends(&b, 2, LEASE_RELEASE);
+    no(&b, 2);
+    is_over(&b);
+}
+
+static void answers_come_to_an_undo_in_any_order(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    abandon(&b);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_RELEASE);
+    no(&b, 2);
+    unknown(&b, 2); /* its release: there is nothing to release */
+    yes(&b, 0);
+    yes(&b, 0);
+    is_not_over(&b);
+    yes(&b, 1);
+    next_is(&b, b.now + TTL);
+    yes(&b, 1);
+    is_over(&b);
+}
+
+/* --- Exporting ---------------------------------------------------------------------------------------------------- */
+
+static void an_exported_lease_ends_and_leaves_the_token(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    evl_lease_export(b.lease);
+    is_over(&b);
+    deadline_is(&b, 0);
+    next_is(&b, LEASE_NEVER);
+    pass(&b, 2 * TTL);
+    tells_nothing(&b);
+    sends_nothing(&b, 0);
+}
+
+static void an_export_waits_for_what_is_unanswered(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    extend(&b, LEASE_ADD, SECOND);
+    evl_lease_export(b.lease);
+    is_not_over(&b);
+    sends_nothing(&b, 0);
+    no(&b, 0);
+    tells_nothing(&b);
+    wakes(&b, 0);
+    is_over(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_release_ends_holding_at_once),
+        cmocka_unit_test(nothing_is_renewed_or_lost_after_a_release),
+        cmocka_unit_test(a_release_follows_an_unanswered_command),
+        cmocka_unit_test(a_release_that_was_held_up_wakes_with_the_answer),
+        cmocka_unit_test(a_lost_reply_and_nothing_there_was_the_release),
+        cmocka_unit_test(nothing_there_at_the_first_release_is_told),
+        cmocka_unit_test(a_refused_release_is_repeated),
+        cmocka_unit_test(a_forbidden_release_is_not_repeated),
+        cmocka_unit_test(a_release_is_told_by_its_time),
+        cmocka_unit_test(a_release_after_a_loss_still_sends),
+        cmocka_unit_test(a_lost_reply_after_a_token_was_gone_proves_nothing),
+        cmocka_unit_test(a_quorum_releases_and_the_rest_is_undone),
+        cmocka_unit_test(a_release_without_a_quorum_tells_why),
+        cmocka_unit_test(a_release_goes_also_where_nothing_was_set),
+        cmocka_unit_test(only_refused_releases_are_repeated),
+        cmocka_unit_test(a_lost_acquire_is_undone_until_it_cannot_run),
+        cmocka_unit_test(a_lost_acquire_that_was_settled_is_undone_once),
+        cmocka_unit_test(a_stray_acquire_that_was_found_is_done_with),
+        cmocka_unit_test(a_later_return_does_not_settle_an_older_connection),
+        cmocka_unit_test(an_undo_goes_on_through_refusals_and_lost_answers),
+        cmocka_unit_test(an_undo_without_expiry_goes_on_for_a_day_at_a_calm_pace),
+        cmocka_unit_test(the_undo_limit_counts_from_when_the_token_was_set_last),
+        cmocka_unit_test(the_undo_limit_counts_what_was_asked_for),
+        cmocka_unit_test(an_abandoned_acquire_is_undone_behind_itself),
+        cmocka_unit_test(an_acquire_that_did_not_run_needs_no_undo),
+        cmocka_unit_test(a_renewal_that_finds_nothing_saves_the_undo),
+        cmocka_unit_test(a_stray_is_undone_also_when_a_renewal_found_nothing),
+        cmocka_unit_test(a_renewal_that_finds_nothing_does_not_save_the_undo_of_a_stray),
+        cmocka_unit_test(a_settled_node_is_clean),
+        cmocka_unit_test(an_undo_waits_for_the_node_that_was_not_back),
+        cmocka_unit_test(answers_come_to_an_undo_in_any_order),
+        cmocka_unit_test(an_exported_lease_ends_and_leaves_the_token),
+        cmocka_unit_test(an_export_waits_for_what_is_unanswered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
