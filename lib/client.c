@@ -59,20 +59,19 @@ static void destroy(struct evlock_client *client) {
 
 /* Nothing is sent from here on. The handles stay, without a client. */
 static void tear_down(struct evlock_client *client, bool forked) {
-    struct tenures *lists[] = {&client->tenures, &client->ghosts};
     struct tenure *tenure;
     struct evlock *lock;
 
-    evl_node_stop(&client->node, forked);
-    while ((lock = TAILQ_FIRST(&client->handles))) {
+    TAILQ_FOREACH(lock, &client->handles, link)
         if (lock->tenure)
             evl_tenure_let_go(lock->tenure);
+    evl_node_stop(&client->node, forked);
+    while ((tenure = TAILQ_FIRST(&client->ghosts)))
+        evl_tenure_destroy(tenure);
+    while ((lock = TAILQ_FIRST(&client->handles))) {
         TAILQ_REMOVE(&client->handles, lock, link);
         lock->client = NULL;
     }
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-        while ((tenure = TAILQ_FIRST(lists[i])))
-            evl_tenure_destroy(tenure);
 }
 
 static void drop_all(struct evlock_client *client) {
@@ -87,12 +86,8 @@ static void free_forked(struct evlock_client *client) {
     struct evlock *lock;
     struct call *call;
 
-    TAILQ_FOREACH(lock, &client->handles, link) {
-        lock->untold = NULL;
-        TAILQ_CONCAT(&client->done, &lock->calls, link);
-    }
-    TAILQ_FOREACH(call, &client->done, link)
-        call->finished = true;
+    TAILQ_FOREACH(lock, &client->handles, link)
+        evl_lock_drop_forked(lock);
     tear_down(client, true);
     while ((call = TAILQ_FIRST(&client->done))) {
         TAILQ_REMOVE(&client->done, call, link);
@@ -102,7 +97,7 @@ static void free_forked(struct evlock_client *client) {
 }
 
 static bool all_settled(const struct evlock_client *client) {
-    return TAILQ_EMPTY(&client->tenures) && TAILQ_EMPTY(&client->ghosts) && TAILQ_EMPTY(&client->done);
+    return TAILQ_EMPTY(&client->tenures) && TAILQ_EMPTY(&client->ghosts);
 }
 
 /* Whether there is nothing left to wait for before the client goes. */
@@ -111,7 +106,7 @@ static bool is_over(const struct evlock_client *client) {
     case CLIENT_OPEN:
         return false;
     case CLIENT_CLOSING:
-        return all_settled(client) || (client->unclean && TAILQ_EMPTY(&client->done));
+        return TAILQ_EMPTY(&client->done) && (client->unclean || all_settled(client));
     case CLIENT_FREED:
         return TAILQ_EMPTY(&client->done);
     }
@@ -252,7 +247,7 @@ void evl_client_rearm(struct evlock_client *client) {
                    (client->state == CLIENT_OPEN && client->connection != client->told_connection);
     int64_t at = waiting ? 0 : evl_alarms_next(&client->alarms);
 
-    if (client->depth > 0 || at >= client->armed)
+    if (client->depth > 0 || at >= client->armed || evl_client_forked(client))
         return;
     client->armed = at;
     client->loop.ops->timer_set(client->timer, at);

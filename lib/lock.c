@@ -165,6 +165,19 @@ void evl_lock_give_up_lost(struct evlock *lock) {
     evl_tenure_abandon(lock->tenure);
 }
 
+void evl_lock_drop_forked(struct evlock *lock) {
+    struct evlock_client *client = lock->client;
+    struct call *call;
+
+    evl_lock_forget_notices(lock);
+    lock->untold = NULL;
+    TAILQ_FOREACH(call, &lock->calls, link)
+        call->finished = true;
+    TAILQ_CONCAT(&client->done, &lock->calls, link);
+    if (lock->tenure)
+        evl_tenure_let_go(lock->tenure);
+}
+
 void evlock_free(evlock *lock) {
     struct evlock_client *client;
 
@@ -172,7 +185,9 @@ void evlock_free(evlock *lock) {
         return;
     client = lock->client;
     lock->freed = true;
-    if (client && !evl_client_forked(client))
+    if (client && evl_client_forked(client))
+        evl_lock_drop_forked(lock);
+    else if (client)
         evl_lock_drop(lock);
     if (client) {
         TAILQ_REMOVE(&client->handles, lock, link);

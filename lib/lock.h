@@ -36,6 +36,9 @@ int evl_lock_check(const struct evlock *lock);
 /* Ends everything of the handle that is pending, and gives up what it holds; nothing is told but CANCELLED. */
 void evl_lock_drop(struct evlock *lock);
 
+/* The same in a forked child: nothing is sent and nobody is told, only memory is made ready to go. */
+void evl_lock_drop_forked(struct evlock *lock);
+
 /* Ends the pending acquire or adoption (`call`, or the untold one if that is NULL). */
 void evl_lock_cancel_acquire(struct evlock *lock, struct call *call);
 

@@ -457,6 +457,7 @@ void evl_node_stop(struct node *node, bool forked) {
     release_context(node, forked);
     node->state = NODE_STOPPED;
     wake_at(node, LEASE_NEVER);
+    tell_lost(node);
     forget_addresses(node);
     evl_url_clear(&node->url);
 }

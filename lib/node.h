@@ -78,8 +78,8 @@ struct node {
 void evl_node_init(struct node *node, struct evlock_client *client, struct url *url);
 void evl_node_start(struct node *node);
 
-/* Ends the connection for good; unanswered and waiting requests are forgotten, not answered. In a forked child the
- * loop's registrations are left alone. */
+/* Ends the connection for good: unanswered commands end as lost, and nothing is sent or waits from here on. In a forked
+ * child the loop's registrations are left alone. */
 void evl_node_stop(struct node *node, bool forked);
 
 /* Writes out once what is queued, as far as the socket takes it. */
