@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const int64_t ten_years_ms = INT64_C(10) * 365 * 24 * 60 * 60 * 1000 + INT64_C(3) * 24 * 60 * 60 * 1000;
+static const int64_t ten_years_ms = INT64_C(10) * 366 * 24 * 60 * 60 * 1000;
 
 /* A refusal: this status, and words about it. */
 #define assert_refused(call, expected)                                                                                 \
@@ -44,9 +44,9 @@ static void names_are_1_to_512_bytes(void **state) {
     refuse_name(f, name, EVLOCK_CSTRING, NULL, EVLOCK_ENAME);
     refuse_name(f, name, 511, "p:", EVLOCK_ENAME);
     refuse_name(f, name, SIZE_MAX - 1, NULL, EVLOCK_ENAME);
-    refuse_name(f, NULL, 1, NULL, EVLOCK_EINVAL);
-    refuse_name(f, NULL, EVLOCK_CSTRING, NULL, EVLOCK_EINVAL);
-    refuse_name(f, NULL, 0, NULL, EVLOCK_EINVAL);
+    refuse_name(f, NULL, 1, NULL, EVLOCK_ENAME);
+    refuse_name(f, NULL, EVLOCK_CSTRING, NULL, EVLOCK_ENAME);
+    refuse_name(f, NULL, 0, NULL, EVLOCK_ENAME);
     assert_nothing_happened(f);
 }
 
@@ -101,7 +101,7 @@ static void ttls_are_longer_than_their_drift(void **state) {
         refuse_options(f, &options, EVLOCK_ETTL);
     }
     evlock_options shortest = with_ttl(3);
-    evlock_options longest = with_ttl(INT64_C(10) * 365 * 24 * 60 * 60 * 1000);
+    evlock_options longest = with_ttl(ten_years_ms);
     lock_new(f, "a", &shortest);
     lock_new(f, "a", &longest);
     assert_nothing_happened(f);
@@ -109,7 +109,7 @@ static void ttls_are_longer_than_their_drift(void **state) {
 
 static void the_longest_ttl_works(void **state) {
     struct fixture *f = *state;
-    evlock_options options = with_ttl(INT64_C(10) * 365 * 24 * 60 * 60 * 1000);
+    evlock_options options = with_ttl(ten_years_ms);
     evlock *lock = lock_new(f, "a", &options);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
     assert_true(key_ttl(f->server, "a") > options.ttl_ms - WAIT_MS);
@@ -269,7 +269,7 @@ static void tokens_are_1_to_128_bytes(void **state) {
         assert_null(strstr(evlock_last_error(), "ttt"));
         assert_refused(evlock_adopt(lock, token, bad[i], record_end, &f->ended), EVLOCK_ETOKEN);
     }
-    assert_refused(evlock_adopt(lock, NULL, 5, record_end, &f->ended), EVLOCK_EINVAL);
+    assert_refused(evlock_adopt(lock, NULL, 5, record_end, &f->ended), EVLOCK_ETOKEN);
     assert_nothing_happened(f);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
 }
@@ -281,11 +281,8 @@ static void extensions_are_checked(void **state) {
     f->ended = (struct record){0};
     const int64_t bad[] = {0, -1, INT64_MIN, INT64_MAX, ten_years_ms + 1};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        int added = evlock_extend(lock, bad[i], EVLOCK_EXTEND_ADD, record_end, &f->ended);
-        int replaced = evlock_extend(lock, bad[i], EVLOCK_EXTEND_REPLACE, record_end, &f->ended);
-        assert_true(added == EVLOCK_ETTL || added == EVLOCK_EINVAL);
-        assert_true(replaced == EVLOCK_ETTL || replaced == EVLOCK_EINVAL);
-        assert_string_not_equal(evlock_last_error(), "");
+        assert_refused(evlock_extend(lock, bad[i], EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_ETTL);
+        assert_refused(evlock_extend(lock, bad[i], EVLOCK_EXTEND_REPLACE, record_end, &f->ended), EVLOCK_ETTL);
     }
     assert_refused(evlock_extend(lock, 2, EVLOCK_EXTEND_REPLACE, record_end, &f->ended), EVLOCK_ETTL);
     assert_refused(evlock_extend(lock, 1000, (enum evlock_extend_mode)7, record_end, &f->ended), EVLOCK_EINVAL);

@@ -101,8 +101,7 @@ static void assert_parent_is_well(struct family *family) {
         server_do(f->server, "PEXPIRE a 30000");
         await(f, key_ttl(f->server, "a") > 40 * 1000);
         server_do(f->server, "CLIENT KILL TYPE normal");
-        await(f, f->connection_states[EVLOCK_AWAY] > i);
-        await_connected(f, f->client);
+        await(f, f->connection_states[EVLOCK_CONNECTED] > i + 1);
     }
     assert_status(await_release(f, family->lock), EVLOCK_OK);
     evlock_handler_free(family->handler);

@@ -111,7 +111,7 @@ static void renewal_goes_on_after_the_connection_is_killed(void **state) {
     hold(f, &watched, "a", 60 * 1000, 50);
     for (int i = 1; i <= 3; i++) {
         server_do(f->server, "CLIENT KILL TYPE normal");
-        await(f, f->connection_states[EVLOCK_AWAY] >= i);
+        await(f, f->connection_states[EVLOCK_CONNECTED] > i);
         await_renewal(f, "a");
     }
     assert_int_equal(watched.lost.count, 0);
@@ -158,7 +158,7 @@ static void renewal_goes_on_after_the_server_was_silent(void **state) {
     client_with_timeout(f, 200);
     hold(f, &watched, "a", 60 * 1000, 50);
     server_pause(f->server);
-    await(f, f->connection_states[EVLOCK_AWAY]);
+    await(f, evlock_client_connection(f->client) != EVLOCK_CONNECTED);
     server_resume(f->server);
     await_renewal(f, "a");
     await(f, evlock_remaining_ms(watched.lock) > 40 * 1000);
