@@ -90,6 +90,9 @@ enum evlock_status {
     EVLOCK_ENOTTL = -7,       /**< the lock has no expiry, so there is none to extend or to tell */
     EVLOCK_EALREADY = -8,     /**< this handle is acquiring, holds, or is being released already */
     EVLOCK_EQUORUM = -9,      /**< too few nodes agreed */
+    EVLOCK_EREPLICAS = -10,   /**< too few replicas confirmed the lock in time */
+    EVLOCK_EFENCE = -11,      /**< the server gave a fence that is not greater than one this handle has seen */
+    EVLOCK_EEXCLUDED = -12,   /**< of a node: it restarted or was replaced lately, and does not count yet */
 
     /* What can be wrong with an argument; found before anything is sent. */
     EVLOCK_EINVAL = -20,      /**< NULL, out of range, or options that exclude each other */
@@ -101,6 +104,7 @@ enum evlock_status {
     EVLOCK_EURL = -26,        /**< the URL is malformed */
     EVLOCK_ESCHEME = -27,     /**< the URL's scheme is unknown, or is rediss:// (TLS is not built in) */
     EVLOCK_EPATH = -28,       /**< the unix socket's path is longer than the system takes */
+    EVLOCK_ESAME = -29,       /**< two nodes of a client are the same server */
 
     /* What can be wrong with the library's surroundings. */
     EVLOCK_ECLOSED = -40,     /**< the client is closing, or gone */
@@ -180,7 +184,8 @@ enum evlock_connection {
 };
 
 /**
- * The connection changed its state. When it is EVLOCK_AWAY, `status` says why (EVLOCK_EUNREACHABLE, EVLOCK_EAUTH,
+ * The connection changed its state; on several nodes, one of them did, and `state` is of all together as for
+ * evlock_client_connection(). When it is EVLOCK_AWAY, `status` says why (EVLOCK_EUNREACHABLE, EVLOCK_EAUTH,
  * EVLOCK_EPERM, EVLOCK_EREFUSED, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_ENOMEM), and evlock_last_error() in
  * which words.
  */
@@ -198,8 +203,14 @@ typedef struct evlock_client_options {
     int64_t backoff_min_ms;              /**< the first pause before connecting again; 1 or more; default 50. Pauses
                                               double, each drawn at random from its upper half */
     int64_t backoff_max_ms;              /**< the longest; default 5,000 */
-    int64_t max_inflight;                /**< commands sent and unanswered, at most; the rest wait their turn with
+    int64_t max_inflight;                /**< per node: commands sent and unanswered, at most; the rest wait their turn with
                                               their locks; 1 or more; default 65,536 */
+    int64_t max_ttl_ms;                  /**< on several nodes: the longest ttl of any lock on them, the same for all
+                                              clients; longer ones, and none at all, are refused. A node that restarted
+                                              does not count for so long. 1 or more; default 60,000 */
+    int64_t durable;                     /**< on several nodes: 1 says that no node ever forgets a write that it
+                                              acknowledged (appendfsync always), so that a restarted node counts at
+                                              once; default 0 */
     evlock_connection_cb on_connection;  /**< may be NULL */
     evlock_log_cb on_log;                /**< may be NULL: nothing is logged */
     int64_t log_level;                   /**< the least enum evlock_log_level to log; default EVLOCK_LOG_INFO */
@@ -209,7 +220,7 @@ typedef struct evlock_client_options {
 #define EVLOCK_CLIENT_OPTIONS_INIT                                                                                     \
     {                                                                                                                  \
         sizeof(evlock_client_options), NULL, NULL, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,     \
-            EVLOCK_DEFAULT, NULL, NULL, EVLOCK_DEFAULT, NULL                                                           \
+            EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, NULL, EVLOCK_DEFAULT, NULL                           \
     }
 
 /**
@@ -230,7 +241,51 @@ typedef struct evlock_client_options {
 EVLOCK_EXPORT int evlock_client_new(evlock_client **ret_client, evlock_loop loop, const char *url,
                                     const evlock_client_options *options);
 
-/** What the connection is doing now; EVLOCK_AWAY for NULL. */
+/** The greatest number of nodes. */
+#define EVLOCK_NODES_MAX 15
+
+/**
+ * Makes a client of `count` independent servers, 1 to EVLOCK_NODES_MAX, that holds a lock where a majority of them
+ * (count / 2 + 1) does: the Redlock quorum. The servers must share nothing: no replication between them. One URL makes
+ * the client that evlock_client_new() makes. Every call on locks works unchanged, and on several nodes means:
+ *
+ *   - All nodes are asked at once, and an acquire is granted by the answer that completes the quorum. The deadline is
+ *     the quorum-th greatest of the nodes' deadlines. A failed attempt is undone on every node.
+ *   - A node that is away, silent or refusing costs nothing while a quorum answers; an attempt that needs it waits for
+ *     it for the lock's node_timeout_ms. When it is back, renewal puts the lease on it again.
+ *   - A node that restarted, or was replaced by another process or a promoted replica, may have forgotten locks. It is
+ *     not asked to grant any, and does not count, until max_ttl_ms after its start (or after the change was first
+ *     seen): by then every lock that it may have forgotten has ended. So freshly started servers grant nothing for
+ *     max_ttl_ms; evlock_client_node() tells for how long. With `durable` they count at once.
+ *   - The same server given twice is refused: EVLOCK_ESAME where the URLs are alike; else found by the server's run_id,
+ *     and the later node is kept away with that status.
+ *
+ * Returns as evlock_client_new(), and EVLOCK_EINVAL for no URL or too many; evlock_last_error() says which URL is wrong.
+ */
+EVLOCK_EXPORT int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const char *const *urls,
+                                           size_t count, const evlock_client_options *options);
+
+/** What is known of one node. */
+typedef struct evlock_node_info {
+    enum evlock_connection connection; /**< of this node */
+    int status;                        /**< EVLOCK_OK; why it is away; or EVLOCK_EEXCLUDED */
+    int64_t excluded_ms;               /**< for how long it will not count yet; 0: it counts when it is connected */
+    int agreed;                        /**< 1: its last answer to an acquire, renewal or extension was yes */
+} evlock_node_info;
+
+/** How many nodes a client has; 0 for NULL. */
+EVLOCK_EXPORT size_t evlock_client_nodes(const evlock_client *client);
+
+/**
+ * Tells of one node, in the order of the URLs, from 0. `size` is sizeof(evlock_node_info): a newer library fills in as
+ * much as an older program knows. evlock_last_error() is then what troubles the node, in words.
+ * Returns EVLOCK_OK, or EVLOCK_EINVAL.
+ */
+EVLOCK_EXPORT int evlock_client_node(const evlock_client *client, size_t index, evlock_node_info *ret_info,
+                                     size_t size);
+
+/** What the connection is doing now; EVLOCK_AWAY for NULL. On several nodes: EVLOCK_CONNECTED while a quorum of them
+ * is, EVLOCK_AWAY when too many are away, else EVLOCK_CONNECTING. */
 EVLOCK_EXPORT enum evlock_connection evlock_client_connection(const evlock_client *client);
 
 /** The end of a close. The client is gone when this is called. */
@@ -277,6 +332,11 @@ typedef struct evlock_options {
                                       EVLOCK_UNLIMITED */
     int64_t at_risk_percent;     /**< on_at_risk is called when a due renewal is not confirmed and less than this share
                                       of the ttl is left; 1 to 99; default 33 */
+    int64_t node_timeout_ms;     /**< on several nodes: how long an attempt that has no quorum waits for a node's answer;
+                                      1 or more; default ttl / 10 */
+    int64_t min_replicas;        /**< a grant counts only when so many replicas of each granting node have it too (WAIT,
+                                      on a connection of its own); 0 or more; default 0 */
+    int64_t replica_timeout_ms;  /**< how long they may take for that; 1 or more; default ttl / 10 */
     const char *prefix;          /**< put before the name to make the key; default none */
     const char *label;           /**< what logs call this lock; default the name, with unprintable bytes as \xXX */
     evlock_lost_cb on_lost;      /**< may be NULL */
@@ -287,7 +347,8 @@ typedef struct evlock_options {
 #define EVLOCK_OPTIONS_INIT                                                                                            \
     {                                                                                                                  \
         sizeof(evlock_options), EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,        \
-            EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, NULL, NULL, NULL, NULL               \
+            EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,            \
+            EVLOCK_DEFAULT, NULL, NULL, NULL, NULL, NULL                                                               \
     }
 
 /**
@@ -318,11 +379,12 @@ typedef struct evlock_acquire_options {
     int64_t wait_timeout_ms; /**< as in evlock_options; default: the lock's */
     const void *token;       /**< the caller's own token, for every attempt; default NULL: a random one for each */
     size_t token_len;        /**< 1 to 128, or EVLOCK_CSTRING */
+    int64_t fence;           /**< 1: draw a fence, see evlock_fence(); default 0 */
 } evlock_acquire_options;
 
 #define EVLOCK_ACQUIRE_OPTIONS_INIT                                                                                    \
     {                                                                                                                  \
-        sizeof(evlock_acquire_options), EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, 0                                        \
+        sizeof(evlock_acquire_options), EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, 0, EVLOCK_DEFAULT                        \
     }
 
 /**
@@ -337,7 +399,10 @@ typedef struct evlock_acquire_options {
  *   EVLOCK_ETIMEDOUT     the wait ended; evlock_last_error() says what stood in the way last
  *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   the attempts are used up, the last for this reason
  *   EVLOCK_EAUTH, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL   at once: waiting is no use
- *   EVLOCK_EQUORUM, EVLOCK_ECANCELLED, EVLOCK_ENOMEM
+ *   EVLOCK_EQUORUM       the attempts are used up, and too few nodes agreed
+ *   EVLOCK_EREPLICAS     the attempts are used up, and too few replicas confirmed the last
+ *   EVLOCK_EFENCE        at once: the fence went backwards, so the server has lost more than it may
+ *   EVLOCK_ECANCELLED, EVLOCK_ENOMEM
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ETOKEN, EVLOCK_EALREADY, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
  */
@@ -365,6 +430,18 @@ EVLOCK_EXPORT int evlock_cancel(evlock *lock);
  * EVLOCK_EALREADY (a second release), EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
  */
 EVLOCK_EXPORT int evlock_release(evlock *lock, evlock_cb cb, void *arg);
+
+/**
+ * The fence of the lease that the handle holds: a number that is greater than that of every earlier acquisition of the
+ * lock that drew one, through this or any other client; 0 when it holds none or drew none. Pass it along with every
+ * write to what the lock protects, and let that refuse a number smaller than the greatest it has seen: then a holder
+ * that was stopped beyond its ttl cannot do harm.
+ *
+ * It is drawn in the script that grants the lock, from a counter beside the lock's key; a counter that was lost goes on
+ * from the server's clock in microseconds, and so above every number drawn before. On several nodes it is the greatest
+ * number of the quorum, and a quorum has been given it before the acquire is told. An adopted lease has none.
+ */
+EVLOCK_EXPORT uint64_t evlock_fence(const evlock *lock);
 
 /* --- Holding ------------------------------------------------------------------------------------------------------ */
 
