@@ -79,6 +79,11 @@ static int64_t retry_pause(int64_t whole) {
     return min64(max64(whole / 8, 10 * MS), SECOND);
 }
 
+/* Whether a command may bring the token to a node where it is not. */
+static bool sets(enum lease_command command) {
+    return command == LEASE_ACQUIRE || command == LEASE_REARM;
+}
+
 static unsigned votes(const struct lease *lease, unsigned vote) {
     unsigned count = 0;
     for (unsigned i = 0; i < lease->nodes; i++)
@@ -137,7 +142,7 @@ static bool clean(const struct lease *lease) {
 static void set_undo_limit(struct lease *lease, int64_t now) {
     lease->until = now + lease->longest;
     for (unsigned i = 0; i < lease->nodes; i++)
-        if (lease->slots[i].stray == UNSEEN || lease->slots[i].flying == LEASE_ACQUIRE)
+        if (lease->slots[i].stray == UNSEEN || sets((enum lease_command)lease->slots[i].flying))
             lease->until = LEASE_NEVER;
 }
 
@@ -246,16 +251,43 @@ static void hold(struct lease *lease, unsigned node, int64_t ttl, int64_t now, s
     out->events |= LEASE_TELL_GRANTED;
 }
 
+/* The fence is the greatest number that the quorum drew. It stands when a quorum has a counter at least as great, so that
+ * the next holder's is greater: nodes that drew less are raised, and vote again by their answer. */
+static bool settle_fence(struct lease *lease, struct lease_out *out) {
+    if (!lease->fenced)
+        return true;
+    for (unsigned i = 0; i < lease->nodes && !lease->raising; i++)
+        if (lease->slots[i].vote == YES)
+            lease->fence = max64(lease->fence, lease->slots[i].counter);
+    lease->raising = true;
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        struct lease_slot *slot = &lease->slots[i];
+        if (slot->vote != YES || slot->counter >= lease->fence)
+            continue;
+        slot->vote = OPEN;
+        want(lease, i, LEASE_RAISE, out);
+    }
+    return agreed(lease);
+}
+
+/* Why the acquire failed: among several nodes, troubles that differ from node to node are a missing quorum. */
+static int blame(const struct lease *lease) {
+    bool said = lease->status == EVLOCK_EHELD || lease->status == EVLOCK_ENOTOWNED;
+    return lease->nodes == 1 || said ? lease->status : EVLOCK_EQUORUM;
+}
+
 /* Decides an acquire after `node` has voted. `ttl`: what that node granted. */
 static void decide_acquire(struct lease *lease, unsigned node, int64_t ttl, int64_t now, struct lease_out *out) {
     if (agreed(lease)) {
+        if (!settle_fence(lease, out))
+            return;
         hold(lease, node, ttl, now, out);
         if (now >= told_lost_at(lease)) { /* the yes came too late to be of use */
             out->events = 0;
             fail(lease, lease->adopted ? EVLOCK_ENOTOWNED : EVLOCK_EUNREACHABLE, now, out);
         }
     } else if (hopeless(lease)) {
-        fail(lease, lease->status, now, out);
+        fail(lease, blame(lease), now, out);
     }
 }
 
@@ -279,6 +311,7 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
         slot->trace = THERE;
         slot->replaced = false;
         slot->deadline = kept_until(slot->sent, ttl);
+        slot->counter = answer->fence;
         lease->longest = max64(lease->longest, lifetime(ttl));
         if (lease->state == LEASE_ACQUIRING)
             slot->vote = YES;
@@ -293,7 +326,7 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
         vote_no(lease, slot, answer->status);
         break;
     case LEASE_UNKNOWN:
-        if (command == LEASE_ACQUIRE)
+        if (sets(command))
             slot->stray = UNSEEN;
         vote_no(lease, slot, answer->status);
         break;
@@ -307,6 +340,26 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
         want(lease, node, command, out);
     else
         decide_acquire(lease, node, ttl, now, out);
+}
+
+/* The answer to a raise counts for the node's vote alone: the token is there since the acquire. */
+static void note_raise(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
+                       struct lease_out *out) {
+    struct lease_slot *slot = &lease->slots[node];
+
+    if (lease->state != LEASE_ACQUIRING)
+        return;
+    if (answer->verdict == LEASE_AGAIN) {
+        want(lease, node, LEASE_RAISE, out);
+        return;
+    }
+    if (answer->verdict == LEASE_YES) {
+        slot->counter = lease->fence;
+        slot->vote = YES;
+    } else {
+        vote_no(lease, slot, answer->status);
+    }
+    decide_acquire(lease, node, lease->terms->ttl, now, out);
 }
 
 /* --- Holding ------------------------------------------------------------------------------------------------------ */
@@ -326,6 +379,8 @@ static void lose(struct lease *lease, int reason, struct lease_out *out) {
     if (lease->extending)
         finish_extension(lease, reason == EVLOCK_LOST_GONE || reason == EVLOCK_LOST_DATA ? EVLOCK_ENOTOWNED : EVLOCK_ELOST,
                          out);
+    for (unsigned i = 0; i < lease->nodes; i++)
+        out->agreed = (uint8_t)(out->agreed + (lease->slots[i].fresh && lease->slots[i].trace == THERE));
     lease->state = LEASE_LOST;
     lease->due = LEASE_NEVER;
     want_nothing(lease);
@@ -371,6 +426,18 @@ static void note_gone(struct lease *lease, unsigned node, struct lease_out *out)
     slot->deadline = 0;
     if (!evl_lease_deadline(lease))
         lose(lease, slot->replaced ? EVLOCK_LOST_DATA : EVLOCK_LOST_GONE, out);
+}
+
+/* A node that had lost the token, or never had it, was asked to take it. */
+static void note_rearmed(struct lease *lease, unsigned node, const struct lease_answer *answer) {
+    struct lease_slot *slot = &lease->slots[node];
+
+    if (answer->verdict == LEASE_UNKNOWN)
+        slot->stray = UNSEEN;
+    else
+        note_absent(slot);
+    if (answer->verdict == LEASE_YES)
+        confirm(lease, node, LEASE_REARM, answer->ttl);
 }
 
 /* Decides the extension under way after `node` has answered it. */
@@ -423,8 +490,8 @@ static void renew(struct lease *lease, int64_t now, struct lease_out *out) {
     for (unsigned i = 0; i < lease->nodes; i++) {
         struct lease_slot *slot = &lease->slots[i];
         slot->fresh = false;
-        if (!slot->flying && !slot->want && slot->trace != CLEAR)
-            want(lease, i, LEASE_RENEW, out);
+        if (!slot->flying && !slot->want)
+            want(lease, i, slot->trace == CLEAR ? LEASE_REARM : LEASE_RENEW, out);
     }
 }
 
@@ -470,7 +537,7 @@ static void decide_release(struct lease *lease, int64_t now, struct lease_out *o
 
 /* --- Inputs ------------------------------------------------------------------------------------------------------- */
 
-void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes, bool adopt,
+void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes, bool adopt, int64_t now,
                      struct lease_out *out) {
     assert(nodes >= 1 && nodes <= LEASE_NODES);
     memset(lease, 0, evl_lease_size(nodes));
@@ -478,6 +545,7 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
     lease->state = LEASE_ACQUIRING;
     lease->nodes = (uint8_t)nodes;
     lease->adopted = adopt;
+    lease->begun = now;
     lease->due = LEASE_NEVER;
     lease->until = LEASE_NEVER;
     lease->longest = terms->ttl ? terms->ttl : undo_without_expiry;
@@ -501,9 +569,10 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
         return command;
     }
     slot->flying = (uint8_t)command;
-    slot->sent = now;
+    if (command != LEASE_RAISE) /* the lease counts from the acquire */
+        slot->sent = now;
     slot->voting = command == LEASE_ADD || command == LEASE_REPLACE;
-    if (command == LEASE_ACQUIRE)
+    if (sets(command))
         slot->trace = MAYBE;
     if (command == LEASE_REPLACE) /* it may run from now on: a shorter time counts before it is sent */
         slot->deadline = min64(slot->deadline, kept_until(now, lease->extension));
@@ -515,9 +584,9 @@ static void note_trace(struct lease *lease, unsigned node, enum lease_command co
                        const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
-    if (command == LEASE_ACQUIRE)
+    if (sets(command))
         note_acquire(lease, node, command, answer, now, out);
-    else if (answer->verdict == LEASE_NO)
+    else if (answer->verdict == LEASE_NO && command != LEASE_RAISE)
         note_absent(slot);
     if (lease->state != LEASE_UNDOING)
         return;
@@ -541,12 +610,17 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
     slot->flying = LEASE_NOTHING;
     switch ((enum lease_state)lease->state) {
     case LEASE_ACQUIRING:
-        note_acquire(lease, node, command, answer, now, out);
+        if (command == LEASE_RAISE)
+            note_raise(lease, node, answer, now, out);
+        else
+            note_acquire(lease, node, command, answer, now, out);
         break;
     case LEASE_HELD:
         if (command == LEASE_ACQUIRE || command == LEASE_ADOPT)
             note_acquire(lease, node, command, answer, now, out);
-        else
+        else if (command == LEASE_REARM)
+            note_rearmed(lease, node, answer);
+        else if (command != LEASE_RAISE) /* a quorum stands without it */
             note_prolonged(lease, node, command, answer, now, out);
         break;
     case LEASE_RELEASING:
@@ -575,6 +649,17 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
         out->wake |= 1U << node;
 }
 
+/* The others go on; the next renewal asks this node again. */
+static void do_without(struct lease *lease, unsigned node, int status, struct lease_out *out) {
+    const struct lease_answer refused = {.verdict = LEASE_REFUSED, .status = status};
+    struct lease_slot *slot = &lease->slots[node];
+    bool extension = slot->want != LEASE_NOTHING && slot->want == lease->extending;
+
+    slot->want = LEASE_NOTHING;
+    if (extension)
+        decide_extension(lease, node, &refused, out);
+}
+
 void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
@@ -587,9 +672,11 @@ void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t
         decide_acquire(lease, node, 0, now, out);
         break;
     case LEASE_HELD:
-        lease->failing |= slot->want == LEASE_RENEW;
+        lease->failing |= slot->want == LEASE_RENEW && lease->nodes == 1;
         lease->status = (int16_t)status;
-        break; /* what is wanted waits for the node */
+        if (lease->nodes > 1)
+            do_without(lease, node, status, out);
+        break; /* what is wanted of the only node waits for it */
     case LEASE_RELEASING:
     case LEASE_UNDOING:
         lease->status = (int16_t)status;
@@ -672,11 +759,21 @@ void evl_lease_export(struct lease *lease) {
     end(lease);
 }
 
-/* A node that has not answered while a yes would still have been of use is not waited for. */
+/* How long an attempt waits for a node: while a yes would be of use, and among several nodes no longer than agreed. */
+static int64_t patience_ends(const struct lease *lease, const struct lease_slot *slot) {
+    int64_t limit = LEASE_NEVER;
+
+    if (slot->vote != OPEN)
+        return LEASE_NEVER;
+    if (slot->flying == LEASE_ACQUIRE && lease->terms->ttl)
+        limit = kept_until(slot->sent, lease->terms->ttl);
+    return lease->nodes > 1 ? min64(limit, lease->begun + lease->terms->patience) : limit;
+}
+
 static void time_attempt(struct lease *lease, int64_t now, struct lease_out *out) {
     for (unsigned i = 0; i < lease->nodes && lease->state == LEASE_ACQUIRING; i++) {
         struct lease_slot *slot = &lease->slots[i];
-        if (slot->vote != OPEN || slot->flying != LEASE_ACQUIRE || now < kept_until(slot->sent, lease->terms->ttl))
+        if (now < patience_ends(lease, slot))
             continue;
         vote_no(lease, slot, EVLOCK_EUNREACHABLE);
         decide_acquire(lease, i, 0, now, out);
@@ -686,8 +783,7 @@ static void time_attempt(struct lease *lease, int64_t now, struct lease_out *out
 void evl_lease_time(struct lease *lease, int64_t now, struct lease_out *out) {
     switch ((enum lease_state)lease->state) {
     case LEASE_ACQUIRING:
-        if (lease->terms->ttl)
-            time_attempt(lease, now, out);
+        time_attempt(lease, now, out);
         break;
     case LEASE_HELD:
         hold_on(lease, now, out);
@@ -715,9 +811,8 @@ int64_t evl_lease_next(const struct lease *lease) {
 
     switch ((enum lease_state)lease->state) {
     case LEASE_ACQUIRING:
-        for (unsigned i = 0; lease->terms->ttl && i < lease->nodes; i++)
-            if (lease->slots[i].vote == OPEN && lease->slots[i].flying == LEASE_ACQUIRE)
-                next = min64(next, kept_until(lease->slots[i].sent, lease->terms->ttl));
+        for (unsigned i = 0; i < lease->nodes; i++)
+            next = min64(next, patience_ends(lease, &lease->slots[i]));
         break;
     case LEASE_HELD:
         next = min64(min64(told_lost_at(lease), lease->due), min64(risk_at(lease), lease->until));

@@ -30,7 +30,9 @@ enum lease_command {
     LEASE_NOTHING,
     LEASE_ACQUIRE,
     LEASE_ADOPT,
+    LEASE_RAISE, /* give the node's fence counter at least the lease's fence */
     LEASE_RENEW,
+    LEASE_REARM, /* on a node that has not the token: take it, with all its ttl */
     LEASE_ADD,
     LEASE_REPLACE,
     LEASE_RELEASE,
@@ -48,8 +50,9 @@ enum lease_verdict {
 /* A node's answer to the oldest command that it has not answered. */
 struct lease_answer {
     enum lease_verdict verdict;
-    int status;  /* with REFUSED, FORBIDDEN, UNKNOWN: what to tell */
-    int64_t ttl; /* with YES to anything but ACQUIRE and RELEASE: what the server has now, or LEASE_NEVER */
+    int status;    /* with REFUSED, FORBIDDEN, UNKNOWN: what to tell */
+    int64_t ttl;   /* with YES to anything but ACQUIRE and RELEASE: what the server has now, or LEASE_NEVER */
+    int64_t fence; /* with YES to an ACQUIRE of a fenced lease: the number drawn */
 };
 
 /* What was agreed for a lease; shared by leases, all in microseconds. */
@@ -57,6 +60,7 @@ struct lease_terms {
     int64_t ttl;      /* 0: no expiry */
     int64_t interval; /* between renewals; 0: none */
     int64_t max_hold; /* from the grant to the last renewal; LEASE_NEVER: no limit */
+    int64_t patience; /* how long an attempt without a quorum waits for a node, where there are several */
     int64_t risk;     /* at risk when a due renewal is not confirmed and no more than this is left */
 };
 
@@ -71,16 +75,18 @@ enum lease_event {
 };
 
 struct lease_out {
-    uint32_t wake;  /* nodes (by bit) for which evl_lease_take() has a command */
+    uint32_t wake; /* nodes (by bit) for which evl_lease_take() has a command */
     uint32_t events;
-    int status;   /* of the failed attempt, the extension or the release */
-    int reason;   /* enum evlock_lost_reason */
+    int status;     /* of the failed attempt, the extension or the release */
+    int reason;     /* enum evlock_lost_reason */
+    uint8_t agreed; /* with LOST: the nodes that had confirmed the last renewal */
 };
 
 /* What a lease knows of one node. */
 struct lease_slot {
     int64_t deadline; /* until then the node keeps the token for sure; 0: it does not count */
-    int64_t sent;     /* the clock before `flying` was queued */
+    int64_t sent;     /* the clock before the last command that sets a ttl was queued */
+    int64_t counter;  /* the node's fence counter at least */
     uint8_t want;     /* enum lease_command: to be sent next */
     uint8_t flying;   /* unanswered, other than a release; at most one, and always before a release */
     uint8_t vote;     /* the node's say in the acquire, extension or release that is under way */
@@ -95,7 +101,9 @@ struct lease_slot {
 
 struct lease {
     const struct lease_terms *terms;
+    int64_t begun;
     int64_t granted;   /* when the quorum was complete */
+    int64_t fence;     /* 0: none */
     int64_t due;       /* the next renewal (HELD) or repeated release (RELEASING, UNDOING) */
     int64_t asked;     /* when the renewal under way began; 0: none is */
     int64_t until;     /* the end of the user's wait (HELD, RELEASING), or of the need to undo (UNDOING) */
@@ -105,9 +113,11 @@ struct lease {
     uint8_t state;
     uint8_t extending; /* LEASE_ADD or LEASE_REPLACE while an extension is under way */
     uint8_t nodes;
-    bool adopted;      /* the token was not set by this lease */
-    bool failing;      /* the last renewal was not confirmed */
-    bool warned;       /* of the present risk */
+    bool fenced;  /* the acquire draws a fence */
+    bool raising; /* the fence is known; a quorum has to have it */
+    bool adopted; /* the token was not set by this lease */
+    bool failing; /* the last renewal was not confirmed */
+    bool warned;  /* of the present risk */
     struct lease_slot slots[];
 };
 
@@ -117,8 +127,9 @@ int64_t evl_lease_drift(int64_t ttl);
 /* The size of a lease over so many nodes. */
 size_t evl_lease_size(unsigned nodes);
 
-/* Begins: to acquire, or to adopt a token that somebody else has set. */
-void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes, bool adopt,
+/* Begins: to acquire, or to adopt a token that somebody else has set. An acquire that is to draw a fence is marked
+ * `fenced` right after. */
+void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes, bool adopt, int64_t now,
                      struct lease_out *out);
 
 /* The command to queue for a node right now, or LEASE_NOTHING. From here on it counts as sent. */

@@ -12,11 +12,17 @@
 #include "scripts.h"
 #include "status.h"
 
-enum { ADD, ADOPT, RELEASE, RENEW, REPLACE };
+enum { ACQUIRE_FENCED, ADD, ADOPT, RAISE, REARM, RELEASE, RENEW, REPLACE };
+
+/* A fence counter that nobody used for so long goes; the next one starts from the clock. */
+static const int64_t fence_ttl = INT64_C(7) * 24 * 3600 * 1000000;
 
 const struct script evl_scripts[] = {
+    [ACQUIRE_FENCED] = {"fenced", evl_script_fenced, evl_script_fenced_sha},
     [ADD] = {"add", evl_script_add, evl_script_add_sha},
     [ADOPT] = {"adopt", evl_script_adopt, evl_script_adopt_sha},
+    [RAISE] = {"raise", evl_script_raise, evl_script_raise_sha},
+    [REARM] = {"rearm", evl_script_rearm, evl_script_rearm_sha},
     [RELEASE] = {"release", evl_script_release, evl_script_release_sha},
     [RENEW] = {"renew", evl_script_renew, evl_script_renew_sha},
     [REPLACE] = {"replace", evl_script_replace, evl_script_replace_sha},
@@ -33,10 +39,14 @@ static void push_word(struct command *command, const char *word) {
     push(command, word, strlen(word));
 }
 
+static void push_number(struct command *command, unsigned place, int64_t number) {
+    int len = snprintf(command->numbers[place], sizeof(command->numbers[place]), "%" PRId64, number);
+    push(command, command->numbers[place], (size_t)len);
+}
+
 /* Milliseconds, rounded up: the server must not keep less than was agreed. */
-static void push_ttl(struct command *command, int64_t ttl) {
-    int len = snprintf(command->number, sizeof(command->number), "%" PRId64, (ttl + 999) / 1000);
-    push(command, command->number, (size_t)len);
+static int64_t ms(int64_t ttl) {
+    return (ttl + 999) / 1000;
 }
 
 static void begin(struct command *command) {
@@ -61,14 +71,28 @@ void evl_command_key(struct command *command, const char *verb, struct bytes key
     push(command, key.data, key.len);
 }
 
-static void begin_script(struct command *command, unsigned script, struct bytes key, struct bytes token) {
+static void begin_script(struct command *command, unsigned script, const char *keys) {
     begin(command);
     command->script = &evl_scripts[script];
     push_word(command, "EVALSHA");
     push(command, command->script->sha, 40);
-    push_word(command, "1");
-    push(command, key.data, key.len);
-    push(command, token.data, token.len);
+    push_word(command, keys);
+}
+
+/* The counter's key shares the lock's cluster slot: by the lock's own hash tag, or by all of its name as one. */
+static void push_fence_key(struct command *command, struct bytes key) {
+    const char *open = memchr(key.data, '{', key.len);
+    const char *close = open ? memchr(open, '}', key.len - (size_t)(open - (const char *)key.data)) : NULL;
+    bool tagged = close && close > open + 1;
+    char *to = command->fence_key;
+
+    if (!tagged)
+        *to++ = '{';
+    memcpy(to, key.data, key.len);
+    to += key.len;
+    memcpy(to, tagged ? ":fence" : "}:fence", tagged ? 6 : 7);
+    to += tagged ? 6 : 7;
+    push(command, command->fence_key, (size_t)(to - command->fence_key));
 }
 
 /* The plain SET costs the server half of what a script does. */
@@ -80,24 +104,49 @@ static void acquire(struct command *command, struct bytes key, struct bytes toke
     push_word(command, "NX");
     if (ttl) {
         push_word(command, "PX");
-        push_ttl(command, ttl);
+        push_number(command, 0, ms(ttl));
     }
+}
+
+void evl_command_fenced(struct command *command, struct bytes key, struct bytes token, int64_t ttl) {
+    begin_script(command, ACQUIRE_FENCED, "2");
+    push(command, key.data, key.len);
+    push_fence_key(command, key);
+    push(command, token.data, token.len);
+    push_number(command, 0, ms(ttl));
+    push_number(command, 1, ms(fence_ttl));
+}
+
+void evl_command_raise(struct command *command, struct bytes key, int64_t fence) {
+    begin_script(command, RAISE, "1");
+    push_fence_key(command, key);
+    push_number(command, 0, fence);
+    push_number(command, 1, ms(fence_ttl));
+}
+
+void evl_command_wait(struct command *command, int64_t replicas, int64_t timeout) {
+    begin(command);
+    push_word(command, "WAIT");
+    push_number(command, 0, replicas);
+    push_number(command, 1, ms(timeout));
 }
 
 void evl_command_lease(struct command *command, enum lease_command kind, struct bytes key, struct bytes token,
                        int64_t ttl) {
     static const unsigned script_of[] = {
-        [LEASE_ADOPT] = ADOPT,     [LEASE_RENEW] = RENEW,     [LEASE_ADD] = ADD,
-        [LEASE_REPLACE] = REPLACE, [LEASE_RELEASE] = RELEASE,
+        [LEASE_ADOPT] = ADOPT, [LEASE_RENEW] = RENEW,     [LEASE_REARM] = REARM,
+        [LEASE_ADD] = ADD,     [LEASE_REPLACE] = REPLACE, [LEASE_RELEASE] = RELEASE,
     };
 
     if (kind == LEASE_ACQUIRE) {
         acquire(command, key, token, ttl);
         return;
     }
-    begin_script(command, script_of[kind], key, token);
-    if (kind == LEASE_RENEW || kind == LEASE_ADD || kind == LEASE_REPLACE)
-        push_ttl(command, ttl);
+    begin_script(command, script_of[kind], "1");
+    push(command, key.data, key.len);
+    push(command, token.data, token.len);
+    if (kind == LEASE_RENEW || kind == LEASE_REARM || kind == LEASE_ADD || kind == LEASE_REPLACE)
+        push_number(command, 0, ms(ttl));
 }
 
 static bool answer_integer(enum lease_command kind, int64_t value, struct lease_answer *answer) {
@@ -108,6 +157,10 @@ static bool answer_integer(enum lease_command kind, int64_t value, struct lease_
     answer->verdict = LEASE_YES;
     if (kind == LEASE_RELEASE)
         return value == 1;
+    if (kind == LEASE_ACQUIRE || kind == LEASE_RAISE) {
+        answer->fence = value;
+        return value > 0;
+    }
     answer->ttl = value == -1 ? LEASE_NEVER : value * 1000;
     if (value == -1 && kind == LEASE_ADD) {
         answer->verdict = LEASE_REFUSED;
@@ -116,7 +169,9 @@ static bool answer_integer(enum lease_command kind, int64_t value, struct lease_
     return value > 0 || (value == -1 && (kind == LEASE_ADD || kind == LEASE_ADOPT));
 }
 
-bool evl_command_answer(enum lease_command kind, const struct reply *reply, struct lease_answer *ret_answer) {
+bool evl_command_answer(enum lease_command kind, bool fenced, const struct reply *reply,
+                        struct lease_answer *ret_answer) {
+    bool plain = kind == LEASE_ACQUIRE && !fenced;
     struct reply_meaning meaning;
 
     memset(ret_answer, 0, sizeof(*ret_answer));
@@ -134,12 +189,12 @@ bool evl_command_answer(enum lease_command kind, const struct reply *reply, stru
         return true;
     case REPLY_OK:
         ret_answer->verdict = LEASE_YES;
-        return kind == LEASE_ACQUIRE;
+        return plain;
     case REPLY_NIL:
         ret_answer->verdict = LEASE_NO;
-        return kind == LEASE_ACQUIRE;
+        return plain;
     case REPLY_INTEGER:
-        return kind != LEASE_ACQUIRE && answer_integer(kind, reply->integer, ret_answer);
+        return !plain && answer_integer(kind, reply->integer, ret_answer);
     case REPLY_STRING:
     case REPLY_OTHER:
         break;

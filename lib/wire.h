@@ -7,7 +7,7 @@
 
 #include "reply.h"
 
-#define COMMAND_ARGS 6
+#define COMMAND_ARGS 8
 
 struct script {
     const char *name;
@@ -23,7 +23,8 @@ struct command {
     const char *argv[COMMAND_ARGS];
     size_t len[COMMAND_ARGS];
     const struct script *script; /* what EVALSHA names, or NULL */
-    char number[24];             /* room for one of the arguments */
+    char numbers[2][24];         /* room for arguments */
+    char fence_key[544];
 };
 
 struct bytes {
@@ -37,12 +38,20 @@ void evl_command_words(struct command *command, ...) __attribute__((sentinel));
 /* `verb key`, for the queries. */
 void evl_command_key(struct command *command, const char *verb, struct bytes key);
 
-/* A lease's command; `ttl` in microseconds where the command has one (0 for an ACQUIRE: no expiry). */
+/* A lease's command. `ttl` in microseconds where the command has one (0 for an ACQUIRE: no expiry). */
 void evl_command_lease(struct command *command, enum lease_command kind, struct bytes key, struct bytes token,
                        int64_t ttl);
 
-/* What the reply to a lease's command says to the lease; false: it is none that the command can have. Error texts go to
- * evlock_last_error(). */
-bool evl_command_answer(enum lease_command kind, const struct reply *reply, struct lease_answer *ret_answer);
+/* An ACQUIRE that draws a fence, and the RAISE of a node's counter to one. */
+void evl_command_fenced(struct command *command, struct bytes key, struct bytes token, int64_t ttl);
+void evl_command_raise(struct command *command, struct bytes key, int64_t fence);
+
+/* `WAIT replicas timeout`, the timeout in microseconds. */
+void evl_command_wait(struct command *command, int64_t replicas, int64_t timeout);
+
+/* What the reply to a lease's command (`fenced`: to an ACQUIRE that draws a fence) says to the lease; false: it is none
+ * that the command can have. Error texts go to evlock_last_error(). */
+bool evl_command_answer(enum lease_command kind, bool fenced, const struct reply *reply,
+                        struct lease_answer *ret_answer);
 
 #endif

@@ -1,0 +1,31 @@
+-- Takes the lock and draws its fence. KEYS: lock, fence counter. ARGV: token, ttl in ms (0: no expiry), the counter's
+-- ttl in ms.
+-- The fence. 0: another has the lock.
+local last = redis.pcall('GET', KEYS[2])
+if type(last) == 'table' then return last end
+local fence
+if last then
+  fence = tonumber(last)
+  if not fence then return redis.error_reply('ERR the fence counter holds no number') end
+  fence = fence + 1
+else
+  -- The counter is new or was lost: the clock in microseconds is above all that was ever drawn.
+  local time = redis.pcall('TIME')
+  if time.err then return time end
+  fence = tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local set
+if ARGV[2] == '0' then
+  set = redis.pcall('SET', KEYS[1], ARGV[1], 'NX')
+else
+  set = redis.pcall('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
+end
+if not set then return 0 end
+if set.err then return set end
+-- Not tostring(): it would round a large number.
+local kept = redis.pcall('SET', KEYS[2], string.format('%.0f', fence), 'PX', ARGV[3])
+if kept.err then
+  redis.call('DEL', KEYS[1])
+  return kept
+end
+return fence
