@@ -71,26 +71,28 @@ enum lease_event {
 };
 
 struct lease_out {
-    uint32_t wake;  /* nodes (by bit) for which evl_lease_take() has a command */
+    uint32_t wake; /* nodes (by bit) for which evl_lease_take() has a command */
     uint32_t events;
-    int status;   /* of the failed attempt, the extension or the release */
-    int reason;   /* enum evlock_lost_reason */
+    int status; /* of the failed attempt, the extension or the release */
+    int reason; /* enum evlock_lost_reason */
 };
 
 /* What a lease knows of one node. */
 struct lease_slot {
-    int64_t deadline; /* until then the node keeps the token for sure; 0: it does not count */
-    int64_t sent;     /* the clock before `flying` was queued */
-    uint8_t want;     /* enum lease_command: to be sent next */
-    uint8_t flying;   /* unanswered, other than a release; at most one, and always before a release */
-    uint8_t vote;     /* the node's say in the acquire, extension or release that is under way */
-    uint8_t trace;    /* whether the token may be there */
-    uint8_t stray;    /* whether an acquire that was lost with its connection may still run */
-    bool voting;      /* `flying` is the extension that is under way, not one that was given up */
-    bool releasing;   /* a release is unanswered */
-    bool resent;      /* a release was lost with its connection and may have run */
-    bool fresh;       /* confirmed since the renewal began */
-    bool replaced;    /* the server is not the process that last confirmed */
+    int64_t deadline;  /* until then the node keeps the token for sure; 0: it does not count */
+    int64_t sent;      /* the clock before `flying` was queued */
+    int64_t replacing; /* the ttl that an unanswered replacement asks for, or one just lost; LEASE_NEVER: none */
+    int64_t cut;       /* the ttl that a lost replacement may set at any time; LEASE_NEVER: none */
+    uint8_t want;      /* enum lease_command: to be sent next */
+    uint8_t flying;    /* unanswered, other than a release; at most one, and always before a release */
+    uint8_t vote;      /* the node's say in the acquire, extension or release that is under way */
+    uint8_t trace;     /* whether the token may be there */
+    uint8_t stray;     /* whether an acquire that was lost with its connection may still run */
+    bool voting;       /* `flying` is the extension that is under way, not one that was given up */
+    bool releasing;    /* a release is unanswered */
+    bool resent;       /* a release was lost with its connection and may have run */
+    bool fresh;        /* confirmed since the renewal began */
+    bool replaced;     /* the server is not the process that last confirmed */
 };
 
 struct lease {
@@ -105,9 +107,9 @@ struct lease {
     uint8_t state;
     uint8_t extending; /* LEASE_ADD or LEASE_REPLACE while an extension is under way */
     uint8_t nodes;
-    bool adopted;      /* the token was not set by this lease */
-    bool failing;      /* the last renewal was not confirmed */
-    bool warned;       /* of the present risk */
+    bool adopted; /* the token was not set by this lease */
+    bool failing; /* the last renewal was not confirmed */
+    bool warned;  /* of the present risk */
     struct lease_slot slots[];
 };
 
