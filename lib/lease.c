@@ -135,7 +135,7 @@ static bool clean(const struct lease *lease) {
 
 /* An undo is needless when the token would have expired by itself, counted from when it can have been set last. */
 static void set_undo_limit(struct lease *lease, int64_t now) {
-    lease->until = now + lease->longest;
+    lease->until = now + lease->longest + evl_lease_drift(lease->longest);
     for (unsigned i = 0; i < lease->nodes; i++)
         if (lease->slots[i].stray == UNSEEN || lease->slots[i].flying == LEASE_ACQUIRE)
             lease->until = LEASE_NEVER;

@@ -114,7 +114,6 @@ static void a_lost_replacement_may_shorten_the_lease_at_any_time(void **state) {
     sends(&b, 0, LEASE_RENEW);
     unknown(&b, 0);
     back(&b, 0, SETTLED); /* this says nothing of that older connection */
-    until(&b, evl_lease_next(b.lease));
     sends(&b, 0, LEASE_RENEW);
     yes_ttl(&b, 0, TTL);
     deadline_is(&b, b.now + kept(3 * SECOND));
