@@ -137,7 +137,7 @@ static bool clean(const struct lease *lease) {
 static void set_undo_limit(struct lease *lease, int64_t now) {
     lease->until = now + lease->longest + evl_lease_drift(lease->longest);
     for (unsigned i = 0; i < lease->nodes; i++)
-        if (lease->slots[i].stray == UNSEEN || lease->slots[i].flying == LEASE_ACQUIRE)
+        if (lease->slots[i].stray == UNSEEN || lease->slots[i].flying)
             lease->until = LEASE_NEVER;
 }
 
