@@ -9,8 +9,7 @@ static evlock *invoices;
 
 static void on_end(evlock *lock, int status, void *work) {
     printf("end: %s\n", evlock_strerror(status));
-    event_free(work);
-    evlock_free(lock);
+    evlock_free(lock), event_free(work);
     evlock_client_close(client, NULL, NULL); /* with nothing left to wait for, the loop ends */
 }
 static void on_worked(evutil_socket_t fd, short events, void *work) {
@@ -31,9 +30,11 @@ int main(int argc, char **argv) {
     struct event *work = evtimer_new(base, on_worked, event_self_cbarg());
     evlock_options options = EVLOCK_OPTIONS_INIT;
     options.ttl_ms = 2000, options.auto_renewal = 1, options.on_lost = on_lost, options.arg = work;
-    if (!work || evlock_client_new(&client, evlock_libevent(base), argc > 1 ? argv[1] : "", NULL) != EVLOCK_OK ||
-        evlock_new(&invoices, client, "invoices", EVLOCK_CSTRING, &options) != EVLOCK_OK ||
-        evlock_acquire(invoices, NULL, on_acquired, work) != EVLOCK_OK)
-        return fprintf(stderr, "first: %s\n", evlock_last_error()), 1;
-    event_base_dispatch(base), event_base_free(base);
+    int status = evlock_client_new(&client, evlock_libevent(base), argc > 1 ? argv[1] : "", NULL);
+    if (status || (status = evlock_new(&invoices, client, "invoices", EVLOCK_CSTRING, &options)) ||
+        (status = evlock_acquire(invoices, NULL, on_acquired, work)))
+        on_end(invoices, status, work);
+    event_base_dispatch(base);
+    event_base_free(base);
+    return status != EVLOCK_OK;
 }

@@ -12,8 +12,8 @@
 #define MS INT64_C(1000)
 #define SECOND (1000 * MS)
 
-enum { OPEN, YES, NO };                /* slot.vote */
-enum { CLEAR, MAYBE, THERE };          /* slot.trace */
+enum { OPEN, YES, NO };                  /* slot.vote */
+enum { CLEAR, MAYBE, THERE };            /* slot.trace */
 enum { SETTLED, UNSEEN, MAY_STILL_RUN }; /* slot.stray; UNSEEN: the node has not been back since */
 
 /* A token without expiry has no ttl after which an undo is needless: this counts as one. */
@@ -140,9 +140,9 @@ static bool clean(const struct lease *lease) {
 
 /* An undo is needless when the token would have expired by itself, counted from when it can have been set last. */
 static void set_undo_limit(struct lease *lease, int64_t now) {
-    lease->until = now + lease->longest;
+    lease->until = now + lease->longest + evl_lease_drift(lease->longest);
     for (unsigned i = 0; i < lease->nodes; i++)
-        if (lease->slots[i].stray == UNSEEN || sets((enum lease_command)lease->slots[i].flying))
+        if (lease->slots[i].stray == UNSEEN || lease->slots[i].flying)
             lease->until = LEASE_NEVER;
 }
 
@@ -377,8 +377,8 @@ static void finish_extension(struct lease *lease, int status, struct lease_out *
 
 static void lose(struct lease *lease, int reason, struct lease_out *out) {
     if (lease->extending)
-        finish_extension(lease, reason == EVLOCK_LOST_GONE || reason == EVLOCK_LOST_DATA ? EVLOCK_ENOTOWNED : EVLOCK_ELOST,
-                         out);
+        finish_extension(
+            lease, reason == EVLOCK_LOST_GONE || reason == EVLOCK_LOST_DATA ? EVLOCK_ENOTOWNED : EVLOCK_ELOST, out);
     for (unsigned i = 0; i < lease->nodes; i++)
         out->agreed = (uint8_t)(out->agreed + (lease->slots[i].fresh && lease->slots[i].trace == THERE));
     lease->state = LEASE_LOST;
@@ -390,7 +390,8 @@ static void lose(struct lease *lease, int reason, struct lease_out *out) {
 
 static void confirm(struct lease *lease, unsigned node, enum lease_command command, int64_t ttl) {
     struct lease_slot *slot = &lease->slots[node];
-    int64_t deadline = kept_until(slot->sent, ttl);
+    int64_t certain = min64(ttl, slot->cut);
+    int64_t deadline = kept_until(slot->sent, certain);
     unsigned fresh = 0;
 
     slot->trace = THERE;
@@ -405,7 +406,7 @@ static void confirm(struct lease *lease, unsigned node, enum lease_command comma
         lease->asked = 0;
         lease->failing = false;
         lease->warned = false;
-        plan_renewal(lease, slot->sent, ttl);
+        plan_renewal(lease, slot->sent, certain);
     }
 }
 
@@ -459,6 +460,8 @@ static void note_prolonged(struct lease *lease, unsigned node, enum lease_comman
     bool extension = slot->voting;
 
     slot->voting = false;
+    if (answer->verdict != LEASE_UNKNOWN)
+        slot->replacing = LEASE_NEVER;
     if (answer->verdict == LEASE_AGAIN) {
         if (command == LEASE_RENEW ? slot->want == LEASE_NOTHING : extension)
             want(lease, node, command, out);
@@ -551,6 +554,8 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
     lease->longest = terms->ttl ? terms->ttl : undo_without_expiry;
     for (unsigned i = 0; i < nodes; i++) {
         lease->slots[i].trace = adopt ? MAYBE : CLEAR;
+        lease->slots[i].replacing = LEASE_NEVER;
+        lease->slots[i].cut = LEASE_NEVER;
         want(lease, i, adopt ? LEASE_ADOPT : LEASE_ACQUIRE, out);
     }
 }
@@ -574,8 +579,10 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
     slot->voting = command == LEASE_ADD || command == LEASE_REPLACE;
     if (sets(command))
         slot->trace = MAYBE;
-    if (command == LEASE_REPLACE) /* it may run from now on: a shorter time counts before it is sent */
+    if (command == LEASE_REPLACE) { /* it may run from now on: a shorter time counts before it is sent */
+        slot->replacing = lease->extension;
         slot->deadline = min64(slot->deadline, kept_until(now, lease->extension));
+    }
     return command;
 }
 
@@ -694,6 +701,9 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
     slot->replaced |= replaced;
     if (slot->stray == UNSEEN)
         slot->stray = settled ? SETTLED : MAY_STILL_RUN;
+    if (!settled)
+        slot->cut = min64(slot->cut, slot->replacing);
+    slot->replacing = LEASE_NEVER;
     switch ((enum lease_state)lease->state) {
     case LEASE_HELD:
         /* Ask at once whether the token outlived what happened. */

@@ -84,19 +84,21 @@ struct lease_out {
 
 /* What a lease knows of one node. */
 struct lease_slot {
-    int64_t deadline; /* until then the node keeps the token for sure; 0: it does not count */
-    int64_t sent;     /* the clock before the last command that sets a ttl was queued */
-    int64_t counter;  /* the node's fence counter at least */
-    uint8_t want;     /* enum lease_command: to be sent next */
-    uint8_t flying;   /* unanswered, other than a release; at most one, and always before a release */
-    uint8_t vote;     /* the node's say in the acquire, extension or release that is under way */
-    uint8_t trace;    /* whether the token may be there */
-    uint8_t stray;    /* whether an acquire that was lost with its connection may still run */
-    bool voting;      /* `flying` is the extension that is under way, not one that was given up */
-    bool releasing;   /* a release is unanswered */
-    bool resent;      /* a release was lost with its connection and may have run */
-    bool fresh;       /* confirmed since the renewal began */
-    bool replaced;    /* the server is not the process that last confirmed */
+    int64_t deadline;  /* until then the node keeps the token for sure; 0: it does not count */
+    int64_t sent;      /* the clock before the last command that sets a ttl was queued */
+    int64_t counter;   /* the node's fence counter at least */
+    int64_t replacing; /* the ttl that an unanswered replacement asks for, or one just lost; LEASE_NEVER: none */
+    int64_t cut;       /* the ttl that a lost replacement may set at any time; LEASE_NEVER: none */
+    uint8_t want;      /* enum lease_command: to be sent next */
+    uint8_t flying;    /* unanswered, other than a release; at most one, and always before a release */
+    uint8_t vote;      /* the node's say in the acquire, extension or release that is under way */
+    uint8_t trace;     /* whether the token may be there */
+    uint8_t stray;     /* whether an acquire that was lost with its connection may still run */
+    bool voting;       /* `flying` is the extension that is under way, not one that was given up */
+    bool releasing;    /* a release is unanswered */
+    bool resent;       /* a release was lost with its connection and may have run */
+    bool fresh;        /* confirmed since the renewal began */
+    bool replaced;     /* the server is not the process that last confirmed */
 };
 
 struct lease {

@@ -39,7 +39,7 @@ def test_refuses_what_is_no_url(context):
     for arguments in [], ["nonsense"], ["rediss://127.0.0.1"]:
         first = context.start_bare(*arguments)
         assert first.end() == 1
-        assert first.errors[0].startswith("first: ") and len(first.errors[0]) > len("first: ")
+        assert len(first.output) == 1 and "URL" in first.output[0]
 
 
 harness.main(globals())

@@ -222,8 +222,11 @@ static void a_try_without_a_server_is_answered(void **state) {
     server_kill9(f->server);
     client_new(f, NULL, NULL);
     evlock *lock = lock_new(f, "a", NULL);
-    assert_status(await_try(f, lock), EVLOCK_EUNREACHABLE);
-    assert_string_not_equal(f->ended.error, "");
+    /* the first while the client connects, the second when it knows better */
+    for (int i = 0; i < 2; i++) {
+        assert_status(await_try(f, lock), EVLOCK_EUNREACHABLE);
+        assert_string_not_equal(f->ended.error, "");
+    }
     evlock_acquire_options wait = EVLOCK_ACQUIRE_OPTIONS_INIT;
     wait.wait_timeout_ms = 200;
     assert_status(await_acquire(f, lock, &wait), EVLOCK_ETIMEDOUT);

@@ -147,13 +147,16 @@ static void a_release_whose_reply_was_lost_was_done(void **state) {
     run_for(f, 50);
     /* A command that sits in the server's queue by then kills the connection right after the release was done. */
     redisContext *killer = redisConnectUnix(f->server->socket);
+    void *reply;
     int done = 0;
     redisAppendCommand(killer, "CLIENT KILL TYPE normal");
     while (!done && redisBufferWrite(killer, &done) == REDIS_OK)
         continue;
     server_resume(f->server);
-    await(f, f->ended.count);
+    assert_int_equal(redisGetReply(killer, &reply), REDIS_OK);
+    freeReplyObject(reply);
     redisFree(killer);
+    await(f, f->ended.count);
     assert_ended(&f->ended, EVLOCK_OK);
     assert_false(key_exists(f->server, "a"));
 }

@@ -29,6 +29,11 @@
 #define LEAD MS
 #define KEPT (TTL - DRIFT) /* from sending a command to the deadline that it gives */
 
+/* By then a token that was given this ttl has expired, also by a slow clock. */
+static inline int64_t life(int64_t ttl) {
+    return ttl + evl_lease_drift(ttl);
+}
+
 struct bench {
     struct lease_terms terms;
     struct lease *lease;

@@ -65,7 +65,7 @@ static void an_attempt_ends_when_a_yes_would_be_of_no_use(void **state) {
     pass(&b, TTL);
     yes(&b, 0); /* now it has */
     tells_nothing(&b);
-    next_is(&b, b.now + TTL);
+    next_is(&b, b.now + life(TTL));
     is_not_over(&b);
     yes(&b, 0);
     is_over(&b);
@@ -135,7 +135,7 @@ static void a_longer_adopted_lease_is_renewed_at_the_usual_pace(void **state) {
     yes_ttl(&b, 0, 3600 * SECOND);
     next_is(&b, b.now + INTERVAL);
     abandon(&b);
-    next_is(&b, b.now + 3600 * SECOND); /* and undone for as long as it may last */
+    next_is(&b, b.now + life(3600 * SECOND)); /* and undone for as long as it may last */
 }
 
 static void an_adopted_lease_may_be_without_expiry(void **state) {
@@ -147,7 +147,7 @@ static void an_adopted_lease_may_be_without_expiry(void **state) {
     deadline_is(&b, LEASE_NEVER);
     next_is(&b, b.now + INTERVAL);
     abandon(&b);
-    next_is(&b, b.now + 24 * 3600 * SECOND);
+    next_is(&b, b.now + life(24 * 3600 * SECOND));
 }
 
 static void a_token_with_too_little_left_is_not_adopted(void **state) {

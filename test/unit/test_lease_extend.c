@@ -92,6 +92,51 @@ static void an_unknown_extension_never_moves_the_deadline_out(void **state) {
     }
 }
 
+/* A renewal after a replacement to three seconds was lost, or not, and the node came back. */
+static void renewed_after(struct bench *b, void (*outcome)(struct bench *b, unsigned node), enum back how) {
+    held_by_one(b);
+    extend(b, LEASE_REPLACE, 3 * SECOND);
+    sends(b, 0, LEASE_REPLACE);
+    outcome(b, 0);
+    back(b, 0, how);
+    until(b, evl_lease_next(b->lease));
+    sends(b, 0, LEASE_RENEW);
+    yes_ttl(b, 0, TTL);
+}
+
+static void a_lost_replacement_may_shorten_the_lease_at_any_time(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewed_after(&b, unknown, UNSETTLED);
+    deadline_is(&b, b.now + kept(3 * SECOND)); /* whatever the renewal was granted */
+    next_is(&b, b.now + SECOND);
+    pass(&b, SECOND);
+    sends(&b, 0, LEASE_RENEW);
+    unknown(&b, 0);
+    back(&b, 0, SETTLED); /* this says nothing of that older connection */
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    deadline_is(&b, b.now + kept(3 * SECOND));
+    extend(&b, LEASE_REPLACE, 60 * SECOND);
+    sends(&b, 0, LEASE_REPLACE);
+    yes_ttl(&b, 0, 60 * SECOND);
+    deadline_is(&b, b.now + kept(3 * SECOND));
+}
+
+static void a_replacement_that_cannot_run_any_more_shortens_nothing(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewed_after(&b, unknown, SETTLED);
+    deadline_is(&b, b.now + KEPT);
+    renewed_after(&b, refused, UNSETTLED);
+    deadline_is(&b, b.now + KEPT);
+    back(&b, 0, UNSETTLED); /* nothing was lost this time */
+    pass(&b, INTERVAL);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    deadline_is(&b, b.now + KEPT);
+}
+
 static void an_extension_that_failed_is_made_up_for_by_a_renewal(void **state) {
     static void (*const failures[])(struct bench * b, unsigned node) = {refused, forbidden, unknown};
     static const int statuses[] = {EVLOCK_EREFUSED, EVLOCK_EPERM, EVLOCK_EUNREACHABLE};
@@ -339,6 +384,8 @@ int main(void) {
         cmocka_unit_test(a_shorter_replacement_moves_it_in_before_it_is_sent),
         cmocka_unit_test(an_unanswered_replacement_ends_the_lease_by_its_own_time),
         cmocka_unit_test(an_unknown_extension_never_moves_the_deadline_out),
+        cmocka_unit_test(a_lost_replacement_may_shorten_the_lease_at_any_time),
+        cmocka_unit_test(a_replacement_that_cannot_run_any_more_shortens_nothing),
         cmocka_unit_test(an_extension_that_failed_is_made_up_for_by_a_renewal),
         cmocka_unit_test(a_renewal_waits_for_an_extension),
         cmocka_unit_test(an_extension_takes_the_place_of_a_renewal),

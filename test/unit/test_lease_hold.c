@@ -54,7 +54,7 @@ static void a_renewal_does_not_lower_what_the_server_has(void **state) {
     yes_ttl(&b, 0, TTL); /* and a lower bound below what is known already changes nothing */
     deadline_is(&b, deadline);
     abandon(&b);
-    next_is(&b, b.now + 100 * SECOND);
+    next_is(&b, b.now + life(100 * SECOND));
 }
 
 static void a_key_that_was_made_to_last_is_held_for_ever(void **state) {
@@ -67,7 +67,7 @@ static void a_key_that_was_made_to_last_is_held_for_ever(void **state) {
     wakes(&b, 1);
     next_is(&b, b.now + INTERVAL);
     abandon(&b);
-    next_is(&b, b.now + 24 * 3600 * SECOND);
+    next_is(&b, b.now + life(24 * 3600 * SECOND));
 }
 
 static void a_renewal_with_little_left_is_followed_sooner(void **state) {

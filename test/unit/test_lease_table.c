@@ -438,7 +438,7 @@ static const struct row {
       [AGAIN] = "undoing ?release", [REFUSED] = "undoing ?release", [FORBID] = "undoing ?release",
       [UNKNOWN] = "undoing ?release", [AWAY] = "undoing ?renew ?release", [BACK] = "undoing ?renew ?release",
       [BACK_UNSETTLED] = "undoing ?renew ?release", [BACK_REPLACED] = "undoing ?renew ?release",
-      [ABANDON] = "undoing ?renew ?release", [SAME] = "undoing ?renew ?release", [NEXT] = "ended ?renew ?release"}},
+      [ABANDON] = "undoing ?renew ?release", [SAME] = "undoing ?renew ?release"}},
     {"undo of a lost acquire", undo_of_a_lost_acquire,
      {[TAKE] = "undoing ?release", [AWAY] = "undoing release", [BACK] = "undoing release",
       [BACK_UNSETTLED] = "undoing release", [BACK_REPLACED] = "undoing release", [ABANDON] = "undoing release",
