@@ -22,6 +22,7 @@ static bool is_final(int status) {
     case EVLOCK_EUNSUPPORTED:
     case EVLOCK_EPROTOCOL:
     case EVLOCK_ENOMEM:
+    case EVLOCK_EFENCE:
         return true;
     default:
         return false;
@@ -74,7 +75,7 @@ static int attempt(struct call *call) {
     if (!lock->tenure)
         return evl_fail(EVLOCK_ENOMEM, "no memory for an attempt");
     wake_at(call, call->acquire.wait_until);
-    evl_tenure_begin(lock->tenure, false);
+    evl_tenure_begin(lock->tenure, false, call->acquire.fenced);
     return EVLOCK_OK;
 }
 
@@ -103,7 +104,9 @@ static void pause_or_give_up(struct call *call, int status) {
 void evl_acquire_ring(struct call *call, int64_t now) {
     struct evlock *lock = call->lock;
 
-    if (now >= call->acquire.wait_until) {
+    if (lock->tenure && call->linked && now < call->acquire.wait_until) {
+        evl_replicas_late(call);
+    } else if (now >= call->acquire.wait_until) {
         if (lock->tenure) {
             evl_error_set("no answer to the last attempt");
             note_obstacle(call, EVLOCK_EUNREACHABLE);
@@ -117,24 +120,20 @@ void evl_acquire_ring(struct call *call, int64_t now) {
 
 /* --- A look at what holds the key: SET NX says of a list what it says of a lock ----------------------------------- */
 
-static struct call *call_of(struct request *request) {
-    return (struct call *)(void *)((char *)request - offsetof(struct call, request));
-}
-
 static bool take_look(struct request *request, int64_t now, struct command *command) {
     (void)now;
-    evl_command_key(command, "GET", evl_lock_key(call_of(request)->lock));
+    evl_command_key(command, "GET", evl_lock_key(evl_call_of(request)->lock));
     return true;
 }
 
 static bool see(struct request *request, const struct reply *reply, int64_t now) {
-    struct call *call = call_of(request);
+    struct call *call = evl_call_of(request);
     struct reply_meaning meaning;
 
     (void)now;
-    if (call->told)
-        evl_call_free(call);
-    else if (!call->finished && reply->type == REPLY_ERROR) {
+    if (call->finished) {
+        evl_call_settle(call);
+    } else if (reply->type == REPLY_ERROR) {
         meaning = evl_reply_meaning(reply->text);
         evl_error_set(reply->text);
         note_obstacle(call, meaning.status);
@@ -142,27 +141,36 @@ static bool see(struct request *request, const struct reply *reply, int64_t now)
             evl_call_finish(call, meaning.status);
         else
             pause_or_give_up(call, EVLOCK_EHELD);
-    } else if (!call->finished) {
+    } else {
         pause_or_give_up(call, EVLOCK_EHELD);
     }
     return reply->type != REPLY_OK && reply->type != REPLY_INTEGER && reply->type != REPLY_OTHER;
 }
 
 static void see_nothing(struct request *request, int status, int64_t now) {
-    struct call *call = call_of(request);
+    struct call *call = evl_call_of(request);
 
     (void)status;
     (void)now;
-    evl_node_withdraw(&call->lock->client->node, request);
+    evl_node_withdraw(&call->lock->client->nodes[request->node], request);
     pause_or_give_up(call, EVLOCK_EHELD);
 }
 
 static const struct request_ops look_ops = {take_look, see, see_nothing};
 
+/* One node that answers will do: what is wrong with a key is wrong everywhere, or else costs one node. */
 static void look(struct call *call) {
+    struct evlock_client *client = call->lock->client;
+
     call->acquire.looked = true;
-    call->request.ops = &look_ops;
-    evl_node_submit(&call->lock->client->node, &call->request);
+    for (unsigned i = 0; i < client->node_count; i++) {
+        if (client->nodes[i].state != NODE_READY || call->requests[i].flying)
+            continue;
+        call->requests[i].ops = &look_ops;
+        evl_node_submit(&client->nodes[i], &call->requests[i]);
+        return;
+    }
+    pause_or_give_up(call, EVLOCK_EHELD);
 }
 
 void evl_acquire_failed(struct call *call, int status) {
@@ -188,7 +196,7 @@ int evl_check_token(const void *token, size_t *len) {
 }
 
 int evl_check_idle(const struct evlock *lock) {
-    if (evl_lock_pending(lock, CALL_ACQUIRE) || evl_lock_pending(lock, CALL_ADOPT) || lock->untold)
+    if (evl_lock_acquiring(lock))
         return evl_fail(EVLOCK_EALREADY, "an acquire or an adoption of this handle is pending");
     if (lock->tenure && lock->tenure->lease->state == LEASE_RELEASING)
         return evl_fail(EVLOCK_EALREADY, "this handle is being released");
@@ -207,6 +215,8 @@ static int read_options(const evlock_acquire_options *options, const struct conf
         status = evl_check_token(given->token, &given->token_len);
     if (status == EVLOCK_OK)
         status = evl_config_waiting(times, wait, given->retry_times, given->wait_timeout_ms);
+    if (status == EVLOCK_OK && given->fence != EVLOCK_DEFAULT && given->fence != 0 && given->fence != 1)
+        status = evl_fail(EVLOCK_EINVAL, "fence is neither 0 nor 1");
     if (status == EVLOCK_OK && *wait == 0) { /* no time to wait: one attempt, however long the server takes for it */
         *times = 0;
         *wait = EVLOCK_UNLIMITED;
@@ -231,6 +241,7 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
         return evl_fail(EVLOCK_ENOMEM, "no memory for an acquire");
     call->cb = cb;
     call->acquire.retries = times;
+    call->acquire.fenced = given.fence == 1;
     call->acquire.wait_until = wait == EVLOCK_UNLIMITED ? INT64_MAX : evl_client_now(lock->client) + wait;
     if (given.token) {
         call->acquire.token = evl_dup(given.token, given.token_len);

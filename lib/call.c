@@ -13,7 +13,7 @@ struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg) {
 
     if (evl_alarms_reserve(&lock->client->alarms) != EVLOCK_OK)
         return NULL;
-    call = evl_alloc(sizeof(*call));
+    call = evl_alloc(sizeof(*call) + lock->client->node_count * sizeof(struct request));
     if (!call) {
         evl_alarms_unreserve(&lock->client->alarms);
         return NULL;
@@ -22,6 +22,9 @@ struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg) {
     call->kind = (uint8_t)kind;
     call->arg = arg;
     call->alarm.kind = ALARM_CALL;
+    call->count = (uint8_t)lock->client->node_count;
+    for (unsigned i = 0; i < call->count; i++)
+        call->requests[i].node = (uint8_t)i;
     evl_lock_ref(lock);
     TAILQ_INSERT_TAIL(&lock->calls, call, link);
     return call;
@@ -35,7 +38,7 @@ void evl_call_free(struct call *call) {
     if (call->kind == CALL_ACQUIRE || call->kind == CALL_ADOPT)
         evl_free(call->acquire.token);
     else if (call->kind != CALL_EXTEND && call->kind != CALL_RELEASE)
-        evl_free(call->query.token);
+        evl_query_free(call);
     evl_free(call);
 }
 
@@ -47,7 +50,8 @@ void evl_call_finish(struct call *call, int status) {
     call->status = status;
     if (status != EVLOCK_OK && words[0] && !call->error)
         call->error = evl_dup(words, strlen(words)); /* without memory, the status must do */
-    evl_node_withdraw(&client->node, &call->request);
+    for (unsigned i = 0; i < call->count; i++)
+        evl_node_withdraw(call->linked ? &client->links[i] : &client->nodes[i], &call->requests[i]);
     evl_alarm_set(&client->alarms, &call->alarm, INT64_MAX);
     call->finished = true;
     TAILQ_REMOVE(&lock->calls, call, link);
@@ -87,6 +91,17 @@ void evl_call_tell(struct call *call) {
         call->cb(handle, call->status, call->arg);
     else if (call->value_cb)
         call->value_cb(handle, call->status, call->status == EVLOCK_OK ? call->value : 0, call->arg);
-    if (!call->request.flying)
+    evl_call_settle(call);
+}
+
+void evl_call_settle(struct call *call) {
+    for (unsigned i = 0; i < call->count; i++)
+        if (call->requests[i].flying)
+            return;
+    if (call->told)
         evl_call_free(call);
+}
+
+struct call *evl_call_of(struct request *request) {
+    return (struct call *)(void *)((char *)(request - request->node) - offsetof(struct call, requests));
 }

@@ -21,6 +21,8 @@ enum call_kind {
     CALL_BREAK,
 };
 
+struct finding;
+
 struct call {
     TAILQ_ENTRY(call) link;
     struct evlock *lock; /* keeps the handle's memory */
@@ -31,28 +33,35 @@ struct call {
     int64_t value;
     int status;
     uint8_t kind;
+    uint8_t count;       /* of requests */
+    bool linked;         /* its requests go over the second connections */
     bool finished;       /* to be told, or told */
-    bool told;           /* delivered, but its request is still out */
+    bool told;           /* delivered, but a request is still out */
     struct alarm alarm;  /* of an acquire: the next attempt, or the end of its wait */
-    struct request request; /* of a query, and of an acquire's look at what holds the key */
     union {
         struct {
             int64_t retries;    /* left; EVLOCK_UNLIMITED */
             int64_t wait_until; /* INT64_MAX: without limit */
             char *token;        /* the caller's own, or NULL */
             uint8_t token_len;
+            bool fenced;
             bool looked;        /* that the key holds a string at all */
+            uint16_t asked;     /* nodes, by bit, whose replicas are to confirm */
+            uint16_t waiting;   /* those that wait for them */
+            uint16_t confirmed; /* those that said so, or that it is not */
+            uint16_t denied;
         } acquire;
         struct {
             enum lease_command command;
             int64_t ttl;
         } extend;
         struct {
-            char *token; /* `owned`: the handle's; `break`: what was found */
+            char *token; /* `owned`: the handle's */
             size_t token_len;
-            bool resent;
+            struct finding *findings; /* one for each node */
         } query;
     };
+    struct request requests[]; /* one for each node: of a query, and of an acquire's questions beside its lease */
 };
 
 TAILQ_HEAD(calls, call);
@@ -71,6 +80,12 @@ void evl_call_reopen(struct call *call);
 
 /* Tells a finished call that has been taken from the list, and frees it. */
 void evl_call_tell(struct call *call);
+
+/* Frees a call that has been told when its last request has come back. */
+void evl_call_settle(struct call *call);
+
+/* The call that a request is of. */
+struct call *evl_call_of(struct request *request);
 
 /* Frees a call without telling it. */
 void evl_call_free(struct call *call);

@@ -2,6 +2,7 @@
 #include "client.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -51,6 +52,8 @@ static void destroy(struct evlock_client *client) {
         client->loop.ops->timer_free(client->timer);
     evl_alarms_clear(&client->alarms);
     evl_config_unref(client->last_config);
+    evl_free(client->links);
+    evl_free(client->nodes);
     evl_free(client);
     evl_error_clear();
     if (closed && !forked)
@@ -65,7 +68,11 @@ static void tear_down(struct evlock_client *client, bool forked) {
     TAILQ_FOREACH(lock, &client->handles, link)
         if (lock->tenure)
             evl_tenure_let_go(lock->tenure);
-    evl_node_stop(&client->node, forked);
+    for (unsigned i = 0; i < client->node_count; i++) {
+        evl_node_stop(&client->nodes[i], forked);
+        if (client->links)
+            evl_node_stop(&client->links[i], forked);
+    }
     while ((tenure = TAILQ_FIRST(&client->ghosts)))
         evl_tenure_destroy(tenure);
     while ((lock = TAILQ_FIRST(&client->handles))) {
@@ -146,7 +153,8 @@ void evlock_client_free(evlock_client *client) {
         return;
     }
     drop_all(client);
-    evl_node_flush(&client->node);
+    for (unsigned i = 0; i < client->node_count; i++)
+        evl_node_flush(&client->nodes[i]);
     client->state = CLIENT_FREED;
     tear_down(client, false);
     evl_alarm_set(&client->alarms, &client->close_alarm, INT64_MAX);
@@ -181,13 +189,45 @@ static void ring(struct evlock_client *client) {
     }
 }
 
+unsigned evl_client_quorum(const struct evlock_client *client) {
+    return client->node_count / 2 + 1;
+}
+
+/* What all nodes together are doing, and why if that is AWAY. */
+static enum evlock_connection connection_of(const struct evlock_client *client, const struct node **ret_trouble) {
+    unsigned ready = 0, away = 0;
+
+    for (unsigned i = 0; i < client->node_count; i++) {
+        ready += client->nodes[i].state == NODE_READY;
+        if (client->nodes[i].state != NODE_AWAY)
+            continue;
+        away++;
+        *ret_trouble = &client->nodes[i];
+    }
+    if (ready >= evl_client_quorum(client))
+        return EVLOCK_CONNECTED;
+    return client->node_count - away < evl_client_quorum(client) ? EVLOCK_AWAY : EVLOCK_CONNECTING;
+}
+
+static bool has_news(const struct evlock_client *client) {
+    const struct node *trouble;
+
+    return client->news && client->state == CLIENT_OPEN &&
+           (client->node_count > 1 || (int)connection_of(client, &trouble) != client->told_connection);
+}
+
 static void tell_connection(struct evlock_client *client) {
-    if (client->connection == client->told_connection || client->state != CLIENT_OPEN)
+    const struct node *trouble = NULL;
+    enum evlock_connection connection;
+
+    if (!has_news(client))
         return;
-    client->told_connection = client->connection;
-    evl_error_set(client->node.error);
+    connection = connection_of(client, &trouble);
+    client->told_connection = (int)connection;
+    client->news = false;
+    evl_error_set(trouble ? trouble->error : "");
     if (client->config.on_connection)
-        client->config.on_connection(client, (enum evlock_connection)client->connection, client->connection_status,
+        client->config.on_connection(client, connection, connection == EVLOCK_AWAY ? trouble->status : EVLOCK_OK,
                                      client->config.arg);
 }
 
@@ -216,6 +256,15 @@ static void deliver(struct evlock_client *client) {
         tell_connection(client);
 }
 
+/* Ends the connections that were found broken while hiredis was on the stack. */
+static void settle(struct evlock_client *client) {
+    for (unsigned i = 0; i < client->node_count && client->state != CLIENT_FREED; i++) {
+        evl_node_settle(&client->nodes[i]);
+        if (client->links)
+            evl_node_settle(&client->links[i]);
+    }
+}
+
 bool evl_client_enter(struct evlock_client *client) {
     if (evl_client_forked(client))
         return false;
@@ -226,8 +275,7 @@ bool evl_client_enter(struct evlock_client *client) {
 
 void evl_client_leave(struct evlock_client *client) {
     if (client->depth == 1) {
-        if (client->state != CLIENT_FREED)
-            evl_node_settle(&client->node);
+        settle(client);
         deliver(client);
     }
     if (--client->depth > 0)
@@ -243,8 +291,7 @@ void evl_client_leave(struct evlock_client *client) {
 
 /* The timer is set when it must ring earlier than it would; when later, it rings in vain and is set again. */
 void evl_client_rearm(struct evlock_client *client) {
-    bool waiting = !TAILQ_EMPTY(&client->done) || !TAILQ_EMPTY(&client->noticed) || is_over(client) ||
-                   (client->state == CLIENT_OPEN && client->connection != client->told_connection);
+    bool waiting = !TAILQ_EMPTY(&client->done) || !TAILQ_EMPTY(&client->noticed) || is_over(client) || has_news(client);
     int64_t at = waiting ? 0 : evl_alarms_next(&client->alarms);
 
     if (client->depth > 0 || at >= client->armed || evl_client_forked(client))
@@ -261,24 +308,35 @@ static void on_timer(void *arg) {
         evl_client_leave(client);
 }
 
-/* --- From the node ------------------------------------------------------------------------------------------------ */
+/* --- From the nodes ------------------------------------------------------------------------------------------------ */
 
-void evl_client_node_back(struct evlock_client *client, bool settled, bool replaced) {
+void evl_client_node_back(struct evlock_client *client, const struct node *node, bool settled, bool replaced) {
     struct tenures *lists[] = {&client->tenures, &client->ghosts};
     struct tenure *tenure, *next;
 
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         for (tenure = TAILQ_FIRST(lists[i]); tenure; tenure = next) {
             next = TAILQ_NEXT(tenure, link);
-            evl_tenure_node_back(tenure, settled, replaced, evl_client_now(client));
+            evl_tenure_node_back(tenure, node->index, settled, replaced, evl_client_now(client));
         }
     }
 }
 
-void evl_client_node_changed(struct evlock_client *client, enum evlock_connection connection, int status) {
-    client->connection = connection;
-    client->connection_status = status;
+void evl_client_node_changed(struct evlock_client *client) {
+    client->news = true;
     evl_client_rearm(client);
+}
+
+void evl_client_refuse_twins(struct evlock_client *client, struct node *node) {
+    char words[64];
+
+    for (unsigned i = 0; i < client->node_count; i++) {
+        struct node *other = &client->nodes[i];
+        if (other == node || other->state != NODE_READY || !node->run_id[0] || strcmp(other->run_id, node->run_id) != 0)
+            continue;
+        snprintf(words, sizeof(words), "node %u and node %u are the same server", other->index, node->index);
+        evl_node_break(other->index < node->index ? node : other, EVLOCK_ESAME, words);
+    }
 }
 
 /* --- The beginning ------------------------------------------------------------------------------------------------ */
@@ -309,7 +367,7 @@ static int log_in_as(struct url *url, const evlock_client_options *options) {
     return EVLOCK_OK;
 }
 
-static void init(struct evlock_client *client, evlock_loop loop, const struct client_config *config, struct url *url) {
+static void init(struct evlock_client *client, evlock_loop loop, const struct client_config *config) {
     client->loop = loop;
     client->armed = INT64_MAX;
     client->config = *config;
@@ -323,49 +381,83 @@ static void init(struct evlock_client *client, evlock_loop loop, const struct cl
     if (getrandom(&client->random, sizeof(client->random), GRND_NONBLOCK) != sizeof(client->random))
         client->random = (uint64_t)evl_client_now(client);
     client->random |= 1; /* xorshift stays at zero */
-    evl_node_init(&client->node, client, url);
 }
 
-/* Room for the alarms that every client has: its node's and that of its close. */
+/* Parses the URLs into nodes that are not started; EVLOCK_OK, or what is wrong with which. */
+static int make_nodes(struct evlock_client *client, const char *const *urls, size_t count,
+                      const evlock_client_options *options) {
+    struct url url;
+    char words[200];
+    int status;
+
+    client->nodes = evl_alloc(count * sizeof(*client->nodes));
+    if (!client->nodes)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
+    for (size_t i = 0; i < count; i++) {
+        status = urls[i] ? evl_url_parse(&url, urls[i]) : evl_fail(EVLOCK_EINVAL, "it is NULL");
+        if (status == EVLOCK_OK) {
+            evl_node_init(&client->nodes[client->node_count++], client, (unsigned)i, &url);
+            status = log_in_as(&client->nodes[i].url, options);
+        }
+        for (size_t j = 0; status == EVLOCK_OK && j < i; j++)
+            if (strcmp(urls[i], urls[j]) == 0)
+                status = evl_fail(EVLOCK_ESAME, "it is that of node %zu, too", j);
+        if (status == EVLOCK_OK)
+            continue;
+        if (count > 1) {
+            snprintf(words, sizeof(words), "%s", evlock_last_error());
+            evl_fail(status, "the URL of node %zu: %s", i, words);
+        }
+        return status;
+    }
+    return EVLOCK_OK;
+}
+
+/* Room for the timer and for the alarms that every client has: those of its nodes, of their second connections, and of
+ * its close. */
 static int reserve(struct evlock_client *client) {
+    for (unsigned i = 0; i < 2 * client->node_count + 1; i++)
+        if (evl_alarms_reserve(&client->alarms) != EVLOCK_OK)
+            return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
     client->timer = client->loop.ops->timer_new(client->loop.data, on_timer, client);
     if (!client->timer)
         return evl_fail(EVLOCK_ESYSTEM, "the event loop has no timer to give");
-    if (evl_alarms_reserve(&client->alarms) == EVLOCK_OK && evl_alarms_reserve(&client->alarms) == EVLOCK_OK)
-        return EVLOCK_OK;
-    client->loop.ops->timer_free(client->timer);
-    return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
+    return EVLOCK_OK;
 }
 
-int evlock_client_new(evlock_client **ret_client, evlock_loop loop, const char *url,
-                      const evlock_client_options *options) {
+static void unmake(struct evlock_client *client) {
+    for (unsigned i = 0; i < client->node_count; i++)
+        evl_url_clear(&client->nodes[i].url);
+    evl_alarms_clear(&client->alarms);
+    evl_free(client->nodes);
+    evl_free(client);
+}
+
+int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const char *const *urls, size_t count,
+                             const evlock_client_options *options) {
     evlock_client_options given;
     struct client_config config;
-    struct evlock_client *client = NULL;
-    struct url parsed;
+    evlock_client *client;
     int status;
 
     evl_error_clear();
-    if (!ret_client || !url)
-        return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_client ? "the URL" : "ret_client");
-    if ((status = check_loop(loop)) != EVLOCK_OK || (status = evl_client_config(&config, &given, options)) != EVLOCK_OK ||
-        (status = evl_url_parse(&parsed, url)) != EVLOCK_OK)
+    if (!ret_client || !urls)
+        return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_client ? "the list of URLs" : "ret_client");
+    if (count < 1 || count > EVLOCK_NODES_MAX)
+        return evl_fail(EVLOCK_EINVAL, "%zu URLs, not 1 to %d", count, EVLOCK_NODES_MAX);
+    if ((status = check_loop(loop)) != EVLOCK_OK || (status = evl_client_config(&config, &given, options)) != EVLOCK_OK)
         return status;
-    if ((status = log_in_as(&parsed, &given)) == EVLOCK_OK) {
-        client = evl_alloc(sizeof(*client));
-        if (client)
-            init(client, loop, &config, &parsed);
-        status = client ? reserve(client) : evl_fail(EVLOCK_ENOMEM, "no memory for a client");
-    }
-    if (status != EVLOCK_OK) {
-        evl_url_clear(&parsed);
-        if (client)
-            evl_alarms_clear(&client->alarms);
-        evl_free(client);
+    client = evl_alloc(sizeof(*client));
+    if (!client)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
+    init(client, loop, &config);
+    if ((status = make_nodes(client, urls, count, &given)) != EVLOCK_OK || (status = reserve(client)) != EVLOCK_OK) {
+        unmake(client);
         return status;
     }
     client->depth = 1; /* nothing is told before this call has returned */
-    evl_node_start(&client->node);
+    for (unsigned i = 0; i < client->node_count; i++)
+        evl_node_start(&client->nodes[i]);
     client->depth = 0;
     *ret_client = client;
     evl_error_clear();
@@ -373,6 +465,66 @@ int evlock_client_new(evlock_client **ret_client, evlock_loop loop, const char *
     return EVLOCK_OK;
 }
 
+int evlock_client_new(evlock_client **ret_client, evlock_loop loop, const char *url,
+                      const evlock_client_options *options) {
+    return evlock_client_new_quorum(ret_client, loop, &url, 1, options);
+}
+
+int evl_client_link(struct evlock_client *client) {
+    struct node *links;
+    struct url url;
+
+    if (client->links)
+        return EVLOCK_OK;
+    links = evl_alloc(client->node_count * sizeof(*links));
+    if (!links)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for second connections");
+    for (unsigned i = 0; i < client->node_count; i++) {
+        if (evl_url_copy(&url, &client->nodes[i].url) != EVLOCK_OK) {
+            while (i > 0)
+                evl_url_clear(&links[--i].url);
+            evl_free(links);
+            return evl_fail(EVLOCK_ENOMEM, "no memory for second connections");
+        }
+        evl_node_init(&links[i], client, i, &url);
+        links[i].link = true;
+    }
+    client->links = links;
+    for (unsigned i = 0; i < client->node_count; i++)
+        evl_node_start(&links[i]);
+    return EVLOCK_OK;
+}
+
+/* --- What is known of it ------------------------------------------------------------------------------------------ */
+
 enum evlock_connection evlock_client_connection(const evlock_client *client) {
-    return client && client->connection ? (enum evlock_connection)client->connection : EVLOCK_AWAY;
+    const struct node *trouble;
+
+    return client && client->state != CLIENT_FREED ? connection_of(client, &trouble) : EVLOCK_AWAY;
+}
+
+size_t evlock_client_nodes(const evlock_client *client) {
+    return client ? client->node_count : 0;
+}
+
+int evlock_client_node(const evlock_client *client, size_t index, evlock_node_info *ret_info, size_t size) {
+    const struct node *node;
+    evlock_node_info info;
+    int64_t now;
+
+    evl_error_clear();
+    if (!client || !ret_info || index >= client->node_count || size > 4096)
+        return evl_fail(EVLOCK_EINVAL, "there is no such node");
+    node = &client->nodes[index];
+    now = evl_client_now(client);
+    memset(&info, 0, sizeof(info));
+    info.connection = node->state == NODE_READY                                 ? EVLOCK_CONNECTED
+                      : node->state == NODE_AWAY || node->state == NODE_STOPPED ? EVLOCK_AWAY
+                                                                                : EVLOCK_CONNECTING;
+    info.status = evl_node_trouble(node, now);
+    info.excluded_ms = node->excluded_until > now ? (node->excluded_until - now + 999) / 1000 : 0;
+    info.agreed = node->agreed;
+    memcpy(ret_info, &info, size < sizeof(info) ? size : sizeof(info));
+    evl_error_set(node->error);
+    return EVLOCK_OK;
 }

@@ -28,7 +28,9 @@ struct evlock_client {
     void *timer;
     int64_t armed;              /* what the timer is set to */
     struct alarms alarms;
-    struct node node;
+    struct node *nodes;
+    struct node *links;         /* second connections to the nodes, for what holds up those behind it; or NULL */
+    unsigned node_count;
     struct client_config config;
     struct config *last_config; /* of the newest handle: the next one often wants the same */
     struct handles handles;     /* all that the user has not freed */
@@ -42,8 +44,7 @@ struct evlock_client {
     uint64_t random;
     uint32_t fork;
     int told_connection;        /* the last enum evlock_connection that was told */
-    int connection;             /* the present one */
-    int connection_status;
+    bool news;                  /* a node changed since */
     enum client_state state;
     unsigned depth;             /* of enter and leave */
     bool unclean;               /* the close left something to its ttl */
@@ -64,7 +65,15 @@ void evl_client_leave(struct evlock_client *client);
 void evl_client_rearm(struct evlock_client *client);
 
 /* From the node: it is ready again; its state changed. */
-void evl_client_node_back(struct evlock_client *client, bool settled, bool replaced);
-void evl_client_node_changed(struct evlock_client *client, enum evlock_connection connection, int status);
+void evl_client_node_back(struct evlock_client *client, const struct node *node, bool settled, bool replaced);
+void evl_client_node_changed(struct evlock_client *client);
+
+/* Of two nodes that are one server, the later is kept away. */
+void evl_client_refuse_twins(struct evlock_client *client, struct node *node);
+
+/* Makes the second connections; EVLOCK_OK or EVLOCK_ENOMEM. */
+int evl_client_link(struct evlock_client *client);
+
+unsigned evl_client_quorum(const struct evlock_client *client);
 
 #endif

@@ -46,6 +46,8 @@ int evl_client_config(struct client_config *ret, evlock_client_options *ret_give
         {"backoff_min_ms", &given.backoff_min_ms, 50, 1, TEN_YEARS_MS},
         {"backoff_max_ms", &given.backoff_max_ms, 5000, 1, TEN_YEARS_MS},
         {"max_inflight", &given.max_inflight, 65536, 1, INT32_MAX},
+        {"max_ttl_ms", &given.max_ttl_ms, 60000, 1, TEN_YEARS_MS},
+        {"durable", &given.durable, 0, 0, 1},
         {"log_level", &given.log_level, EVLOCK_LOG_INFO, EVLOCK_LOG_DEBUG, EVLOCK_LOG_ERROR},
     };
 
@@ -64,6 +66,8 @@ int evl_client_config(struct client_config *ret, evlock_client_options *ret_give
         .backoff_min = given.backoff_min_ms * 1000,
         .backoff_max = given.backoff_max_ms * 1000,
         .max_inflight = (uint32_t)given.max_inflight,
+        .max_ttl = given.max_ttl_ms * 1000,
+        .durable = given.durable,
         .log_level = (int)given.log_level,
         .on_connection = given.on_connection,
         .on_log = given.on_log,
@@ -156,6 +160,23 @@ static int read_renewal(struct config *config, const evlock_options *given) {
     return EVLOCK_OK;
 }
 
+/* What a grant needs besides the first answer. */
+static int read_agreement(struct config *config, const evlock_options *given) {
+    int64_t share_ms = config->terms.ttl / 10000 ? config->terms.ttl / 10000 : 1;
+    int64_t node_ms = or_default(given->node_timeout_ms, share_ms);
+    int64_t replica_ms = or_default(given->replica_timeout_ms, share_ms);
+    int status = check_range("node_timeout_ms", node_ms, 1, TEN_YEARS_MS);
+
+    config->terms.patience = node_ms * 1000;
+    config->replica_timeout = replica_ms * 1000;
+    config->min_replicas = or_default(given->min_replicas, 0);
+    if (status == EVLOCK_OK)
+        status = check_range("replica_timeout_ms", replica_ms, 1, TEN_YEARS_MS);
+    if (status == EVLOCK_OK)
+        status = check_range("min_replicas", config->min_replicas, 0, INT32_MAX);
+    return status;
+}
+
 static int read_config(struct config *config, const evlock_options *given) {
     int64_t ttl_ms = or_default(given->ttl_ms, 30000);
     int status = evl_config_check_ttl(ttl_ms);
@@ -165,7 +186,7 @@ static int read_config(struct config *config, const evlock_options *given) {
     config->terms.ttl = ttl_ms * 1000;
     config->on_lost = given->on_lost;
     config->on_at_risk = given->on_at_risk;
-    if ((status = read_retrying(config, given)) != EVLOCK_OK)
+    if ((status = read_retrying(config, given)) != EVLOCK_OK || (status = read_agreement(config, given)) != EVLOCK_OK)
         return status;
     return read_renewal(config, given);
 }
@@ -177,6 +198,8 @@ static bool same_text(const char *a, const char *b) {
 static bool same(const struct config *a, const struct config *b, const evlock_options *b_strings) {
     return a->terms.ttl == b->terms.ttl && a->terms.interval == b->terms.interval &&
            a->terms.max_hold == b->terms.max_hold && a->terms.risk == b->terms.risk &&
+           a->terms.patience == b->terms.patience && a->min_replicas == b->min_replicas &&
+           a->replica_timeout == b->replica_timeout &&
            a->retry_delay == b->retry_delay && a->retry_jitter == b->retry_jitter &&
            a->retry_times == b->retry_times && a->wait_timeout == b->wait_timeout && a->on_lost == b->on_lost &&
            a->on_at_risk == b->on_at_risk && same_text(a->prefix, b_strings->prefix) &&

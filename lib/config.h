@@ -16,6 +16,8 @@ struct client_config {
     int64_t backoff_min;
     int64_t backoff_max;
     uint32_t max_inflight;
+    int64_t max_ttl;
+    bool durable;
     int log_level;
     evlock_connection_cb on_connection;
     evlock_log_cb on_log;
@@ -30,6 +32,8 @@ struct config {
     int64_t retry_jitter;
     int64_t retry_times;  /* EVLOCK_UNLIMITED: without limit */
     int64_t wait_timeout; /* EVLOCK_UNLIMITED: without limit */
+    int64_t min_replicas;
+    int64_t replica_timeout;
     evlock_lost_cb on_lost;
     evlock_risk_cb on_at_risk;
     char *prefix;

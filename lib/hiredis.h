@@ -12,9 +12,6 @@ int evl_node_command(struct node *node, struct command *command, redisCallbackFn
 /* Notes the last trouble in words. */
 void evl_node_note(struct node *node, const char *error);
 
-/* Marks the connection to be ended once hiredis is off the stack. */
-void evl_node_break(struct node *node, int status, const char *error);
-
 /* node.c: opens a connection to the next address. */
 void evl_node_open(struct node *node);
 

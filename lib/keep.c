@@ -2,6 +2,7 @@
  * Holding: what a holder asks of its lease. Releases, extensions one after the other, and the token's way from handle
  * to handle. What they do on the wire is the tenure's.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "lock.h"
@@ -10,7 +11,7 @@
 #include "status.h"
 
 static enum lease_state state_of(const struct evlock *lock) {
-    return lock->tenure && !lock->untold ? (enum lease_state)lock->tenure->lease->state : LEASE_ENDED;
+    return lock->tenure && !evl_lock_acquiring(lock) ? (enum lease_state)lock->tenure->lease->state : LEASE_ENDED;
 }
 
 /* Whether the handle holds a lease: EVLOCK_OK, EVLOCK_ELOST or EVLOCK_ENOTHELD. */
@@ -78,6 +79,20 @@ void evl_extension_ended(struct evlock *lock, int status) {
         begin_extension(call);
 }
 
+/* Among several nodes no lease may outlast what a restarted node is kept out for. */
+static int check_max_ttl(const struct evlock *lock, int64_t ttl, enum lease_command command) {
+    const struct evlock_client *client = lock->client;
+    int64_t max = client->config.max_ttl;
+
+    if (client->node_count == 1)
+        return EVLOCK_OK;
+    if (command == LEASE_ADD)
+        ttl += evl_lease_deadline(lock->tenure->lease) - evl_client_now(client) + evl_lease_drift(max);
+    if (ttl <= max)
+        return EVLOCK_OK;
+    return evl_fail(EVLOCK_ETTL, "the lease would last longer than the client's max_ttl of %" PRId64 " ms", max / 1000);
+}
+
 static int extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlock_cb cb, void *arg) {
     struct call *call;
     int status;
@@ -86,6 +101,8 @@ static int extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlo
         return status;
     if (evl_lease_deadline(lock->tenure->lease) == LEASE_NEVER)
         return evl_fail(EVLOCK_ENOTTL, "the lock has no expiry to extend");
+    if ((status = check_max_ttl(lock, ttl_ms * 1000, command)) != EVLOCK_OK)
+        return status;
     call = evl_call_new(lock, CALL_EXTEND, arg);
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for an extension");
@@ -169,7 +186,7 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
         return evl_fail(EVLOCK_ENOMEM, "no memory for an adoption");
     }
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "adopting");
-    evl_tenure_begin(lock->tenure, true);
+    evl_tenure_begin(lock->tenure, true, false);
     evl_client_rearm(lock->client);
     return EVLOCK_OK;
 }

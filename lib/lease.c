@@ -679,7 +679,7 @@ void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t
         decide_acquire(lease, node, 0, now, out);
         break;
     case LEASE_HELD:
-        lease->failing |= slot->want == LEASE_RENEW && lease->nodes == 1;
+        lease->failing |= slot->want == LEASE_RENEW;
         lease->status = (int16_t)status;
         if (lease->nodes > 1)
             do_without(lease, node, status, out);

@@ -48,8 +48,12 @@ struct call *evl_lock_pending(const struct evlock *lock, enum call_kind kind) {
 }
 
 bool evl_lock_holds(const struct evlock *lock) {
-    return lock && lock->client && lock->tenure && !lock->untold && !evl_client_forked(lock->client) &&
-           evl_client_now(lock->client) < evl_lease_deadline(lock->tenure->lease);
+    return lock && lock->client && lock->tenure && lock->tenure->lease->state == LEASE_HELD && !evl_lock_acquiring(lock) &&
+           !evl_client_forked(lock->client) && evl_client_now(lock->client) < evl_lease_deadline(lock->tenure->lease);
+}
+
+bool evl_lock_acquiring(const struct evlock *lock) {
+    return lock->untold || evl_lock_pending(lock, CALL_ACQUIRE) || evl_lock_pending(lock, CALL_ADOPT);
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
@@ -97,6 +101,22 @@ static void remember(struct evlock_client *client, struct config *config) {
     config->references++;
 }
 
+/* What a lock asks of its client's nodes. */
+static int check_deployment(struct evlock_client *client, const struct config *config) {
+    int64_t max = client->config.max_ttl;
+
+    if (client->node_count > 1 && config->terms.ttl == 0)
+        return evl_fail(EVLOCK_ETTL, "a lock on several nodes needs a ttl");
+    if (client->node_count > 1 && config->terms.ttl > max)
+        return evl_fail(EVLOCK_ETTL, "the ttl of %" PRId64 " ms is longer than the client's max_ttl of %" PRId64 " ms",
+                        config->terms.ttl / 1000, max / 1000);
+    if (config->min_replicas == 0)
+        return EVLOCK_OK;
+    if (config->replica_timeout >= client->config.command_timeout)
+        return evl_fail(EVLOCK_EINVAL, "replica_timeout_ms is not less than the client's command_timeout_ms");
+    return evl_client_link(client);
+}
+
 int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_t name_len,
                const evlock_options *options) {
     evlock_options given;
@@ -115,6 +135,10 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
         return status;
     if ((status = evl_config_get(&config, client->last_config, options)) != EVLOCK_OK)
         return status;
+    if ((status = check_deployment(client, config)) != EVLOCK_OK) {
+        evl_config_unref(config);
+        return status;
+    }
     lock = make(client, config, name, name_len, given.arg);
     if (!lock) {
         evl_config_unref(config);
@@ -220,6 +244,10 @@ int64_t evlock_remaining_ms(const evlock *lock) {
     return deadline > 0 ? deadline / 1000 : 0;
 }
 
+uint64_t evlock_fence(const evlock *lock) {
+    return evl_lock_holds(lock) ? (uint64_t)lock->tenure->lease->fence : 0;
+}
+
 const void *evlock_token(const evlock *lock, size_t *ret_len) {
     if (!evl_lock_holds(lock))
         return NULL;
@@ -242,6 +270,8 @@ void evl_lock_tell_notices(struct evlock *lock) {
     evl_lock_forget_notices(lock);
     evl_error_clear();
     if (reason) {
+        if (lock->client->node_count > 1)
+            evl_fail(EVLOCK_ELOST, "%u of %u nodes still agreed", lock->agreed, lock->client->node_count);
         if (config->on_lost)
             config->on_lost(lock, reason, lock->arg);
     } else if (config->on_at_risk) {
@@ -254,9 +284,30 @@ static void on_granted(struct evlock *lock) {
 
     if (!call)
         call = evl_lock_pending(lock, CALL_ADOPT);
+    if (call->kind == CALL_ACQUIRE && lock->config->min_replicas > 0)
+        evl_replicas_ask(call);
+    else
+        evl_lock_grant(lock, call);
+}
+
+void evl_lock_grant(struct evlock *lock, struct call *call) {
+    int64_t fence = lock->tenure->lease->fence;
+
+    if (fence && fence <= lock->fence_seen) {
+        evl_error_set("the fence went backwards");
+        evl_lock_fail(lock, call, EVLOCK_EFENCE);
+        return;
+    }
+    if (fence)
+        lock->fence_seen = fence;
     lock->untold = call;
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "held");
     evl_call_finish(call, EVLOCK_OK);
+}
+
+void evl_lock_fail(struct evlock *lock, struct call *call, int status) {
+    evl_tenure_abandon(lock->tenure);
+    evl_acquire_failed(call, status);
 }
 
 static void on_failed(struct evlock *lock, int status) {
@@ -277,21 +328,28 @@ static void on_lost_untold(struct evlock *lock) {
     lock->untold = NULL;
     evl_call_reopen(call);
     evl_error_set("the lease was over before it could be told");
-    evl_tenure_let_go(lock->tenure);
-    if (call->kind == CALL_ADOPT)
+    if (call->kind == CALL_ACQUIRE) {
+        evl_lock_fail(lock, call, EVLOCK_EUNREACHABLE);
+    } else {
+        evl_tenure_let_go(lock->tenure);
         evl_call_finish(call, EVLOCK_ENOTOWNED);
-    else
-        evl_acquire_failed(call, EVLOCK_EUNREACHABLE);
+    }
 }
 
-static void on_lost(struct evlock *lock, int reason) {
+static void on_lost(struct evlock *lock, int reason, uint8_t agreed) {
     if (lock->untold) {
         on_lost_untold(lock);
+        return;
+    }
+    if (evl_lock_pending(lock, CALL_ACQUIRE)) { /* granted, and its replicas were being asked */
+        evl_error_set("the lease was over before its replicas had confirmed it");
+        evl_lock_fail(lock, evl_lock_pending(lock, CALL_ACQUIRE), EVLOCK_EREPLICAS);
         return;
     }
     evl_log_lock(lock, EVLOCK_LOG_ERROR, "lost: %s", evlock_lost_reason_string((enum evlock_lost_reason)reason));
     notice(lock);
     lock->lost = (uint8_t)reason;
+    lock->agreed = agreed;
 }
 
 static void on_released(struct evlock *lock, int status) {
@@ -312,7 +370,7 @@ static void on_risk(struct evlock *lock) {
 
 void evl_lock_events(struct evlock *lock, const struct lease_out *out) {
     if (out->events & LEASE_TELL_LOST)
-        on_lost(lock, out->reason);
+        on_lost(lock, out->reason, out->agreed);
     if (out->events & LEASE_TELL_GRANTED)
         on_granted(lock);
     if (out->events & LEASE_TELL_FAILED)

@@ -16,15 +16,24 @@ struct evlock {
     TAILQ_ENTRY(evlock) link;     /* in client->handles */
     TAILQ_ENTRY(evlock) notice;   /* in client->noticed */
     void *arg;
+    int64_t fence_seen;           /* the greatest fence that was drawn */
     uint32_t references;          /* the user's, and one for each tenure and call */
     uint32_t fork;
     uint16_t key_len;
     uint16_t prefix_len;
+    uint8_t agreed;               /* with `lost`: the nodes that had confirmed the last renewal */
     uint8_t lost;                 /* enum evlock_lost_reason to be told */
     bool risky;                   /* to be told */
     bool freed;
     char key[];
 };
+
+/* An acquire or an adoption is pending, or its success is yet to be told. */
+bool evl_lock_acquiring(const struct evlock *lock);
+
+/* A grant that nothing stands against is to be told; one that something does is a failed attempt. */
+void evl_lock_grant(struct evlock *lock, struct call *call);
+void evl_lock_fail(struct evlock *lock, struct call *call, int status);
 
 /* Memory goes with the last reference. */
 void evl_lock_ref(struct evlock *lock);
@@ -69,6 +78,13 @@ void evl_acquire_ring(struct call *call, int64_t now);
 /* acquire.c: a token's length, EVLOCK_CSTRING resolved; whether the handle is free to acquire or adopt. With words. */
 int evl_check_token(const void *token, size_t *len);
 int evl_check_idle(const struct evlock *lock);
+
+/* replicas.c: asks the replicas of all nodes whether they have the lease; late: it took too long. */
+void evl_replicas_ask(struct call *call);
+void evl_replicas_late(struct call *call);
+
+/* query.c: frees what a query owns. */
+void evl_query_free(struct call *call);
 
 /* keep.c: the extension under way ended; all pending ones end so. */
 void evl_extension_ended(struct evlock *lock, int status);

@@ -14,7 +14,7 @@
 #include "hiredis.h"
 #include "log.h"
 
-enum greeting { AUTH, SELECT, ID, SERVER, MEMORY, LOAD, KILL };
+enum greeting { AUTH, SELECT, ID, SERVER, MEMORY, REPLICATION, LOAD, KILL };
 
 /* Copies the value of a line "field:value" of INFO. */
 static void info_field(const char *info, const char *field, char *ret, size_t size) {
@@ -64,6 +64,19 @@ static void on_refused(struct node *node, enum greeting step, const char *error)
     evl_node_break(node, meaning.status, error);
 }
 
+/* Which process this is and since when. The uptime is in whole seconds, of a clock read at two moments: it may be one
+ * too many. */
+static void meet(struct node *node, const char *info) {
+    char uptime[24];
+
+    info_field(info, "\nrun_id:", node->run_id, sizeof(node->run_id));
+    info_field(info, "\nuptime_in_seconds:", uptime, sizeof(uptime));
+    if (uptime[0])
+        node->started = evl_client_now(node->client) - (strtoll(uptime, NULL, 10) - 1) * 1000000;
+    if (!node->link)
+        evl_client_refuse_twins(node->client, node);
+}
+
 static void on_granted(struct node *node, enum greeting step, const redisReply *reply) {
     switch (step) {
     case ID:
@@ -72,7 +85,11 @@ static void on_granted(struct node *node, enum greeting step, const redisReply *
         break;
     case SERVER:
         if (reply->type == REDIS_REPLY_STRING)
-            info_field(reply->str, "\nrun_id:", node->run_id, sizeof(node->run_id));
+            meet(node, reply->str);
+        break;
+    case REPLICATION:
+        if (reply->type == REDIS_REPLY_STRING)
+            info_field(reply->str, "\nmaster_replid:", node->replid, sizeof(node->replid));
         break;
     case MEMORY:
         if (reply->type == REDIS_REPLY_STRING)
@@ -172,15 +189,18 @@ static bool select_db(struct node *node) {
 }
 
 bool evl_node_greet(struct node *node) {
-    struct command id, server, memory;
+    struct command id, server, memory, replication;
 
     node->id = 0;
     node->killed = false;
     node->run_id[0] = '\0';
+    node->replid[0] = '\0';
+    node->started = 0;
     node->load_error[0] = '\0';
     evl_command_words(&id, "CLIENT", "ID", NULL);
     evl_command_words(&server, "INFO", "server", NULL);
     evl_command_words(&memory, "INFO", "memory", NULL);
+    evl_command_words(&replication, "INFO", "replication", NULL);
     return authenticate(node) && select_db(node) && greet(node, ID, &id) && greet(node, SERVER, &server) &&
-           greet(node, MEMORY, &memory) && evl_node_load_scripts(node);
+           greet(node, MEMORY, &memory) && greet(node, REPLICATION, &replication) && evl_node_load_scripts(node);
 }

@@ -32,6 +32,11 @@ static void wake_at(struct node *node, int64_t at) {
     evl_alarm_set(&node->client->alarms, &node->alarm, at);
 }
 
+static void changed(const struct node *node) {
+    if (!node->link)
+        evl_client_node_changed(node->client);
+}
+
 void evl_node_note(struct node *node, const char *error) {
     snprintf(node->error, sizeof(node->error), "%s", error ? error : "");
 }
@@ -181,7 +186,7 @@ void evl_node_withdraw(struct node *node, struct request *request) {
 }
 
 /* Tells each waiting request once; what the handlers queue meanwhile comes behind. */
-static void tell_away(struct node *node) {
+static void tell_away(struct node *node, int status) {
     struct request *request;
     size_t count = 0;
 
@@ -191,7 +196,7 @@ static void tell_away(struct node *node) {
         TAILQ_REMOVE(&node->waiting, request, link);
         TAILQ_INSERT_TAIL(&node->waiting, request, link);
         evl_error_set(node->error);
-        request->ops->away(request, node->status, now_of(node));
+        request->ops->away(request, status, now_of(node));
     }
 }
 
@@ -227,7 +232,7 @@ static void forget_addresses(struct node *node) {
 /* Pauses, half of it at random, before the next connection; longest where a quick return cannot help. */
 static void back_off(struct node *node, int status) {
     const struct client_config *config = &node->client->config;
-    bool hopeless = status == EVLOCK_EAUTH || status == EVLOCK_EPERM || status == EVLOCK_EUNSUPPORTED ||
+    bool hopeless = status == EVLOCK_EAUTH || status == EVLOCK_EPERM || status == EVLOCK_EUNSUPPORTED || status == EVLOCK_ESAME ||
                     strncmp(node->error, "ERR max", 7) == 0;
     int64_t pause = hopeless ? config->backoff_max : node->backoff;
 
@@ -237,11 +242,11 @@ static void back_off(struct node *node, int status) {
     pause = pause / 2 + (int64_t)(evl_client_random(node->client) % (uint64_t)(pause / 2 + 1));
     wake_at(node, now_of(node) + pause);
     evl_log(node->client, status == EVLOCK_EAUTH ? EVLOCK_LOG_ERROR : EVLOCK_LOG_WARN,
-            "not connected: %s; next try in %" PRId64 " ms", node->error[0] ? node->error : evlock_strerror(status),
+            "node %u: not connected: %s; next try in %" PRId64 " ms", node->index, node->error[0] ? node->error : evlock_strerror(status),
             pause / 1000);
     evl_error_set(node->error);
-    evl_client_node_changed(node->client, EVLOCK_AWAY, status);
-    tell_away(node);
+    changed(node);
+    tell_away(node, status);
 }
 
 static void release_context(struct node *node, bool forked) {
@@ -281,7 +286,7 @@ static void connection_end(struct node *node, int status) {
     tell_lost(node);
     /* A connection that served is worth an immediate try; nobody needs to be told that it is away. */
     if (quick && status == EVLOCK_EUNREACHABLE) {
-        evl_log(node->client, EVLOCK_LOG_WARN, "connection lost: %s", node->error);
+        evl_log(node->client, EVLOCK_LOG_WARN, "node %u: connection lost: %s", node->index, node->error);
         connect_begin(node);
     } else if (node->address_next < node->address_count && !was_ready && status == EVLOCK_EUNREACHABLE) {
         evl_node_open(node);
@@ -353,6 +358,7 @@ void evl_node_open(struct node *node) {
         if (connection && !connection->err) {
             node->connection = connection;
             node->state = NODE_CONNECTING;
+            changed(node);
             if (attach(node) && evl_node_greet(node))
                 return;
             status = EVLOCK_ENOMEM;
@@ -399,13 +405,13 @@ static void connect_begin(struct node *node) {
     const struct evlock_loop *loop = &node->client->loop;
 
     node->since = now_of(node);
-    evl_client_node_changed(node->client, EVLOCK_CONNECTING, EVLOCK_OK);
     forget_addresses(node);
     if (node->url.path || node->url.literal) {
         evl_node_open(node);
         return;
     }
     node->state = NODE_RESOLVING;
+    changed(node);
     wake_at(node, node->since + node->client->config.connect_timeout);
     if (loop->ops->resolve)
         node->resolution = loop->ops->resolve(loop->data, node->url.host, on_resolved, node);
@@ -415,30 +421,62 @@ static void connect_begin(struct node *node) {
     }
 }
 
+static bool differs(const char *before, const char *now) {
+    return before[0] && now[0] && strcmp(before, now) != 0;
+}
+
+/* Among several nodes, one that may have forgotten locks does not count before the longest of them must have ended:
+ * counted from the start of its process, and from now where it took the place of another. */
+static void exclude(struct node *node, bool changed) {
+    const struct evlock_client *client = node->client;
+    int64_t now = now_of(node);
+    int64_t since = changed || !node->started ? now : node->started;
+
+    if (client->node_count == 1 || client->config.durable || node->link)
+        return;
+    if (node->excluded_until < since + client->config.max_ttl)
+        node->excluded_until = since + client->config.max_ttl;
+    if (node->excluded_until > now)
+        evl_log(node->client, EVLOCK_LOG_WARN, "node %u: may have forgotten locks, and does not count for %" PRId64 " ms",
+                node->index, (node->excluded_until - now) / 1000);
+}
+
+int evl_node_trouble(const struct node *node, int64_t now) {
+    if (node->state == NODE_AWAY)
+        return node->status;
+    return node->state == NODE_READY && now < node->excluded_until ? EVLOCK_EEXCLUDED : EVLOCK_OK;
+}
+
 void evl_node_ready(struct node *node, bool settled) {
-    bool replaced = node->known && node->run_id[0] && node->old_run_id[0] && strcmp(node->run_id, node->old_run_id) != 0;
+    bool replaced = differs(node->old_run_id, node->run_id);
 
     /* The commands of a process that has ended cannot run any more. */
     settled = settled || replaced;
+    exclude(node, replaced || differs(node->old_replid, node->replid));
     memcpy(node->old_run_id, node->run_id, sizeof(node->run_id));
-    node->known = true;
+    memcpy(node->old_replid, node->replid, sizeof(node->replid));
     node->unsettled = false;
     node->lost_id = 0;
     node->state = NODE_READY;
     node->ready_at = node->since = now_of(node);
     node->error[0] = '\0';
     wake_at(node, LEASE_NEVER);
-    evl_log(node->client, EVLOCK_LOG_INFO, "connected%s", replaced ? ", to another server process than before" : "");
-    evl_client_node_changed(node->client, EVLOCK_CONNECTED, EVLOCK_OK);
-    evl_client_node_back(node->client, settled, replaced);
+    evl_log(node->client, EVLOCK_LOG_INFO, "node %u: connected%s", node->index,
+            replaced ? ", to another server process than before" : "");
+    changed(node);
+    if (!node->link)
+        evl_client_node_back(node->client, node, settled, replaced);
+    if (evl_node_trouble(node, node->since) != EVLOCK_OK)
+        tell_away(node, EVLOCK_EEXCLUDED);
     send_waiting(node);
 }
 
 /* --- From the client and the loop --------------------------------------------------------------------------------- */
 
-void evl_node_init(struct node *node, struct evlock_client *client, struct url *url) {
+void evl_node_init(struct node *node, struct evlock_client *client, unsigned index, struct url *url) {
     memset(node, 0, sizeof(*node));
     node->client = client;
+    node->index = index;
     node->url = *url;
     node->alarm.kind = ALARM_NODE;
     node->backoff = client->config.backoff_min;
@@ -451,6 +489,8 @@ void evl_node_start(struct node *node) {
 }
 
 void evl_node_stop(struct node *node, bool forked) {
+    if (node->state == NODE_STOPPED)
+        return;
     if (node->resolution && !forked)
         node->client->loop.ops->resolve_cancel(node->resolution);
     node->resolution = NULL;

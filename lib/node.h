@@ -43,6 +43,7 @@ enum node_state { NODE_AWAY, NODE_RESOLVING, NODE_CONNECTING, NODE_READY, NODE_S
 
 struct node {
     struct evlock_client *client;
+    unsigned index;         /* which of the client's */
     struct url url;
     struct redisAsyncContext *connection;
     struct alarm alarm;     /* connect timeout, command timeout, or the end of the backoff */
@@ -62,9 +63,14 @@ struct node {
     int64_t lost_id;        /* of the last connection that ended with commands unanswered */
     char run_id[41];        /* the server process; "": unknown */
     char old_run_id[41];    /* as of the connection before */
+    char replid[41];        /* the history of its data, which a promoted replica changes */
+    char old_replid[41];
+    int64_t started;        /* when the server process began, at the latest; 0: unknown */
+    int64_t excluded_until; /* it may have forgotten locks, and does not count before */
+    bool agreed;            /* its last answer about a lease was yes */
     int64_t ready_at;       /* READY: since when */
-    bool known;             /* connected before */
     bool good;              /* this connection has answered a request */
+    bool link;              /* a second connection to a node, which does not count for anything itself */
     bool killed;            /* the connection before has been ended on the server */
     bool unsettled;         /* commands of an ended connection may still run */
     bool overdue;           /* the command timeout passed; one more turn of the loop to read */
@@ -75,7 +81,10 @@ struct node {
 };
 
 /* Sets up a node, which takes `url` over. Nothing begins before evl_node_start(). */
-void evl_node_init(struct node *node, struct evlock_client *client, struct url *url);
+void evl_node_init(struct node *node, struct evlock_client *client, unsigned index, struct url *url);
+
+/* Whether it is known to be of no use for a grant now: EVLOCK_OK, or why. */
+int evl_node_trouble(const struct node *node, int64_t now);
 void evl_node_start(struct node *node);
 
 /* Ends the connection for good: unanswered commands end as lost, and nothing is sent or waits from here on. In a forked
@@ -90,6 +99,9 @@ void evl_node_submit(struct node *node, struct request *request);
 
 /* Takes a waiting request back; one with unanswered commands stays until they are answered. */
 void evl_node_withdraw(struct node *node, struct request *request);
+
+/* Marks the connection to be ended once hiredis is off the stack. */
+void evl_node_break(struct node *node, int status, const char *error);
 
 /* Ends a connection that was found broken; to be called with nothing of hiredis on the stack. */
 void evl_node_settle(struct node *node);

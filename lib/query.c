@@ -1,6 +1,7 @@
 /*
- * Queries: what users ask the server about a lock, whoever holds it, and the breaking of it. Each is one command, but
- * for the break: it first reads the token that it then compares and deletes. They change nothing of the handle.
+ * Queries: what users ask the servers about a lock, whoever holds it, and the breaking of it. All nodes are asked at
+ * once, and what a quorum says is told; one node is a quorum of one. A break has two steps on each node: it reads the
+ * token, then compares and deletes that one. Nothing of the handle changes.
  */
 #include <string.h>
 
@@ -9,125 +10,281 @@
 #include "memory.h"
 #include "status.h"
 
-static struct call *call_of(struct request *request) {
-    return (struct call *)(void *)((char *)request - offsetof(struct call, request));
+enum finding_state { ASKED, FAILED, ABSENT, FOUND, BROKEN, CHANGED };
+
+/* What one node said. */
+struct finding {
+    enum finding_state state;
+    char *token; /* FOUND, but for a ttl */
+    size_t token_len;
+    int64_t ttl; /* INT64_MAX: no expiry */
+    bool resent;
+};
+
+void evl_query_free(struct call *call) {
+    for (unsigned i = 0; call->query.findings && i < call->count; i++)
+        evl_free(call->query.findings[i].token);
+    evl_free(call->query.findings);
+    evl_free(call->query.token);
+}
+
+/* --- What the nodes' answers come to ------------------------------------------------------------------------------ */
+
+static unsigned count(const struct call *call, enum finding_state state) {
+    unsigned sum = 0;
+
+    for (unsigned i = 0; i < call->count; i++)
+        sum += call->query.findings[i].state == state;
+    return sum;
+}
+
+static unsigned count_token(const struct call *call, const char *token, size_t len) {
+    const struct finding *findings = call->query.findings;
+    unsigned sum = 0;
+
+    for (unsigned i = 0; i < call->count; i++)
+        sum += findings[i].state == FOUND && findings[i].token_len == len && memcmp(findings[i].token, token, len) == 0;
+    return sum;
+}
+
+/* On how many nodes what is asked for is: the handle's token, or the one that most nodes have, or any. */
+static unsigned count_holder(const struct call *call) {
+    const struct finding *findings = call->query.findings;
+    unsigned most = 0, sum;
+
+    if (call->kind == CALL_SERVER_TTL)
+        return count(call, FOUND);
+    if (call->kind == CALL_OWNED)
+        return count_token(call, call->query.token, call->query.token_len);
+    for (unsigned i = 0; i < call->count; i++) {
+        sum = findings[i].state == FOUND ? count_token(call, findings[i].token, findings[i].token_len) : 0;
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+/* The quorum-th greatest ttl: so long a quorum keeps the key. */
+static int64_t quorum_ttl(const struct call *call, unsigned quorum) {
+    const struct finding *findings = call->query.findings;
+    int64_t best = 0;
+
+    for (unsigned i = 0; i < call->count; i++) {
+        unsigned as_long = 0;
+        for (unsigned j = 0; j < call->count; j++)
+            as_long += findings[j].state == FOUND && findings[j].ttl >= findings[i].ttl;
+        if (findings[i].state == FOUND && as_long >= quorum && findings[i].ttl > best)
+            best = findings[i].ttl;
+    }
+    return best;
+}
+
+static void finish_held(struct call *call, unsigned quorum) {
+    call->value = call->kind == CALL_SERVER_TTL ? quorum_ttl(call, quorum) : 1;
+    evl_call_finish(call, call->value == INT64_MAX ? EVLOCK_ENOTTL : EVLOCK_OK);
+}
+
+static void finish_free(struct call *call) {
+    call->value = 0;
+    evl_call_finish(call, call->kind == CALL_SERVER_TTL ? EVLOCK_ENOTHELD : EVLOCK_OK);
+}
+
+static void finish_failed(struct call *call) {
+    evl_call_finish(call, call->count == 1 ? call->status : EVLOCK_EQUORUM);
+}
+
+/* A break ends when every node has answered or cannot. */
+static void decide_break(struct call *call, unsigned quorum) {
+    if (count(call, ASKED) + count(call, FOUND) > 0)
+        return;
+    if (count(call, FAILED) > call->count - quorum)
+        finish_failed(call);
+    else if (count(call, BROKEN) > 0)
+        evl_call_finish(call, EVLOCK_OK);
+    else
+        evl_call_finish(call, count(call, CHANGED) > 0 ? EVLOCK_ENOTOWNED : EVLOCK_ENOTHELD);
+}
+
+static void decide(struct call *call) {
+    unsigned quorum = evl_client_quorum(call->lock->client);
+    unsigned open = count(call, ASKED);
+    unsigned holder;
+
+    if (call->kind == CALL_BREAK) {
+        decide_break(call, quorum);
+        return;
+    }
+    holder = count_holder(call);
+    if (holder >= quorum)
+        finish_held(call, quorum);
+    else if (count(call, FAILED) > call->count - quorum)
+        finish_failed(call);
+    else if (holder + open < quorum || open == 0)
+        finish_free(call);
+}
+
+/* --- On the wire -------------------------------------------------------------------------------------------------- */
+
+static struct finding *finding_of(struct request *request) {
+    return &evl_call_of(request)->query.findings[request->node];
+}
+
+static void submit(struct request *request) {
+    evl_node_submit(&evl_call_of(request)->lock->client->nodes[request->node], request);
 }
 
 static bool take(struct request *request, int64_t now, struct command *command) {
-    const struct call *call = call_of(request);
+    const struct call *call = evl_call_of(request);
+    const struct finding *finding = finding_of(request);
     struct bytes key = evl_lock_key(call->lock);
-    struct bytes found = {call->query.token, call->query.token_len};
 
     (void)now;
     if (call->kind == CALL_SERVER_TTL)
         evl_command_key(command, "PTTL", key);
-    else if (call->kind == CALL_BREAK && found.data)
-        evl_command_lease(command, LEASE_RELEASE, key, found, 0);
+    else if (finding->state == FOUND) /* a break's second step */
+        evl_command_lease(command, LEASE_RELEASE, key, (struct bytes){finding->token, finding->token_len}, 0);
     else
         evl_command_key(command, "GET", key);
     return true;
 }
 
-static void finish_value(struct call *call, int64_t value) {
-    call->value = value;
-    evl_call_finish(call, EVLOCK_OK);
+static void fail(struct request *request, int status) {
+    finding_of(request)->state = FAILED;
+    evl_call_of(request)->status = status;
 }
 
-static bool answer_ttl(struct call *call, const struct reply *reply) {
+/* The notes are false for an answer that the command cannot have. */
+static bool note_ttl(struct finding *finding, const struct reply *reply) {
     if (reply->type != REPLY_INTEGER)
         return false;
-    if (reply->integer >= 0)
-        finish_value(call, reply->integer);
-    else
-        evl_call_finish(call, reply->integer == -1 ? EVLOCK_ENOTTL : EVLOCK_ENOTHELD);
+    finding->state = reply->integer == -2 ? ABSENT : FOUND;
+    finding->ttl = reply->integer == -1 ? INT64_MAX : reply->integer;
     return true;
 }
 
-/* The first answer is the token to break, the second whether it was still there. */
-static bool answer_break(struct call *call, const struct reply *reply) {
-    if (call->query.token) {
-        if (reply->type != REPLY_INTEGER)
-            return false;
-        evl_call_finish(call, reply->integer ? EVLOCK_OK : EVLOCK_ENOTOWNED);
-        return true;
-    }
-    if (reply->type == REPLY_NIL) {
-        evl_call_finish(call, EVLOCK_ENOTHELD);
-        return true;
-    }
-    call->query.token = evl_dup(reply->text, reply->len);
-    call->query.token_len = reply->len;
-    if (call->query.token)
-        evl_node_submit(&call->lock->client->node, &call->request);
-    else
-        evl_call_finish(call, EVLOCK_ENOMEM);
-    return reply->type == REPLY_STRING;
+static bool note_broken(struct finding *finding, const struct reply *reply) {
+    if (reply->type != REPLY_INTEGER)
+        return false;
+    finding->state = reply->integer ? BROKEN : CHANGED;
+    return true;
 }
 
-static bool answer_found(struct call *call, const struct reply *reply) {
-    const struct bytes token = {call->query.token, call->query.token_len};
+static bool note_token(struct request *request, const struct reply *reply) {
+    struct finding *finding = finding_of(request);
 
-    if (reply->type != REPLY_NIL && reply->type != REPLY_STRING)
+    if (reply->type == REPLY_NIL) {
+        finding->state = ABSENT;
+        return true;
+    }
+    if (reply->type != REPLY_STRING)
         return false;
-    if (call->kind == CALL_OWNED)
-        finish_value(call, reply->type == REPLY_STRING && reply->len == token.len &&
-                               memcmp(reply->text, token.data, token.len) == 0);
-    else
-        finish_value(call, reply->type == REPLY_STRING);
+    finding->token = evl_dup(reply->text, reply->len);
+    finding->token_len = reply->len;
+    if (!finding->token) {
+        fail(request, EVLOCK_ENOMEM);
+        return true;
+    }
+    finding->state = FOUND;
+    if (evl_call_of(request)->kind == CALL_BREAK)
+        submit(request);
     return true;
 }
 
 /* The command did not run, or may be run twice without harm. */
-static bool send_again(struct call *call, const struct reply *reply) {
+static bool send_again(struct request *request, const struct reply *reply) {
+    struct finding *finding = finding_of(request);
     bool missing = reply->type == REPLY_ERROR && evl_reply_meaning(reply->text).verdict == LEASE_AGAIN;
 
-    if (!missing && (reply->type != REPLY_LOST || call->query.resent))
+    if (!missing && (reply->type != REPLY_LOST || finding->resent))
         return false;
-    call->query.resent = !missing;
-    evl_node_submit(&call->lock->client->node, &call->request);
+    finding->resent = !missing;
+    submit(request);
     return true;
+}
+
+static bool note(struct request *request, const struct reply *reply) {
+    struct finding *finding = finding_of(request);
+    bool fits;
+
+    if (reply->type == REPLY_ERROR || reply->type == REPLY_LOST) {
+        evl_error_set(reply->text);
+        fail(request, reply->type == REPLY_LOST ? EVLOCK_EUNREACHABLE : evl_reply_meaning(reply->text).status);
+        return true;
+    }
+    if (evl_call_of(request)->kind == CALL_SERVER_TTL)
+        fits = note_ttl(finding, reply);
+    else
+        fits = finding->state == FOUND ? note_broken(finding, reply) : note_token(request, reply);
+    if (!fits)
+        fail(request, EVLOCK_EPROTOCOL);
+    return fits;
 }
 
 static bool answer(struct request *request, const struct reply *reply, int64_t now) {
-    struct call *call = call_of(request);
+    struct call *call = evl_call_of(request);
     bool fits;
 
     (void)now;
-    if (call->told)
-        evl_call_free(call);
-    else if (!call->finished && !send_again(call, reply)) {
-        if (reply->type == REPLY_ERROR || reply->type == REPLY_LOST) {
-            evl_error_set(reply->text);
-            evl_call_finish(call, reply->type == REPLY_LOST ? EVLOCK_EUNREACHABLE : evl_reply_meaning(reply->text).status);
-            return true;
-        }
-        fits = call->kind == CALL_SERVER_TTL ? answer_ttl(call, reply)
-               : call->kind == CALL_BREAK    ? answer_break(call, reply)
-                                             : answer_found(call, reply);
-        if (!fits && !call->finished)
-            evl_call_finish(call, EVLOCK_EPROTOCOL);
-        return fits;
+    if (call->finished) {
+        evl_call_settle(call);
+        return true;
     }
-    return true;
+    if (send_again(request, reply))
+        return true;
+    fits = note(request, reply);
+    decide(call);
+    return fits;
 }
 
 static void away(struct request *request, int status, int64_t now) {
+    struct call *call = evl_call_of(request);
+
     (void)now;
-    evl_call_finish(call_of(request), status);
+    if (status == EVLOCK_EEXCLUDED) /* it grants nothing, and may still tell what it has */
+        return;
+    evl_node_withdraw(&call->lock->client->nodes[request->node], request);
+    fail(request, status);
+    decide(call);
 }
 
 static const struct request_ops ops = {take, answer, away};
 
-static void begin(struct call *call) {
-    struct node *node = &call->lock->client->node;
+/* --- The calls ---------------------------------------------------------------------------------------------------- */
 
-    call->request.ops = &ops;
-    evl_node_submit(node, &call->request);
-    if (node->state == NODE_AWAY) {
-        evl_error_set(node->error);
-        evl_call_finish(call, node->status);
+static void begin(struct call *call) {
+    struct evlock_client *client = call->lock->client;
+
+    for (unsigned i = 0; i < call->count; i++) {
+        call->requests[i].ops = &ops;
+        if (client->nodes[i].state != NODE_AWAY) {
+            submit(&call->requests[i]);
+            continue;
+        }
+        evl_error_set(client->nodes[i].error);
+        fail(&call->requests[i], client->nodes[i].status);
     }
-    evl_client_rearm(call->lock->client);
+    decide(call);
+    evl_client_rearm(client);
+}
+
+/* A call with room for the nodes' answers, and a copy of the handle's token if it is to be looked for. */
+static struct call *new_query(evlock *lock, enum call_kind kind, void *arg) {
+    struct call *call = evl_call_new(lock, kind, arg);
+    bool failed;
+
+    if (!call)
+        return NULL;
+    call->query.findings = evl_alloc(call->count * sizeof(struct finding));
+    failed = !call->query.findings;
+    if (kind == CALL_OWNED && evl_lock_holds(lock)) {
+        call->query.token = evl_dup(lock->tenure->token, lock->tenure->token_len);
+        call->query.token_len = lock->tenure->token_len;
+        failed |= !call->query.token;
+    }
+    if (!failed)
+        return call;
+    TAILQ_REMOVE(&lock->calls, call, link);
+    evl_call_free(call);
+    return NULL;
 }
 
 static int query(evlock *lock, enum call_kind kind, evlock_value_cb cb, void *arg) {
@@ -138,21 +295,12 @@ static int query(evlock *lock, enum call_kind kind, evlock_value_cb cb, void *ar
         return status;
     if (!cb)
         return evl_fail(EVLOCK_EINVAL, "a query needs a callback");
-    call = evl_call_new(lock, kind, arg);
+    call = new_query(lock, kind, arg);
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a query");
     call->value_cb = cb;
-    if (kind == CALL_OWNED && evl_lock_holds(lock)) {
-        call->query.token = evl_dup(lock->tenure->token, lock->tenure->token_len);
-        call->query.token_len = lock->tenure->token_len;
-        if (!call->query.token) {
-            TAILQ_REMOVE(&lock->calls, call, link);
-            evl_call_free(call);
-            return evl_fail(EVLOCK_ENOMEM, "no memory for a query");
-        }
-    }
     if (kind == CALL_OWNED && !call->query.token)
-        finish_value(call, 0);
+        finish_free(call);
     else
         begin(call);
     return EVLOCK_OK;
@@ -176,7 +324,7 @@ int evlock_break(evlock *lock, evlock_cb cb, void *arg) {
 
     if (status != EVLOCK_OK)
         return status;
-    call = evl_call_new(lock, CALL_BREAK, arg);
+    call = new_query(lock, CALL_BREAK, arg);
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a break");
     call->cb = cb;

@@ -7,9 +7,8 @@
 #include "client.h"
 #include "lock.h"
 #include "memory.h"
+#include "status.h"
 #include "token.h"
-
-static const unsigned nodes = 1;
 
 static struct tenure *tenure_of(struct request *request) {
     char *first = (char *)(request - request->node);
@@ -30,48 +29,44 @@ void evl_tenure_destroy(struct tenure *tenure) {
 
     assert(tenure->lock->tenure != tenure);
     take_out(tenure);
-    for (unsigned i = 0; i < nodes; i++)
-        evl_node_withdraw(&client->node, &tenure->requests[i]);
+    for (unsigned i = 0; i < client->node_count; i++)
+        evl_node_withdraw(&client->nodes[i], &tenure->requests[i]);
     evl_alarm_set(&client->alarms, &tenure->alarm, INT64_MAX);
     evl_alarms_unreserve(&client->alarms);
     evl_lock_unref(tenure->lock);
     evl_free(tenure);
 }
 
-/* Sends what the lease wants sent; a node that is away may make it want something else. */
-static void send_wanted(struct tenure *tenure, struct lease_out *out) {
-    struct node *node = &tenure->lock->client->node;
+/* Sends what the lease wants sent to a node. One that is away, or must not grant anything now, may make it want
+ * something else; a release waits for it. */
+static void send_wanted(struct tenure *tenure, unsigned i, struct lease_out *out) {
+    struct node *node = &tenure->lock->client->nodes[i];
+    int64_t now = evl_client_now(tenure->lock->client);
+    int trouble = evl_node_trouble(node, now);
 
-    for (unsigned i = 0; i < nodes; i++) {
-        if (!(out->wake & 1U << i))
-            continue;
-        out->wake &= ~(1U << i);
+    if (trouble != EVLOCK_EEXCLUDED || tenure->lease->slots[i].want == LEASE_RELEASE)
         evl_node_submit(node, &tenure->requests[i]);
-        if (node->state == NODE_AWAY)
-            evl_lease_node_away(tenure->lease, i, node->status, evl_client_now(tenure->lock->client), out);
+    if (trouble != EVLOCK_OK) {
+        evl_error_set(node->error);
+        evl_lease_node_away(tenure->lease, i, trouble, now, out);
     }
 }
 
-/* Does what an input led to. When the handle lets the tenure go meanwhile, what is left of the lease is undone. The
- * tenure may be gone on return. */
+/* Does what an input led to. What the handle makes of it may be inputs in turn. The tenure may be gone on return. */
 static void act(struct tenure *tenure, struct lease_out *out) {
     struct evlock *lock = tenure->lock;
-    struct lease_out events;
 
-    for (;;) {
-        while (out->wake)
-            send_wanted(tenure, out);
-        evl_alarm_set(&lock->client->alarms, &tenure->alarm, evl_lease_next(tenure->lease));
-        if (!out->events || tenure->ghost)
-            break;
-        events = *out;
-        memset(out, 0, sizeof(*out));
-        evl_lock_events(lock, &events);
-        if (!tenure->ghost)
-            break;
-        evl_lease_abandon(tenure->lease, evl_client_now(lock->client), out);
+    tenure->acting++;
+    for (unsigned i = 0; out->wake; i = (i + 1) % lock->client->node_count) {
+        if (!(out->wake & 1U << i))
+            continue;
+        out->wake &= ~(1U << i);
+        send_wanted(tenure, i, out);
     }
-    if (tenure->ghost && evl_lease_over(tenure->lease))
+    evl_alarm_set(&lock->client->alarms, &tenure->alarm, evl_lease_next(tenure->lease));
+    if (out->events && !tenure->ghost)
+        evl_lock_events(lock, out);
+    if (--tenure->acting == 0 && tenure->ghost && evl_lease_over(tenure->lease))
         evl_tenure_destroy(tenure);
 }
 
@@ -80,13 +75,19 @@ static void act(struct tenure *tenure, struct lease_out *out) {
 static bool take(struct request *request, int64_t now, struct command *command) {
     struct tenure *tenure = tenure_of(request);
     struct lease *lease = tenure->lease;
+    struct bytes key = evl_lock_key(tenure->lock);
     struct bytes token = {tenure->token, tenure->token_len};
     enum lease_command kind = evl_lease_take(lease, request->node, now);
 
     if (kind == LEASE_NOTHING)
         return false;
-    evl_command_lease(command, kind, evl_lock_key(tenure->lock), token,
-                      kind == LEASE_ADD || kind == LEASE_REPLACE ? lease->extension : lease->terms->ttl);
+    if (kind == LEASE_ACQUIRE && lease->fenced)
+        evl_command_fenced(command, key, token, lease->terms->ttl);
+    else if (kind == LEASE_RAISE)
+        evl_command_raise(command, key, lease->fence);
+    else
+        evl_command_lease(command, kind, key, token,
+                          kind == LEASE_ADD || kind == LEASE_REPLACE ? lease->extension : lease->terms->ttl);
     /* A node that was away takes it later than it was asked for. */
     evl_alarm_set(&tenure->lock->client->alarms, &tenure->alarm, evl_lease_next(lease));
     return true;
@@ -98,12 +99,14 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
     enum lease_command kind = slot->flying ? (enum lease_command)slot->flying : LEASE_RELEASE;
     struct lease_answer answer;
     struct lease_out out = {0};
-    bool fits = evl_command_answer(kind, reply, &answer);
+    bool fits = evl_command_answer(kind, tenure->lease->fenced, reply, &answer);
 
     if (!fits) {
         answer.verdict = LEASE_UNKNOWN;
         answer.status = EVLOCK_EPROTOCOL;
     }
+    if (kind != LEASE_RELEASE)
+        tenure->lock->client->nodes[request->node].agreed = answer.verdict == LEASE_YES;
     evl_lease_answer(tenure->lease, request->node, &answer, now, &out);
     act(tenure, &out);
     return fits;
@@ -124,8 +127,8 @@ static const struct request_ops ops = {take, answer, away};
 struct tenure *evl_tenure_new(struct evlock *lock, struct bytes token) {
     struct evlock_client *client = lock->client;
     size_t token_len = token.data ? token.len : EVL_TOKEN_TEXT;
-    size_t requests_size = nodes * sizeof(struct request);
-    size_t lease_size = evl_lease_size(nodes);
+    size_t requests_size = client->node_count * sizeof(struct request);
+    size_t lease_size = evl_lease_size(client->node_count);
     struct tenure *tenure;
 
     if (evl_alarms_reserve(&client->alarms) != EVLOCK_OK)
@@ -145,7 +148,7 @@ struct tenure *evl_tenure_new(struct evlock *lock, struct bytes token) {
         memcpy(tenure->token, token.data, token_len);
     else
         evl_token_generate(tenure->token);
-    for (unsigned i = 0; i < nodes; i++) {
+    for (unsigned i = 0; i < client->node_count; i++) {
         tenure->requests[i].ops = &ops;
         tenure->requests[i].node = (uint8_t)i;
     }
@@ -153,10 +156,12 @@ struct tenure *evl_tenure_new(struct evlock *lock, struct bytes token) {
     return tenure;
 }
 
-void evl_tenure_begin(struct tenure *tenure, bool adopt) {
+void evl_tenure_begin(struct tenure *tenure, bool adopt, bool fenced) {
+    const struct evlock_client *client = tenure->lock->client;
     struct lease_out out = {0};
 
-    evl_lease_begin(tenure->lease, &tenure->lock->config->terms, nodes, adopt, &out);
+    evl_lease_begin(tenure->lease, &tenure->lock->config->terms, client->node_count, adopt, evl_client_now(client), &out);
+    tenure->lease->fenced = fenced;
     act(tenure, &out);
 }
 
@@ -211,9 +216,9 @@ void evl_tenure_ring(struct tenure *tenure, int64_t now) {
     act(tenure, &out);
 }
 
-void evl_tenure_node_back(struct tenure *tenure, bool settled, bool replaced, int64_t now) {
+void evl_tenure_node_back(struct tenure *tenure, unsigned node, bool settled, bool replaced, int64_t now) {
     struct lease_out out = {0};
 
-    evl_lease_node_back(tenure->lease, 0, settled, replaced, now, &out);
+    evl_lease_node_back(tenure->lease, node, settled, replaced, now, &out);
     act(tenure, &out);
 }

@@ -18,6 +18,7 @@ struct tenure {
     struct evlock *lock; /* keeps the handle's memory */
     struct alarm alarm;
     bool ghost;
+    uint8_t acting; /* depth of what an input leads to: only the outermost may free it */
     uint8_t token_len;
     struct lease *lease; /* behind the requests, and the token behind it */
     char *token;
@@ -30,7 +31,7 @@ TAILQ_HEAD(tenures, tenure);
 struct tenure *evl_tenure_new(struct evlock *lock, struct bytes token);
 
 /* Begins: sends what the new lease asks for. */
-void evl_tenure_begin(struct tenure *tenure, bool adopt);
+void evl_tenure_begin(struct tenure *tenure, bool adopt, bool fenced);
 
 /* The handle's inputs. abandon and export make it a ghost. The tenure may be gone on return. */
 void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl);
@@ -43,7 +44,7 @@ void evl_tenure_let_go(struct tenure *tenure);
 
 /* Its alarm rang; its node is back. */
 void evl_tenure_ring(struct tenure *tenure, int64_t now);
-void evl_tenure_node_back(struct tenure *tenure, bool settled, bool replaced, int64_t now);
+void evl_tenure_node_back(struct tenure *tenure, unsigned node, bool settled, bool replaced, int64_t now);
 
 /* Frees it at once, whatever its state; its node must have been stopped. */
 void evl_tenure_destroy(struct tenure *tenure);

@@ -211,6 +211,24 @@ int evl_url_parse(struct url *ret_url, const char *text) {
     return status;
 }
 
+int evl_url_copy(struct url *ret_url, const struct url *url) {
+    const char *from[] = {url->host, url->path, url->user, url->password};
+    struct url copy = *url;
+    char **to[] = {&copy.host, &copy.path, &copy.user, &copy.password};
+    bool failed = false;
+
+    for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+        *to[i] = from[i] ? evl_dup(from[i], strlen(from[i])) : NULL;
+        failed |= from[i] && !*to[i];
+    }
+    if (failed) {
+        evl_url_clear(&copy);
+        return EVLOCK_ENOMEM;
+    }
+    *ret_url = copy;
+    return EVLOCK_OK;
+}
+
 void evl_url_clear(struct url *url) {
     if (url->password)
         explicit_bzero(url->password, strlen(url->password));

@@ -64,11 +64,11 @@ static inline struct lease_out *fresh(struct bench *b) {
 }
 
 static inline void begin(struct bench *b, unsigned nodes) {
-    evl_lease_begin(b->lease, &b->terms, nodes, false, fresh(b));
+    evl_lease_begin(b->lease, &b->terms, nodes, false, b->now, fresh(b));
 }
 
 static inline void begin_adopting(struct bench *b, unsigned nodes) {
-    evl_lease_begin(b->lease, &b->terms, nodes, true, fresh(b));
+    evl_lease_begin(b->lease, &b->terms, nodes, true, b->now, fresh(b));
 }
 
 static inline void answer(struct bench *b, unsigned node, enum lease_verdict verdict, int status, int64_t ttl) {

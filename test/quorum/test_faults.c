@@ -1,0 +1,388 @@
+/*
+ * Nodes in trouble: one and two of five cost nothing, come back and are put in order; three end everything in time and
+ * leave nothing behind. Each test is named after the behaviour that it shows.
+ */
+#include "nodes.h"
+
+#include <stdio.h>
+
+static void inflict(const struct trouble *trouble, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        trouble->inflict(&nodes[i]);
+}
+
+static void mend(const struct trouble *trouble, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        trouble->mend(&nodes[i]);
+}
+
+/* Nothing comes back either, from a command that lay about somewhere. */
+static void assert_nothing_left(struct fixture *f, const char *key) {
+    await(f, nodes_having(key) == 0);
+    run_for(f, 200);
+    assert_int_equal(nodes_having(key), 0);
+}
+
+/* Holds on, with a deadline that a majority backs at any time, until renewal has put the lease on all nodes. */
+static void await_on_all(struct fixture *f, const evlock *lock) {
+    int64_t end = evlock_clock_us() + (int64_t)WAIT_MS * 1000;
+    while (nodes_with(lock) < NODES) {
+        assert_true(evlock_clock_us() < end);
+        assert_true(evlock_is_held(lock));
+        assert_deadline_is_backed(lock, NODES);
+        loop_turn(f->loop);
+    }
+}
+
+/* --- One or two of five ------------------------------------------------------------------------------------------- */
+
+/* The trouble is there before the acquire: it goes on without those nodes, which join when they are mended. */
+static void joins_later(struct fixture *f, const struct trouble *trouble, size_t count) {
+    evlock_options options = renewed_options();
+    options.node_timeout_ms = LONG_TTL; /* who waits for one of those nodes does not come to an end */
+    inflict(trouble, count);
+    evlock *lock = acquired(f, "a", &options);
+    assert_status(await_extend(f, lock, LONG_TTL, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
+    assert_status(await_query(f, lock, evlock_owned), EVLOCK_OK);
+    assert_int_equal(f->ended.value, 1);
+    assert_deadline_is_backed(lock, NODES);
+    mend(trouble, count);
+    await_on_all(f, lock);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_nothing_left(f, "a");
+}
+
+/* The trouble comes and goes while the lock is held. */
+static void holds_on(struct fixture *f, const struct trouble *trouble, size_t count) {
+    struct record lost = {0};
+    evlock_options options = renewed_options();
+    options.on_lost = record_lost;
+    options.arg = &lost;
+    evlock *lock = acquired(f, "a", &options);
+    await(f, nodes_with(lock) == NODES);
+    inflict(trouble, count);
+    for (size_t i = count; i < NODES; i++)
+        server_do(&nodes[i], "PEXPIRE a %d", LONG_TTL / 3);
+    for (size_t i = count; i < NODES; i++)
+        await(f, key_ttl(&nodes[i], "a") > LONG_TTL / 2);
+    assert_status(await_extend(f, lock, LONG_TTL, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
+    assert_deadline_is_backed(lock, NODES);
+    mend(trouble, count);
+    await_on_all(f, lock);
+    assert_int_equal(lost.count, 0);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_nothing_left(f, "a");
+}
+
+/* All of a short life is under the trouble. */
+static void leaves_nothing(struct fixture *f, const struct trouble *trouble, size_t count) {
+    inflict(trouble, count);
+    evlock *lock = acquired(f, "a", NULL);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    mend(trouble, count);
+    assert_nothing_left(f, "a");
+    await(f, nodes_counting(f->client) == NODES);
+}
+
+#define MINOR_TESTS(trouble)                                                                                           \
+    static void one_##trouble##_node_joins_later(void **state) {                                                       \
+        joins_later(*state, &trouble, 1);                                                                              \
+    }                                                                                                                  \
+    static void two_##trouble##_nodes_join_later(void **state) {                                                       \
+        joins_later(*state, &trouble, 2);                                                                              \
+    }                                                                                                                  \
+    static void a_lease_holds_on_with_one_##trouble(void **state) {                                                    \
+        holds_on(*state, &trouble, 1);                                                                                 \
+    }                                                                                                                  \
+    static void a_lease_holds_on_with_two_##trouble(void **state) {                                                    \
+        holds_on(*state, &trouble, 2);                                                                                 \
+    }                                                                                                                  \
+    static void nothing_is_left_on_one_##trouble##_node(void **state) {                                                \
+        leaves_nothing(*state, &trouble, 1);                                                                           \
+    }                                                                                                                  \
+    static void nothing_is_left_on_two_##trouble##_nodes(void **state) {                                               \
+        leaves_nothing(*state, &trouble, 2);                                                                           \
+    }
+
+MINOR_TESTS(stopped)
+MINOR_TESTS(killed)
+MINOR_TESTS(read_only)
+MINOR_TESTS(full)
+
+static void two_restarted_empty_are_armed_again(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = renewed_options();
+    evlock *lock = acquired(f, "a", &options);
+    await(f, nodes_with(lock) == NODES);
+    restart_empty(&nodes[1]);
+    restart_empty(&nodes[3]);
+    await_on_all(f, lock);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_nothing_left(f, "a");
+}
+
+static void all_restarted_with_their_data_go_on(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock_options options = renewed_options();
+    options.on_lost = record_lost;
+    options.arg = &lost;
+    evlock *lock = acquired(f, "a", &options);
+    await(f, nodes_with(lock) == NODES);
+    for (size_t i = 0; i < NODES; i++)
+        restart_with_data(&nodes[i]);
+    await(f, nodes_counting(f->client) == NODES);
+    assert_status(await_extend(f, lock, LONG_TTL, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
+    assert_int_equal(lost.count, 0);
+    assert_int_equal(nodes_with(lock), NODES);
+}
+
+static void broken_connections_on_all_nodes(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = renewed_options();
+    evlock *lock = acquired(f, "a", &options);
+    for (size_t i = 0; i < NODES; i++)
+        server_do(&nodes[i], "CLIENT KILL TYPE normal");
+    await(f, nodes_counting(f->client) < NODES);
+    await(f, nodes_counting(f->client) == NODES);
+    assert_status(await_extend(f, lock, LONG_TTL, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_nothing_left(f, "a");
+}
+
+/* --- Late answers ------------------------------------------------------------------------------------------------- */
+
+static void late_yeses_are_kept(void **state) {
+    struct fixture *f = *state;
+    inflict(&stopped, 2);
+    evlock *lock = acquired(f, "a", NULL); /* not renewed */
+    mend(&stopped, 2);
+    await(f, nodes_with(lock) == NODES);
+    run_for(f, 100);
+    assert_int_equal(nodes_with(lock), NODES);
+    /* And they count: with the late two and one of the others there is still a majority. */
+    server_do(&nodes[2], "DEL a");
+    server_do(&nodes[3], "DEL a");
+    assert_status(await_extend(f, lock, LONG_TTL, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
+}
+
+static void late_noes_are_ignored(void **state) {
+    struct fixture *f = *state;
+    foreign_hold("a", 0, 2);
+    inflict(&stopped, 2);
+    evlock *lock = acquired(f, "a", NULL);
+    mend(&stopped, 2);
+    run_for(f, 200);
+    assert_true(evlock_is_held(lock));
+    assert_status(await_extend(f, lock, LONG_TTL, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    await(f, nodes_having("a") == 2);
+    assert_true(key_is(&nodes[0], "a", "stranger", 8));
+}
+
+/* --- Three of five ------------------------------------------------------------------------------------------------ */
+
+/* Not acquired, and nothing of the attempts is left when the nodes are back. */
+static void acquires_nothing(struct fixture *f, const struct trouble *trouble) {
+    evlock_options options = quick_options();
+    options.node_timeout_ms = 200;
+    evlock *lock = lock_new(f, "a", &options);
+    inflict(trouble, MAJORITY);
+    for (int i = 0; i < 3; i++) {
+        assert_status(await_try(f, lock), EVLOCK_EQUORUM);
+        if (!strstr(f->ended.error, "2 of 5"))
+            fail_msg("it does not tell how many agreed: \"%s\"", f->ended.error);
+        assert_false(evlock_is_held(lock));
+    }
+    mend(trouble, MAJORITY);
+    assert_nothing_left(f, "a");
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    await(f, nodes_counting(f->client) == NODES);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_nothing_left(f, "a");
+}
+
+/* A waiter gets the lock when the nodes are back. */
+static void waits_for_mending(struct fixture *f, const struct trouble *trouble) {
+    struct record waiting = {0};
+    evlock_options options = quick_options();
+    options.node_timeout_ms = 100;
+    evlock *lock = lock_new(f, "a", &options);
+    inflict(trouble, MAJORITY);
+    assert_status(evlock_acquire(lock, NULL, record_end, &waiting), EVLOCK_OK);
+    run_for(f, 500);
+    assert_int_equal(waiting.count, 0);
+    mend(trouble, MAJORITY);
+    await(f, waiting.count);
+    assert_ended(&waiting, EVLOCK_OK);
+    assert_deadline_is_backed(lock, NODES);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_nothing_left(f, "a");
+}
+
+/* A holder is told of the loss when its deadline comes, and how many nodes were left. */
+static void is_told_lost(struct fixture *f, const struct trouble *trouble) {
+    struct record lost = {0};
+    int64_t deadline = 0;
+    evlock_options options = with_ttl(1500);
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = 100;
+    options.on_lost = record_lost;
+    options.arg = &lost;
+    evlock *lock = acquired(f, "a", &options);
+    await(f, nodes_with(lock) == NODES);
+    inflict(trouble, MAJORITY);
+    int64_t end = evlock_clock_us() + (int64_t)WAIT_MS * 1000;
+    while (!lost.count && evlock_clock_us() < end) {
+        if (evlock_is_held(lock))
+            deadline = evlock_clock_us() + (evlock_remaining_ms(lock) + 1) * 1000;
+        loop_turn(f->loop);
+    }
+    assert_int_equal(lost.count, 1);
+    assert_int_equal(lost.status, EVLOCK_LOST_DEADLINE);
+    assert_true(lost.at < deadline + 1000 * 1000); /* the machine may have been busy just then */
+    if (!strstr(lost.error, "2 of 5"))
+        fail_msg("it does not tell how many agreed: \"%s\"", lost.error);
+    mend(trouble, MAJORITY);
+    assert_nothing_left(f, "a");
+}
+
+#define MAJOR_TESTS(trouble)                                                                                           \
+    static void nothing_is_acquired_with_three_##trouble(void **state) {                                               \
+        acquires_nothing(*state, &trouble);                                                                            \
+    }                                                                                                                  \
+    static void a_waiter_outlasts_three_##trouble(void **state) {                                                      \
+        waits_for_mending(*state, &trouble);                                                                           \
+    }                                                                                                                  \
+    static void a_loss_by_three_##trouble##_is_told(void **state) {                                                    \
+        is_told_lost(*state, &trouble);                                                                                \
+    }
+
+MAJOR_TESTS(stopped)
+MAJOR_TESTS(killed)
+MAJOR_TESTS(read_only)
+MAJOR_TESTS(full)
+
+static void three_restarted_empty_lose_the_lease(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock_options options = renewed_options();
+    options.on_lost = record_lost;
+    options.arg = &lost;
+    evlock *lock = acquired(f, "a", &options);
+    await(f, nodes_with(lock) == NODES);
+    inflict(&killed, MAJORITY);
+    mend(&killed, MAJORITY);
+    await(f, lost.count);
+    assert_int_equal(lost.status, EVLOCK_LOST_DATA);
+    assert_false(evlock_is_held(lock));
+    assert_nothing_left(f, "a");
+}
+
+static void three_stopped_for_a_while_cost_nothing(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock_options options = renewed_options();
+    options.on_lost = record_lost;
+    options.arg = &lost;
+    evlock *lock = acquired(f, "a", &options);
+    await(f, nodes_with(lock) == NODES);
+    inflict(&stopped, MAJORITY);
+    run_for(f, 500);
+    assert_deadline_is_backed(lock, NODES);
+    mend(&stopped, MAJORITY);
+    for (size_t i = 0; i < NODES; i++) {
+        server_do(&nodes[i], "PEXPIRE a %d", LONG_TTL / 3);
+        await(f, key_ttl(&nodes[i], "a") > LONG_TTL / 2);
+    }
+    assert_int_equal(lost.count, 0);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_nothing_left(f, "a");
+}
+
+static void assert_too_few(int status) {
+    if (status != EVLOCK_EQUORUM)
+        assert_status(status, EVLOCK_EUNREACHABLE);
+}
+
+static void calls_end_though_three_are_silent(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = durable_options(f);
+    options.command_timeout_ms = 500;
+    quorum_client(f, NODES, &options);
+    await(f, nodes_counting(f->client) == NODES);
+    evlock *lock = acquired(f, "a", NULL);
+    await(f, nodes_with(lock) == NODES);
+    inflict(&stopped, MAJORITY);
+    int64_t before = evlock_remaining_ms(lock);
+    assert_too_few(await_extend(f, lock, 2 * LONG_TTL, EVLOCK_EXTEND_REPLACE));
+    assert_in_range(evlock_remaining_ms(lock), 1, before); /* never out where the outcome is unknown */
+    assert_too_few(await_query(f, lock, evlock_locked));
+    assert_too_few(await_query(f, lock, evlock_owned));
+    assert_too_few(await_query(f, lock, evlock_server_ttl));
+    assert_too_few(await_release(f, lock));
+    mend(&stopped, MAJORITY);
+    assert_nothing_left(f, "a");
+}
+
+static void a_shortening_moves_the_deadline_in_at_once(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock *lock = acquired(f, "a", NULL);
+    inflict(&stopped, MAJORITY);
+    assert_status(evlock_extend(lock, 5000, EVLOCK_EXTEND_REPLACE, record_end, &record), EVLOCK_OK);
+    loop_turn(f->loop);
+    assert_in_range(evlock_remaining_ms(lock), 0, 5000);
+    mend(&stopped, MAJORITY);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_deadline_is_backed(lock, NODES);
+}
+
+static void a_wait_outlives_all_five(void **state) {
+    struct fixture *f = *state;
+    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_options quick = quick_options();
+    evlock *lock = lock_new(f, "a", &quick);
+    options.wait_timeout_ms = 300;
+    inflict(&killed, NODES);
+    assert_status(await_acquire(f, lock, &options), EVLOCK_ETIMEDOUT);
+    assert_string_not_equal(f->ended.error, "");
+    assert_int_equal(evlock_client_connection(f->client), EVLOCK_AWAY);
+    mend(&killed, NODES);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_int_equal(evlock_client_connection(f->client), EVLOCK_CONNECTED);
+}
+
+#define MINOR_TEST_LIST(trouble)                                                                                       \
+    QUORUM_TEST(one_##trouble##_node_joins_later), QUORUM_TEST(two_##trouble##_nodes_join_later),                      \
+        QUORUM_TEST(a_lease_holds_on_with_one_##trouble), QUORUM_TEST(a_lease_holds_on_with_two_##trouble),            \
+        QUORUM_TEST(nothing_is_left_on_one_##trouble##_node), QUORUM_TEST(nothing_is_left_on_two_##trouble##_nodes)
+
+#define MAJOR_TEST_LIST(trouble)                                                                                       \
+    QUORUM_TEST(nothing_is_acquired_with_three_##trouble), QUORUM_TEST(a_waiter_outlasts_three_##trouble),             \
+        QUORUM_TEST(a_loss_by_three_##trouble##_is_told)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        MINOR_TEST_LIST(stopped),
+        MINOR_TEST_LIST(killed),
+        MINOR_TEST_LIST(read_only),
+        MINOR_TEST_LIST(full),
+        QUORUM_TEST(two_restarted_empty_are_armed_again),
+        QUORUM_TEST(all_restarted_with_their_data_go_on),
+        QUORUM_TEST(broken_connections_on_all_nodes),
+        QUORUM_TEST(late_yeses_are_kept),
+        QUORUM_TEST(late_noes_are_ignored),
+        MAJOR_TEST_LIST(stopped),
+        MAJOR_TEST_LIST(killed),
+        MAJOR_TEST_LIST(read_only),
+        MAJOR_TEST_LIST(full),
+        QUORUM_TEST(three_restarted_empty_lose_the_lease),
+        QUORUM_TEST(three_stopped_for_a_while_cost_nothing),
+        QUORUM_TEST_BARE(calls_end_though_three_are_silent),
+        QUORUM_TEST(a_shortening_moves_the_deadline_in_at_once),
+        QUORUM_TEST(a_wait_outlives_all_five),
+    };
+    return run_quorum_suite("faults", tests);
+}

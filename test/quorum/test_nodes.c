@@ -1,0 +1,388 @@
+/*
+ * The nodes of a client: how many, which, whose credentials, and what is told of each; ttls against the longest ttl;
+ * and every bad argument. Each test is named after the behaviour that it shows.
+ */
+#include "nodes.h"
+
+#include <stdio.h>
+
+/* --- Counts ------------------------------------------------------------------------------------------------------- */
+
+/* With strangers on all but a majority it is acquired, with one more it is not. */
+static void majority_is_exact(struct fixture *f, size_t count) {
+    evlock_options options = quick_options();
+    size_t majority = count / 2 + 1;
+    evlock_client *client = quorum_client(f, count, NULL);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    assert_int_equal(evlock_client_nodes(client), count);
+    await(f, nodes_counting(client) == count);
+    foreign_hold("a", 0, count - majority);
+    assert_status(await_try(f, lock), EVLOCK_OK);
+    await(f, nodes_with(lock) == majority);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    await(f, nodes_having("a") == count - majority);
+    foreign_hold("a", count - majority, count - majority + 1);
+    int status = await_try(f, lock);
+    if (status != EVLOCK_EQUORUM) /* where a majority did not say so, it is not known to be held */
+        assert_status(status, EVLOCK_EHELD);
+    await(f, nodes_having("a") == count - majority + 1);
+    for (size_t i = 0; i < count; i++)
+        server_do(&nodes[i], "DEL a");
+    lock_free(f, lock);
+    client_free(f, client);
+    loop_turn(f->loop);
+}
+
+static void one_to_fifteen_nodes(void **state) {
+    for (size_t i = NODES; i < EVLOCK_NODES_MAX; i++)
+        if (!nodes[i].pid)
+            server_start(&nodes[i], false, NULL);
+    for (size_t count = 1; count <= EVLOCK_NODES_MAX; count++)
+        majority_is_exact(*state, count);
+}
+
+static void one_url_makes_the_plain_client(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = excluding_options(f, 1000);
+    evlock *lock;
+    restart_empty(&nodes[0]);
+    evlock_client *client = quorum_client(f, 1, &options); /* neither excluded nor limited in its ttl */
+    lock = lock_new_on(f, client, "a", NULL);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_true(key_ttl(&nodes[0], "a") > 1000);
+}
+
+/* --- Bad lists of URLs -------------------------------------------------------------------------------------------- */
+
+static int refused(struct fixture *f, const char *const *urls, size_t count) {
+    evlock_client *client = NULL;
+    int status = evlock_client_new_quorum(&client, loop_for_evlock(f->loop), urls, count, NULL);
+    assert_null(client);
+    assert_string_not_equal(evlock_last_error(), "");
+    return status;
+}
+
+static void one_to_fifteen_urls_are_wanted(void **state) {
+    struct fixture *f = *state;
+    char urls[EVLOCK_NODES_MAX + 1][64];
+    const char *list[EVLOCK_NODES_MAX + 1];
+    for (size_t i = 0; i <= EVLOCK_NODES_MAX; i++) {
+        snprintf(urls[i], sizeof(urls[i]), "redis://127.0.0.1:%zu", i + 1);
+        list[i] = urls[i];
+    }
+    assert_status(refused(f, list, 0), EVLOCK_EINVAL);
+    assert_status(refused(f, NULL, 0), EVLOCK_EINVAL);
+    assert_status(refused(f, NULL, 3), EVLOCK_EINVAL);
+    assert_status(refused(f, list, EVLOCK_NODES_MAX + 1), EVLOCK_EINVAL);
+    assert_status(refused(f, list, (size_t)-1), EVLOCK_EINVAL);
+}
+
+static void the_malformed_url_is_told(void **state) {
+    struct fixture *f = *state;
+    const struct {
+        const char *url;
+        int status;
+    } bad[] = {
+        {NULL, EVLOCK_EINVAL},
+        {"", EVLOCK_EURL},
+        {"redis://127.0.0.1:99999", EVLOCK_EURL},
+        {"rediss://127.0.0.1", EVLOCK_ESCHEME},
+        {"http://127.0.0.1", EVLOCK_ESCHEME},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        for (size_t place = 0; place < NODES; place++) {
+            char number[8];
+            const char *urls[NODES];
+            for (size_t node = 0; node < NODES; node++)
+                urls[node] = node == place ? bad[i].url : nodes[node].url;
+            assert_status(refused(f, urls, NODES), bad[i].status);
+            snprintf(number, sizeof(number), "%zu", place);
+            if (!strstr(evlock_last_error(), number))
+                fail_msg("it does not tell that it is URL %zu: \"%s\"", place, evlock_last_error());
+        }
+}
+
+static void a_password_is_never_told(void **state) {
+    struct fixture *f = *state;
+    const char *urls[] = {nodes[0].url, "redis://user:secret@127.0.0.1:port", nodes[1].url};
+    assert_status(refused(f, urls, 3), EVLOCK_EURL);
+    assert_null(strstr(evlock_last_error(), "secret"));
+}
+
+/* --- The same server twice ---------------------------------------------------------------------------------------- */
+
+static void the_same_url_twice_is_refused(void **state) {
+    struct fixture *f = *state;
+    const char *urls[] = {nodes[0].url, nodes[1].url, nodes[0].url};
+    assert_status(refused(f, urls, 3), EVLOCK_ESAME);
+    const char *ports[] = {"redis://127.0.0.1:7000", "redis://127.0.0.1", "redis://127.0.0.1:6379"};
+    assert_status(refused(f, ports, 3), EVLOCK_ESAME);
+    const char *users[] = {"redis://a:x@127.0.0.1:7000", "redis://127.0.0.1:7001", "redis://b:y@127.0.0.1:7000"};
+    assert_status(refused(f, users, 3), EVLOCK_ESAME);
+    const char *databases[] = {"redis://127.0.0.1:7000/1", "redis://127.0.0.1:7001", "redis://127.0.0.1:7000/2"};
+    assert_status(refused(f, databases, 3), EVLOCK_ESAME);
+}
+
+/* Whichever of the two connects later is kept away, and the rest go on. */
+static void same_server(struct fixture *f, const char *one, const char *other) {
+    const char *urls[] = {one, nodes[1].url, other};
+    evlock_client *client = quorum_client_of(f, urls, 3, NULL);
+    await(f, node_info(client, 2).status == EVLOCK_ESAME);
+    assert_string_not_equal(evlock_last_error(), "");
+    assert_int_equal(node_info(client, 2).connection, EVLOCK_AWAY);
+    await(f, nodes_counting(client) == 2);
+    run_for(f, 300);
+    assert_true(node_counts(client, 0));
+    assert_false(node_counts(client, 2));
+    evlock *lock = lock_new_on(f, client, "a", NULL);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    await(f, nodes_having("a") == 0);
+    /* One server never makes a majority by being asked twice. */
+    foreign_hold("a", 1, 2);
+    int status = await_try(f, lock);
+    if (status != EVLOCK_EHELD)
+        assert_status(status, EVLOCK_EQUORUM);
+    client_free(f, client);
+}
+
+static void the_same_server_by_another_name_is_found(void **state) {
+    char localhost[64];
+    snprintf(localhost, sizeof(localhost), "redis://localhost:%d", nodes[0].port);
+    same_server(*state, nodes[0].tcp_url, localhost);
+}
+
+static void the_same_server_by_socket_and_port_is_found(void **state) {
+    same_server(*state, nodes[0].url, nodes[0].tcp_url);
+}
+
+/* --- Credentials -------------------------------------------------------------------------------------------------- */
+
+static void every_node_has_its_own_credentials(void **state) {
+    struct fixture *f = *state;
+    char urls[NODES][64];
+    const char *list[NODES];
+    for (size_t i = 0; i < NODES; i++) {
+        server_do(&nodes[i], "ACL SETUSER user%d on >pass%d ~* &* +@all", (int)i, (int)i);
+        snprintf(urls[i], sizeof(urls[i]), "redis://user%zu:pass%zu@127.0.0.1:%d", i, i, nodes[i].port);
+        list[i] = urls[i];
+    }
+    evlock_client *client = quorum_client_of(f, list, NODES, NULL);
+    evlock *lock = lock_new_on(f, client, "a", NULL);
+    await(f, nodes_counting(client) == NODES);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    await(f, nodes_with(lock) == NODES);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    client_free(f, client);
+
+    /* Two wrong passwords cost nothing, and are told. */
+    for (size_t i = 0; i < 2; i++)
+        server_do(&nodes[i], "ACL SETUSER user%d resetpass >other", (int)i);
+    client = quorum_client_of(f, list, NODES, NULL);
+    lock = lock_new_on(f, client, "a", NULL);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    for (size_t i = 0; i < 2; i++) {
+        await(f, node_info(client, i).status == EVLOCK_EAUTH);
+        assert_string_not_equal(evlock_last_error(), "");
+        assert_null(strstr(evlock_last_error(), "pass"));
+    }
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    await(f, nodes_having("a") == 0);
+}
+
+static void a_majority_of_wrong_passwords_is_told(void **state) {
+    struct fixture *f = *state;
+    char urls[NODES][64];
+    const char *list[NODES];
+    for (size_t i = 0; i < NODES; i++) {
+        snprintf(urls[i], sizeof(urls[i]), "redis://nobody:wrong@127.0.0.1:%d", nodes[i].port);
+        list[i] = i < MAJORITY ? urls[i] : nodes[i].url;
+    }
+    evlock_client *client = quorum_client_of(f, list, NODES, NULL);
+    evlock *lock = lock_new_on(f, client, "a", NULL);
+    await(f, nodes_counting(client) == NODES - MAJORITY && evlock_client_connection(client) == EVLOCK_AWAY);
+    int status = await_try(f, lock);
+    if (status != EVLOCK_EAUTH)
+        assert_status(status, EVLOCK_EQUORUM);
+    assert_string_not_equal(f->ended.error, "");
+    await(f, nodes_having("a") == 0);
+}
+
+static void a_node_without_scripts_costs_nothing(void **state) {
+    struct fixture *f = *state;
+    char url[96];
+    const char *list[NODES];
+    server_do(&nodes[0], "ACL SETUSER poor on >poor ~* &* +@all -evalsha -eval -script");
+    snprintf(url, sizeof(url), "redis://poor:poor@127.0.0.1:%d", nodes[0].port);
+    for (size_t i = 0; i < NODES; i++)
+        list[i] = i == 0 ? url : nodes[i].url;
+    evlock_client *client = quorum_client_of(f, list, NODES, NULL);
+    evlock *lock = lock_new_on(f, client, "a", NULL);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_status(await_extend(f, lock, LONG_TTL, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    await(f, nodes_having("a") <= 1); /* what it was granted there can only expire */
+}
+
+/* --- The longest ttl ---------------------------------------------------------------------------------------------- */
+
+static void no_ttl_is_longer_than_the_longest(void **state) {
+    struct fixture *f = *state;
+    const int64_t refused_ms[] = {0, 5001, 30 * 1000, EVLOCK_DEFAULT}; /* the default is 30 s */
+    evlock_client_options client_options = excluding_options(f, 5000);
+    evlock_client *client = quorum_client(f, NODES, &client_options);
+    for (size_t i = 0; i < sizeof(refused_ms) / sizeof(refused_ms[0]); i++) {
+        evlock *lock = NULL;
+        evlock_options options = with_ttl(refused_ms[i]);
+        assert_status(evlock_new(&lock, client, "a", EVLOCK_CSTRING, &options), EVLOCK_ETTL);
+        assert_null(lock);
+        assert_string_not_equal(evlock_last_error(), "");
+    }
+    evlock_options longest = with_ttl(5000);
+    lock_new_on(f, client, "a", &longest);
+}
+
+static void no_extension_goes_beyond_the_longest(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options client_options = durable_options(f);
+    client_options.max_ttl_ms = 40 * 1000;
+    evlock_client *client = quorum_client(f, NODES, &client_options);
+    evlock *lock = lock_new_on(f, client, "a", NULL);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    await(f, nodes_with(lock) == NODES);
+    assert_status(evlock_extend(lock, 40 * 1000 + 1, EVLOCK_EXTEND_REPLACE, NULL, NULL), EVLOCK_ETTL);
+    assert_status(evlock_extend(lock, 40 * 1000 + 1, EVLOCK_EXTEND_ADD, NULL, NULL), EVLOCK_ETTL);
+    /* What is left and what is added together may be too much only on the server. */
+    if (evlock_extend(lock, 30 * 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended) == EVLOCK_OK)
+        run_for(f, 200);
+    for (size_t i = 0; i < NODES; i++)
+        assert_in_range(key_ttl(&nodes[i], "a"), 1, 40 * 1000);
+    assert_true(evlock_is_held(lock));
+}
+
+static void the_options_have_ranges(void **state) {
+    struct fixture *f = *state;
+    const int64_t bad[] = {0, -1, INT64_MIN + 1};
+    const char *urls[] = {nodes[0].url, nodes[1].url, nodes[2].url};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        evlock_client *client = NULL;
+        evlock *lock = NULL;
+        evlock_client_options client_options = durable_options(f);
+        client_options.max_ttl_ms = bad[i];
+        assert_status(evlock_client_new_quorum(&client, loop_for_evlock(f->loop), urls, 3, &client_options),
+                      EVLOCK_EINVAL);
+        evlock_options options = EVLOCK_OPTIONS_INIT;
+        options.node_timeout_ms = bad[i];
+        assert_status(evlock_new(&lock, f->client, "a", 1, &options), EVLOCK_EINVAL);
+        options = (evlock_options)EVLOCK_OPTIONS_INIT;
+        options.replica_timeout_ms = bad[i];
+        assert_status(evlock_new(&lock, f->client, "a", 1, &options), EVLOCK_EINVAL);
+        options = (evlock_options)EVLOCK_OPTIONS_INIT;
+        options.min_replicas = bad[i];
+        if (bad[i])
+            assert_status(evlock_new(&lock, f->client, "a", 1, &options), EVLOCK_EINVAL);
+    }
+    evlock_client *client = NULL;
+    evlock_client_options client_options = durable_options(f);
+    client_options.durable = 2;
+    assert_status(evlock_client_new_quorum(&client, loop_for_evlock(f->loop), urls, 3, &client_options), EVLOCK_EINVAL);
+}
+
+/* --- What is told of a node --------------------------------------------------------------------------------------- */
+
+static void every_node_is_told(void **state) {
+    struct fixture *f = *state;
+    evlock_node_info info;
+    assert_int_equal(evlock_client_nodes(f->client), NODES);
+    assert_int_equal(evlock_client_nodes(NULL), 0);
+    evlock *lock = acquired(f, "a", NULL);
+    await(f, nodes_with(lock) == NODES);
+    for (size_t i = 0; i < NODES; i++) {
+        await(f, node_info(f->client, i).agreed);
+        info = node_info(f->client, i);
+        assert_int_equal(info.connection, EVLOCK_CONNECTED);
+        assert_status(info.status, EVLOCK_OK);
+        assert_int_equal(info.excluded_ms, 0);
+        assert_string_equal(evlock_last_error(), "");
+    }
+    assert_status(evlock_client_node(f->client, NODES, &info, sizeof(info)), EVLOCK_EINVAL);
+    assert_status(evlock_client_node(NULL, 0, &info, sizeof(info)), EVLOCK_EINVAL);
+    assert_status(evlock_client_node(f->client, 0, NULL, sizeof(info)), EVLOCK_EINVAL);
+}
+
+static void an_older_programs_struct_is_filled_so_far(void **state) {
+    struct fixture *f = *state;
+    evlock_node_info info;
+    memset(&info, 0x55, sizeof(info));
+    size_t size = offsetof(evlock_node_info, excluded_ms);
+    assert_status(evlock_client_node(f->client, 0, &info, size), EVLOCK_OK);
+    assert_int_equal(info.connection, EVLOCK_CONNECTED);
+    for (size_t i = size; i < sizeof(info); i++)
+        assert_int_equal(((unsigned char *)&info)[i], 0x55);
+}
+
+static void a_single_node_is_told_too(void **state) {
+    struct fixture *f = *state;
+    evlock_client *client = client_new(f, NULL, NULL);
+    assert_int_equal(evlock_client_nodes(client), 1);
+    await_connected(f, client);
+    assert_int_equal(node_info(client, 0).connection, EVLOCK_CONNECTED);
+    assert_status(node_info(client, 0).status, EVLOCK_OK);
+}
+
+static void a_node_that_refuses_did_not_agree(void **state) {
+    struct fixture *f = *state;
+    full.inflict(&nodes[0]);
+    foreign_hold("a", 1, 2);
+    evlock *lock = acquired(f, "a", NULL);
+    await(f, nodes_with(lock) == 3);
+    run_for(f, 100);
+    assert_int_equal(node_info(f->client, 0).agreed, 0);
+    assert_int_equal(node_info(f->client, 1).agreed, 0);
+    for (size_t i = 2; i < NODES; i++)
+        await(f, node_info(f->client, i).agreed == 1);
+    full.mend(&nodes[0]);
+}
+
+static void an_unreachable_node_is_told(void **state) {
+    struct fixture *f = *state;
+    server_kill9(&nodes[3]);
+    await(f, node_info(f->client, 3).connection == EVLOCK_AWAY);
+    assert_status(node_info(f->client, 3).status, EVLOCK_EUNREACHABLE);
+    assert_string_not_equal(evlock_last_error(), "");
+    assert_int_equal(evlock_client_connection(f->client), EVLOCK_CONNECTED);
+    server_kill9(&nodes[2]);
+    server_kill9(&nodes[1]);
+    await(f, evlock_client_connection(f->client) != EVLOCK_CONNECTED);
+    await(f, evlock_client_connection(f->client) == EVLOCK_AWAY);
+    await(f, f->connection.value == EVLOCK_AWAY && f->connection.status == EVLOCK_EUNREACHABLE);
+    assert_string_not_equal(f->connection.error, "");
+    restart_empty(&nodes[1]);
+    await(f, evlock_client_connection(f->client) == EVLOCK_CONNECTED);
+    await(f, f->connection.value == EVLOCK_CONNECTED);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        QUORUM_TEST_BARE(one_to_fifteen_nodes),
+        QUORUM_TEST_BARE(one_url_makes_the_plain_client),
+        QUORUM_TEST_BARE(one_to_fifteen_urls_are_wanted),
+        QUORUM_TEST_BARE(the_malformed_url_is_told),
+        QUORUM_TEST_BARE(a_password_is_never_told),
+        QUORUM_TEST_BARE(the_same_url_twice_is_refused),
+        QUORUM_TEST_BARE(the_same_server_by_another_name_is_found),
+        QUORUM_TEST_BARE(the_same_server_by_socket_and_port_is_found),
+        QUORUM_TEST_BARE(every_node_has_its_own_credentials),
+        QUORUM_TEST_BARE(a_majority_of_wrong_passwords_is_told),
+        QUORUM_TEST_BARE(a_node_without_scripts_costs_nothing),
+        QUORUM_TEST_BARE(no_ttl_is_longer_than_the_longest),
+        QUORUM_TEST_BARE(no_extension_goes_beyond_the_longest),
+        QUORUM_TEST(the_options_have_ranges),
+        QUORUM_TEST(every_node_is_told),
+        QUORUM_TEST(an_older_programs_struct_is_filled_so_far),
+        QUORUM_TEST(a_single_node_is_told_too),
+        QUORUM_TEST(a_node_that_refuses_did_not_agree),
+        QUORUM_TEST(an_unreachable_node_is_told),
+    };
+    return run_quorum_suite("nodes", tests);
+}
