@@ -7,6 +7,7 @@
 #include "client.h"
 #include "lock.h"
 #include "memory.h"
+#include "status.h"
 #include "token.h"
 
 static const unsigned nodes = 1;
@@ -38,6 +39,17 @@ void evl_tenure_destroy(struct tenure *tenure) {
     evl_free(tenure);
 }
 
+/* What the node has just said, or what is said of it, is kept for a call that may end by its time. */
+static void note_words(struct tenure *tenure) {
+    if (!tenure->ghost)
+        evl_lock_note_words(tenure->lock);
+}
+
+static void note_away(struct tenure *tenure, unsigned node, int status, int64_t now, struct lease_out *out) {
+    note_words(tenure);
+    evl_lease_node_away(tenure->lease, node, status, now, out);
+}
+
 /* Sends what the lease wants sent; a node that is away may make it want something else. */
 static void send_wanted(struct tenure *tenure, struct lease_out *out) {
     struct node *node = &tenure->lock->client->node;
@@ -47,8 +59,10 @@ static void send_wanted(struct tenure *tenure, struct lease_out *out) {
             continue;
         out->wake &= ~(1U << i);
         evl_node_submit(node, &tenure->requests[i]);
-        if (node->state == NODE_AWAY)
-            evl_lease_node_away(tenure->lease, i, node->status, evl_client_now(tenure->lock->client), out);
+        if (node->state != NODE_AWAY)
+            continue;
+        evl_error_set(node->error);
+        note_away(tenure, i, node->status, evl_client_now(tenure->lock->client), out);
     }
 }
 
@@ -104,6 +118,7 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
         answer.verdict = LEASE_UNKNOWN;
         answer.status = EVLOCK_EPROTOCOL;
     }
+    note_words(tenure);
     evl_lease_answer(tenure->lease, request->node, &answer, now, &out);
     act(tenure, &out);
     return fits;
@@ -113,7 +128,7 @@ static void away(struct request *request, int status, int64_t now) {
     struct tenure *tenure = tenure_of(request);
     struct lease_out out = {0};
 
-    evl_lease_node_away(tenure->lease, request->node, status, now, &out);
+    note_away(tenure, request->node, status, now, &out);
     act(tenure, &out);
 }
 
