@@ -128,6 +128,11 @@ static void a_replacement_that_cannot_run_any_more_shortens_nothing(void **state
     (void)state;
     renewed_after(&b, unknown, SETTLED);
     deadline_is(&b, b.now + KEPT);
+    back(&b, 0, UNSETTLED); /* nothing was lost this time */
+    pass(&b, INTERVAL);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    deadline_is(&b, b.now + KEPT);
     renewed_after(&b, refused, UNSETTLED);
     deadline_is(&b, b.now + KEPT);
     back(&b, 0, UNSETTLED); /* nothing was lost this time */
