@@ -147,6 +147,13 @@ static void the_pause_is_short_beside_what_is_left(void **state) {
     sends(&b, 0, LEASE_RENEW);
     refused(&b, 0);
     next_is(&b, b.now + 10 * MS); /* and never less than this */
+
+    b.terms.interval = SECOND; /* and short beside the interval */
+    held_by_one(&b);
+    pass(&b, SECOND);
+    sends(&b, 0, LEASE_RENEW);
+    refused(&b, 0);
+    next_is(&b, b.now + SECOND / 8);
 }
 
 static void a_node_that_comes_back_is_asked_at_once(void **state) {
