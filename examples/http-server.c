@@ -277,7 +277,7 @@ static void on_signal(evutil_socket_t number_of, short events, void *arg) {
     evhttp_del_accept_socket(server->http, server->listener);
     struct job *job;
     TAILQ_FOREACH(job, &server->jobs, link)
-    abandon(job);
+        abandon(job);
     int status = evlock_client_close(server->client, on_closed, server);
     if (status != EVLOCK_OK) {
         evlock_client_free(server->client);

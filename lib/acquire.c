@@ -35,12 +35,9 @@ static void wake_at(struct call *call, int64_t at) {
 
 /* What stood in the way last, for the words that go with the end. */
 static void note_obstacle(struct call *call, int status) {
-    const char *words = evlock_last_error();
-
-    evl_free(call->error);
-    if (!words[0])
-        words = evlock_strerror(status);
-    call->error = evl_dup(words, strlen(words));
+    if (!evlock_last_error()[0])
+        evl_error_set(evlock_strerror(status));
+    evl_call_note(call);
 }
 
 /* --- Attempts ----------------------------------------------------------------------------------------------------- */

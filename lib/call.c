@@ -45,11 +45,10 @@ void evl_call_free(struct call *call) {
 void evl_call_finish(struct call *call, int status) {
     struct evlock *lock = call->lock;
     struct evlock_client *client = lock->client;
-    const char *words = evlock_last_error();
 
     call->status = status;
-    if (status != EVLOCK_OK && words[0] && !call->error)
-        call->error = evl_dup(words, strlen(words)); /* without memory, the status must do */
+    if (!call->error)
+        evl_call_note(call);
     for (unsigned i = 0; i < call->count; i++)
         evl_node_withdraw(call->linked ? &client->links[i] : &client->nodes[i], &call->requests[i]);
     evl_alarm_set(&client->alarms, &call->alarm, INT64_MAX);
@@ -59,14 +58,16 @@ void evl_call_finish(struct call *call, int status) {
     evl_client_rearm(client);
 }
 
-static void forget_words(struct call *call) {
-    evl_error_clear();
+void evl_call_note(struct call *call) {
+    const char *words = evlock_last_error();
+
     evl_free(call->error);
-    call->error = NULL;
+    call->error = words[0] ? evl_dup(words, strlen(words)) : NULL; /* without memory, the status must do */
 }
 
 void evl_call_cancel(struct call *call) {
-    forget_words(call);
+    evl_error_clear();
+    evl_call_note(call);
     if (call->finished)
         call->status = EVLOCK_ECANCELLED;
     else
@@ -86,7 +87,7 @@ void evl_call_tell(struct call *call) {
     if (lock->untold == call)
         lock->untold = NULL;
     call->told = true;
-    evl_error_set(call->error ? call->error : "");
+    evl_error_set(call->error && call->status != EVLOCK_OK ? call->error : "");
     if (call->cb)
         call->cb(handle, call->status, call->arg);
     else if (call->value_cb)

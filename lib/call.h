@@ -72,6 +72,9 @@ struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg);
 /* Its end: it will be told on a later turn, with this thread's present error words. */
 void evl_call_finish(struct call *call, int status);
 
+/* Keeps this thread's present error words for its end, in place of what was kept before. */
+void evl_call_note(struct call *call);
+
 /* As finish, as cancelled, without words; also for a call that is finished otherwise and not yet told. */
 void evl_call_cancel(struct call *call);
 

@@ -149,7 +149,6 @@ static void set_undo_limit(struct lease *lease, int64_t now) {
 static void undo(struct lease *lease, int64_t now, struct lease_out *out) {
     lease->state = LEASE_UNDOING;
     lease->due = LEASE_NEVER;
-    lease->extending = LEASE_NOTHING;
     set_undo_limit(lease, now);
     for (unsigned i = 0; i < lease->nodes; i++) {
         struct lease_slot *slot = &lease->slots[i];
@@ -178,8 +177,7 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
 
     switch (answer->verdict) {
     case LEASE_YES:
-        slot->stray = SETTLED; /* an acquire runs once: what it set is gone */
-        slot->trace = CLEAR;
+        slot->trace = CLEAR; /* also of a stray: an acquire runs once */
         slot->vote = YES;
         break;
     case LEASE_NO:
@@ -388,7 +386,7 @@ static void lose(struct lease *lease, int reason, struct lease_out *out) {
     out->reason = reason;
 }
 
-static void confirm(struct lease *lease, unsigned node, enum lease_command command, int64_t ttl) {
+static void confirm(struct lease *lease, unsigned node, int64_t ttl) {
     struct lease_slot *slot = &lease->slots[node];
     int64_t certain = min64(ttl, slot->cut);
     int64_t deadline = kept_until(slot->sent, certain);
@@ -397,8 +395,7 @@ static void confirm(struct lease *lease, unsigned node, enum lease_command comma
     slot->trace = THERE;
     slot->replaced = false;
     slot->fresh = true;
-    /* Both are what the server keeps at least, unless the new one was meant to be shorter. */
-    slot->deadline = command == LEASE_REPLACE ? deadline : max64(slot->deadline, deadline);
+    slot->deadline = max64(slot->deadline, deadline); /* both are what the server keeps at least */
     lease->longest = max64(lease->longest, lifetime(ttl));
     for (unsigned i = 0; i < lease->nodes; i++)
         fresh += lease->slots[i].fresh;
@@ -468,7 +465,7 @@ static void note_prolonged(struct lease *lease, unsigned node, enum lease_comman
         return;
     }
     if (answer->verdict == LEASE_YES)
-        confirm(lease, node, command, answer->ttl);
+        confirm(lease, node, answer->ttl);
     else if (answer->verdict == LEASE_NO)
         note_gone(lease, node, out);
     else
@@ -736,7 +733,6 @@ void evl_lease_extend(struct lease *lease, enum lease_command command, int64_t t
 void evl_lease_release(struct lease *lease, int64_t until, struct lease_out *out) {
     assert(lease->state == LEASE_HELD || lease->state == LEASE_LOST);
     lease->state = LEASE_RELEASING;
-    lease->extending = LEASE_NOTHING;
     lease->due = LEASE_NEVER;
     lease->until = until;
     open_votes(lease);

@@ -113,7 +113,7 @@ struct lease {
     int64_t extension; /* what the extension under way asks for */
     int16_t status;    /* the last failure */
     uint8_t state;
-    uint8_t extending; /* LEASE_ADD or LEASE_REPLACE while an extension is under way */
+    uint8_t extending; /* while HELD: LEASE_ADD or LEASE_REPLACE if an extension is under way */
     uint8_t nodes;
     bool fenced;  /* the acquire draws a fence */
     bool raising; /* the fence is known; a quorum has to have it */

@@ -360,6 +360,15 @@ static void on_released(struct evlock *lock, int status) {
     evl_call_finish(call, status);
 }
 
+void evl_lock_note_words(struct evlock *lock) {
+    struct call *call = evl_lock_pending(lock, CALL_RELEASE);
+
+    if (!call)
+        call = evl_lock_pending(lock, CALL_EXTEND);
+    if (call)
+        evl_call_note(call);
+}
+
 static void on_risk(struct evlock *lock) {
     evl_log_lock(lock, EVLOCK_LOG_WARN, "at risk: %" PRId64 " ms left, and not renewed", evlock_remaining_ms(lock));
     if (lock->untold)

@@ -57,6 +57,9 @@ void evl_lock_give_up_lost(struct evlock *lock);
 /* What was to be told besides the ends of calls is not told any more. */
 void evl_lock_forget_notices(struct evlock *lock);
 
+/* The release or extension under way may end by its time: keeps the words of what stood in its way last. */
+void evl_lock_note_words(struct evlock *lock);
+
 /* What the lease of the present tenure leads to; to be done in this order: lost, then the ends of calls. */
 void evl_lock_events(struct evlock *lock, const struct lease_out *out);
 

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include <hiredis/async.h>
@@ -578,12 +579,22 @@ void evlock_on_readable(redisAsyncContext *connection) {
     evl_client_leave(node->client);
 }
 
+/* A server that is full says so without being asked, and hangs up: to be read before a write fails for it. */
+static bool spoke_first(const struct node *node) {
+    char byte;
+
+    return node->state == NODE_CONNECTING &&
+           recv(node->connection->c.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+}
+
 void evlock_on_writable(redisAsyncContext *connection) {
     struct node *node = connection->data;
 
     if (!node || !evl_client_enter(node->client))
         return;
-    if (node->connection == connection)
+    if (node->connection == connection && spoke_first(node))
+        redisAsyncHandleRead(connection);
+    if (node->connection == connection && !node->gone && !node->broken)
         write_quietly(connection);
     evl_client_leave(node->client);
 }

@@ -37,6 +37,17 @@ void evl_tenure_destroy(struct tenure *tenure) {
     evl_free(tenure);
 }
 
+/* What the node has just said, or what is said of it, is kept for a call that may end by its time. */
+static void note_words(struct tenure *tenure) {
+    if (!tenure->ghost)
+        evl_lock_note_words(tenure->lock);
+}
+
+static void note_away(struct tenure *tenure, unsigned node, int status, int64_t now, struct lease_out *out) {
+    note_words(tenure);
+    evl_lease_node_away(tenure->lease, node, status, now, out);
+}
+
 /* Sends what the lease wants sent to a node. One that is away, or must not grant anything now, may make it want
  * something else; a release waits for it. */
 static void send_wanted(struct tenure *tenure, unsigned i, struct lease_out *out) {
@@ -44,11 +55,12 @@ static void send_wanted(struct tenure *tenure, unsigned i, struct lease_out *out
     int64_t now = evl_client_now(tenure->lock->client);
     int trouble = evl_node_trouble(node, now);
 
+
     if (trouble != EVLOCK_EEXCLUDED || tenure->lease->slots[i].want == LEASE_RELEASE)
         evl_node_submit(node, &tenure->requests[i]);
     if (trouble != EVLOCK_OK) {
         evl_error_set(node->error);
-        evl_lease_node_away(tenure->lease, i, trouble, now, out);
+        note_away(tenure, i, trouble, now, out);
     }
 }
 
@@ -107,6 +119,7 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
     }
     if (kind != LEASE_RELEASE)
         tenure->lock->client->nodes[request->node].agreed = answer.verdict == LEASE_YES;
+    note_words(tenure);
     evl_lease_answer(tenure->lease, request->node, &answer, now, &out);
     act(tenure, &out);
     return fits;
@@ -116,7 +129,7 @@ static void away(struct request *request, int status, int64_t now) {
     struct tenure *tenure = tenure_of(request);
     struct lease_out out = {0};
 
-    evl_lease_node_away(tenure->lease, request->node, status, now, &out);
+    note_away(tenure, request->node, status, now, &out);
     act(tenure, &out);
 }
 

@@ -1,5 +1,7 @@
 """The first example: its work, its end, and how it is told of a loss. (What it prints comes when it ends.)"""
 
+import pathlib
+
 import harness
 
 
@@ -40,6 +42,12 @@ def test_refuses_what_is_no_url(context):
         first = context.start_bare(*arguments)
         assert first.end() == 1
         assert len(first.output) == 1 and "URL" in first.output[0]
+
+
+def test_is_the_one_that_the_readme_shows(_):
+    tree = pathlib.Path(__file__).resolve().parents[2]
+    shown = "```c\n" + (tree / "examples/first.c").read_text(encoding="utf-8") + "```\n"
+    assert shown in (tree / "README.md").read_text(encoding="utf-8")
 
 
 harness.main(globals())

@@ -170,7 +170,8 @@ def test_a_connection_serves_one_request_after_the_other(context):
     served = Served(context, "--wait", "60000")
     client = served.send("/busy?ms=0")
     wait_for_attempts(context, 3)
-    client.sendall(b"GET /other?ms=0 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    long = b"X: %s\r\n" % (b"x" * 10000)
+    client.sendall(b"GET /other?ms=0 HTTP/1.1\r\nHost: x\r\n" + long + b"Connection: close\r\n\r\n")
     wait_for_attempts(context, 3)
     context.server.command("DEL", "busy")
     with client, client.makefile("rb") as stream:

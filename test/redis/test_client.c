@@ -509,6 +509,45 @@ static void nothing_secret_is_told(void **state) {
     assert_null(strstr(f->log, "s3:cret"));
 }
 
+/* A server that lacks a command quotes in its refusal what it was sent with it. */
+static void a_server_that_quotes_gives_nothing_away(void **state) {
+    struct fixture *f = *state;
+    const char *const without_scripts[] = {"--rename-command", "EVALSHA", "", NULL};
+    const char *const without_much[] = {"--rename-command", "AUTH", "", "--rename-command", "SET", "", NULL};
+    evlock_client_options login = client_options(f);
+    evlock_acquire_options own = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    struct server quoting;
+    own.token = "t0ken";
+    own.token_len = EVLOCK_CSTRING;
+
+    server_start(&quoting, false, without_scripts);
+    evlock *lock = lock_new_on(f, client_new(f, quoting.url, NULL), "a", NULL);
+    int acquired = await_acquire(f, lock, &own);
+    int released = await_release(f, lock);
+    char error[256];
+    memcpy(error, f->ended.error, sizeof(error));
+    server_stop(&quoting);
+    assert_status(acquired, EVLOCK_OK);
+    assert_int_not_equal(released, EVLOCK_OK);
+    assert_string_not_equal(error, "");
+    assert_null(strstr(error, "t0ken"));
+
+    server_start(&quoting, false, without_much);
+    login.user = "alice";
+    login.password = "s3:cret@/";
+    own.retry_times = 0;
+    int set = await_acquire(f, lock_new_on(f, client_new(f, quoting.url, NULL), "a", NULL), &own);
+    memcpy(error, f->ended.error, sizeof(error));
+    int logged_in = await_acquire(f, lock_new_on(f, client_new(f, quoting.url, &login), "a", NULL), &own);
+    server_stop(&quoting);
+    assert_int_not_equal(set, EVLOCK_OK);
+    assert_int_not_equal(logged_in, EVLOCK_OK);
+    assert_null(strstr(error, "t0ken"));
+    assert_null(strstr(f->ended.error, "s3:cret"));
+    assert_null(strstr(f->log, "t0ken"));
+    assert_null(strstr(f->log, "s3:cret"));
+}
+
 static void the_log_calls_a_lock_by_its_label(void **state) {
     struct fixture *f = *state;
     evlock_options options = EVLOCK_OPTIONS_INIT;
@@ -604,6 +643,7 @@ int main(void) {
         TEST(a_freed_client_ends_pending_calls),
         TEST(a_free_overtakes_a_close),
         TEST_LOGIN(nothing_secret_is_told),
+        TEST_BARE(a_server_that_quotes_gives_nothing_away),
         TEST(the_log_calls_a_lock_by_its_label),
         TEST_BARE(the_log_has_levels),
         TEST_BARE(the_version_is_the_headers),

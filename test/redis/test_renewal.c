@@ -184,9 +184,9 @@ static void many_leases_are_renewed(void **state) {
     char name[16];
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof(name), "lock-%d", i);
-        hold(f, &watched[i], name, 5000, 500);
+        hold(f, &watched[i], name, 3000, 300);
     }
-    run_for(f, 6000);
+    run_for(f, 3500);
     for (int i = 0; i < 100; i++) {
         assert_int_equal(watched[i].lost.count, 0);
         assert_true(evlock_is_held(watched[i].lock));
@@ -424,7 +424,7 @@ static void a_risk_is_told_before_the_loss(void **state) {
 static void a_risk_that_passes_can_come_again(void **state) {
     struct fixture *f = *state;
     struct watched watched;
-    evlock_options options = with_ttl(10 * 1000);
+    evlock_options options = with_ttl(4000);
     options.at_risk_percent = 95;
     options.auto_renewal = 1;
     options.renewal_interval_ms = 100;
@@ -438,7 +438,7 @@ static void a_risk_that_passes_can_come_again(void **state) {
         server_pause(f->server);
         await(f, watched.risk.count == i);
         server_resume(f->server);
-        await(f, evlock_remaining_ms(watched.lock) > 9700);
+        await(f, evlock_remaining_ms(watched.lock) > 3700);
     }
     assert_int_equal(watched.lost.count, 0);
 }

@@ -128,6 +128,15 @@ static void a_replacement_that_cannot_run_any_more_shortens_nothing(void **state
     (void)state;
     renewed_after(&b, unknown, SETTLED);
     deadline_is(&b, b.now + KEPT);
+    extend(&b, LEASE_REPLACE, 3 * SECOND);
+    sends(&b, 0, LEASE_REPLACE);
+    unknown(&b, 0);
+    back(&b, 0, SETTLED);
+    back(&b, 0, UNSETTLED); /* nothing was lost this time */
+    until(&b, evl_lease_next(b.lease));
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    deadline_is(&b, b.now + KEPT);
     renewed_after(&b, refused, UNSETTLED);
     deadline_is(&b, b.now + KEPT);
     back(&b, 0, UNSETTLED); /* nothing was lost this time */

@@ -147,6 +147,13 @@ static void the_pause_is_short_beside_what_is_left(void **state) {
     sends(&b, 0, LEASE_RENEW);
     refused(&b, 0);
     next_is(&b, b.now + 10 * MS); /* and never less than this */
+
+    b.terms.interval = SECOND; /* and short beside the interval */
+    held_by_one(&b);
+    pass(&b, SECOND);
+    sends(&b, 0, LEASE_RENEW);
+    refused(&b, 0);
+    next_is(&b, b.now + SECOND / 8);
 }
 
 static void a_node_that_comes_back_is_asked_at_once(void **state) {
@@ -176,6 +183,23 @@ static void a_node_that_comes_back_is_asked_at_once(void **state) {
     yes_ttl(&b, 0, TTL);
     back(&b, 0, SETTLED);
     wakes(&b, 0); /* it did */
+}
+
+static void each_renewal_takes_a_quorum_of_its_own(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by(&b, 3);
+    pass(&b, INTERVAL);
+    for (unsigned i = 0; i < 3; i++) {
+        sends(&b, i, LEASE_RENEW);
+        yes_ttl(&b, i, TTL);
+    }
+    pass(&b, INTERVAL);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_RENEW);
+    refused(&b, 0);
+    yes_ttl(&b, 1, TTL); /* one; that the others confirmed the last does not count */
+    next_is(&b, b.now + SECOND);
 }
 
 /* --- In danger ---------------------------------------------------------------------------------------------------- */
@@ -221,6 +245,17 @@ static void a_renewal_just_asked_for_worries_nobody(void **state) {
     tells(&b, LEASE_TELL_RISK, 0);
     yes_ttl(&b, 0, TTL);
     next_is(&b, 1000 * SECOND + 2 * INTERVAL); /* an interval after it was sent */
+}
+
+static void a_renewal_that_cannot_be_sent_worries_at_once(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.risk = 29 * SECOND;
+    held_by_one(&b);
+    pass(&b, INTERVAL);
+    away(&b, 0);
+    pass(&b, 0);
+    tells(&b, LEASE_TELL_RISK, 0);
 }
 
 static void a_renewal_counts_from_its_beginning_however_long_it_hangs(void **state) {
@@ -488,8 +523,10 @@ int main(void) {
         cmocka_unit_test(a_failed_renewal_is_tried_again_soon),
         cmocka_unit_test(the_pause_is_short_beside_what_is_left),
         cmocka_unit_test(a_node_that_comes_back_is_asked_at_once),
+        cmocka_unit_test(each_renewal_takes_a_quorum_of_its_own),
         cmocka_unit_test(danger_is_told_once_an_episode),
         cmocka_unit_test(a_renewal_just_asked_for_worries_nobody),
+        cmocka_unit_test(a_renewal_that_cannot_be_sent_worries_at_once),
         cmocka_unit_test(a_renewal_counts_from_its_beginning_however_long_it_hangs),
         cmocka_unit_test(a_renewal_that_an_extension_stands_before_counts),
         cmocka_unit_test(no_danger_is_told_where_nothing_is_due),

@@ -39,6 +39,15 @@ static void nothing_is_renewed_or_lost_after_a_release(void **state) {
     tells(&b, LEASE_TELL_RELEASED, EVLOCK_ENOTOWNED);
 }
 
+static void no_renewal_is_due_after_a_release(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    pass(&b, INTERVAL - SECOND);
+    release(&b);
+    next_is(&b, b.now + 5 * SECOND);
+}
+
 static void a_release_follows_an_unanswered_command(void **state) {
     struct bench b = bench_new();
     (void)state;
@@ -178,6 +187,21 @@ static void a_release_after_a_loss_still_sends(void **state) {
         tells(&b, LEASE_TELL_RELEASED, v ? EVLOCK_ENOTOWNED : EVLOCK_OK);
         is_over(&b);
     }
+}
+
+static void a_refused_release_is_repeated_after_a_loss(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    no(&b, 0);
+    release(&b);
+    sends(&b, 0, LEASE_RELEASE);
+    refused(&b, 0);
+    pass(&b, SECOND);
+    wakes(&b, 1); /* it is not there, but its user waits to be told by the server */
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_ENOTOWNED);
 }
 
 static void a_lost_reply_after_a_token_was_gone_proves_nothing(void **state) {
@@ -586,6 +610,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_release_ends_holding_at_once),
         cmocka_unit_test(nothing_is_renewed_or_lost_after_a_release),
+        cmocka_unit_test(no_renewal_is_due_after_a_release),
         cmocka_unit_test(a_release_follows_an_unanswered_command),
         cmocka_unit_test(a_release_that_was_held_up_wakes_with_the_answer),
         cmocka_unit_test(a_lost_reply_and_nothing_there_was_the_release),
@@ -594,6 +619,7 @@ int main(void) {
         cmocka_unit_test(a_forbidden_release_is_not_repeated),
         cmocka_unit_test(a_release_is_told_by_its_time),
         cmocka_unit_test(a_release_after_a_loss_still_sends),
+        cmocka_unit_test(a_refused_release_is_repeated_after_a_loss),
         cmocka_unit_test(a_lost_reply_after_a_token_was_gone_proves_nothing),
         cmocka_unit_test(a_quorum_releases_and_the_rest_is_undone),
         cmocka_unit_test(a_release_without_a_quorum_tells_why),

@@ -1,0 +1,395 @@
+/*
+ * Fences: they grow with every acquisition of a name, whoever makes it, whatever the servers forget, on one node and on
+ * a quorum whose nodes have counted differently. Each test is named after the behaviour that it shows.
+ *
+ * The counter's key is found by looking: it is what the server has besides the lock.
+ */
+#include "nodes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static evlock_acquire_options fenced(void) {
+    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    options.fence = 1;
+    return options;
+}
+
+/* Acquires with a fence and returns that. */
+static uint64_t draw(struct fixture *f, evlock *lock) {
+    evlock_acquire_options options = fenced();
+    assert_status(await_acquire(f, lock, &options), EVLOCK_OK);
+    assert_true(evlock_fence(lock) > 0);
+    return evlock_fence(lock);
+}
+
+/* A whole tenure; returns its fence. */
+static uint64_t draw_and_release(struct fixture *f, evlock *lock) {
+    uint64_t fence = draw(f, lock);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_int_equal(evlock_fence(lock), 0);
+    return fence;
+}
+
+#define assert_grown(fence, last)                                                                                      \
+    do {                                                                                                               \
+        uint64_t grown = (fence);                                                                                      \
+        if (grown <= (last))                                                                                           \
+            fail_msg("the fence %" PRIu64 " is not greater than %" PRIu64, grown, (last));                             \
+        (last) = grown;                                                                                                \
+    } while (0)
+
+/* The name of the key beside the lock's, in `counter`; whether there is exactly one. */
+static bool find_counter(struct server *node, const char *lock_name, char counter[256]) {
+    size_t found = 0;
+    redisReply *reply = server_command(node, "KEYS *");
+    for (size_t i = 0; i < reply->elements; i++)
+        if (strcmp(reply->element[i]->str, lock_name) != 0) {
+            snprintf(counter, 256, "%s", reply->element[i]->str);
+            found++;
+        }
+    freeReplyObject(reply);
+    return found == 1;
+}
+
+static uint64_t counted(struct server *node, const char *counter) {
+    char text[64];
+    return key_value(node, counter, text, sizeof(text)) < 0 ? 0 : strtoull(text, NULL, 10);
+}
+
+static size_t nodes_that_counted(const char *counter, uint64_t fence) {
+    size_t count = 0;
+    for (size_t i = 0; i < NODES; i++)
+        count += nodes[i].pid && !nodes[i].paused && counted(&nodes[i], counter) >= fence;
+    return count;
+}
+
+/* --- What a fence is ---------------------------------------------------------------------------------------------- */
+
+static void no_fence_unless_asked(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", NULL);
+    assert_true(evlock_fence(NULL) == 0);
+    assert_true(evlock_fence(lock) == 0);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_true(evlock_fence(lock) == 0);
+    for (size_t i = 0; i < NODES; i++)
+        assert_true(server_integer(&nodes[i], "DBSIZE") <= 1);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    draw(f, lock);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_true(evlock_fence(lock) == 0);
+}
+
+static void a_fence_ends_with_its_lease(void **state) {
+    struct fixture *f = *state;
+    char token[128];
+    size_t len;
+    evlock_acquire_options options = fenced();
+    struct record record = {0};
+    evlock *lock = lock_new(f, "a", NULL);
+    evlock *heir = lock_new(f, "a", NULL);
+    assert_status(evlock_acquire(lock, &options, record_end, &record), EVLOCK_OK);
+    assert_true(evlock_fence(lock) == 0);
+    await(f, record.count);
+    assert_true(evlock_fence(lock) > 0);
+    assert_status(evlock_export(lock, token, sizeof(token), &len), EVLOCK_OK);
+    assert_true(evlock_fence(lock) == 0);
+    await(f, nodes_having("a") == NODES);
+    assert_status(await_adopt(f, heir, token, len), EVLOCK_OK);
+    assert_true(evlock_fence(heir) == 0);
+}
+
+static void a_lost_lease_has_no_fence(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock_options options = with_ttl(300);
+    options.on_lost = record_lost;
+    options.arg = &lost;
+    evlock *lock = lock_new(f, "a", &options);
+    draw(f, lock);
+    await(f, lost.count);
+    assert_true(evlock_fence(lock) == 0);
+}
+
+static void the_fence_outlives_renewals(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = renewed_options();
+    evlock *lock = lock_new(f, "a", &options);
+    uint64_t fence = draw(f, lock);
+    run_for(f, 300);
+    assert_status(await_extend(f, lock, LONG_TTL, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
+    assert_true(evlock_fence(lock) == fence);
+}
+
+/* --- They grow ---------------------------------------------------------------------------------------------------- */
+
+/* Draws in turn by two handles each of two clients: `rounds` times, each greater than the last. */
+static uint64_t grows(struct fixture *f, evlock_client *one, evlock_client *other, int rounds) {
+    evlock_options options = quick_options();
+    evlock *locks[] = {lock_new_on(f, one, "a", &options), lock_new_on(f, other, "a", &options),
+                       lock_new_on(f, one, "a", &options), lock_new_on(f, other, "a", &options)};
+    uint64_t last = 0;
+    for (int i = 0; i < rounds; i++)
+        assert_grown(draw_and_release(f, locks[i % 4]), last);
+    for (size_t i = 0; i < 4; i++)
+        lock_free(f, locks[i]);
+    return last;
+}
+
+static void fences_grow_on_one_node(void **state) {
+    struct fixture *f = *state;
+    grows(f, client_new(f, NULL, NULL), client_new(f, NULL, NULL), 40);
+}
+
+static void fences_grow_on_a_quorum(void **state) {
+    struct fixture *f = *state;
+    grows(f, f->client, quorum_client(f, NODES, NULL), 40);
+}
+
+static void names_count_for_themselves(void **state) {
+    struct fixture *f = *state;
+    uint64_t last = draw(f, lock_new(f, "a", NULL));
+    draw(f, lock_new(f, "b", NULL));
+    for (size_t i = 0; i < NODES; i++)
+        await(f, server_integer(&nodes[i], "DBSIZE") == 4);
+    lock_free(f, f->locks[0]);
+    await(f, nodes_having("a") == 0);
+    assert_grown(draw(f, lock_new(f, "a", NULL)), last);
+}
+
+static void a_waiters_fence_is_greater_than_the_holders(void **state) {
+    struct fixture *f = *state;
+    struct record waiting = {0};
+    evlock_acquire_options options = fenced();
+    evlock_options quick = quick_options();
+    evlock *holder = lock_new(f, "a", &quick);
+    evlock *waiter = lock_new(f, "a", &quick);
+    uint64_t last = draw(f, holder);
+    assert_status(evlock_acquire(waiter, &options, record_end, &waiting), EVLOCK_OK);
+    run_for(f, 200);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, waiting.count);
+    assert_ended(&waiting, EVLOCK_OK);
+    assert_grown(evlock_fence(waiter), last);
+}
+
+/* --- What servers forget ------------------------------------------------------------------------------------------ */
+
+/* Draws, lets all nodes of the client forget by `forget`, draws again, three times over. */
+static void grows_though(struct fixture *f, evlock_client *client, size_t count, void (*forget)(struct server *node)) {
+    evlock_options options = quick_options();
+    uint64_t last = 0;
+    for (int i = 0; i < 3; i++) {
+        evlock *lock = lock_new_on(f, client, "a", &options); /* a handle that has seen nothing */
+        assert_grown(draw_and_release(f, lock), last);
+        assert_grown(draw_and_release(f, lock), last);
+        await(f, nodes_having("a") == 0);
+        lock_free(f, lock);
+        for (size_t node = 0; node < count; node++)
+            forget(&nodes[node]);
+        await(f, nodes_counting(client) == count);
+    }
+    assert_grown(draw(f, lock_new_on(f, client, "a", &options)), last);
+}
+
+static void flush(struct server *node) {
+    server_do(node, "FLUSHALL");
+}
+
+static void delete_the_counter(struct server *node) {
+    char counter[256];
+    assert_true(find_counter(node, "a", counter));
+    server_do(node, "DEL %s", counter);
+}
+
+static void expire_the_counter(struct server *node) {
+    char counter[256];
+    assert_true(find_counter(node, "a", counter));
+    server_do(node, "PEXPIRE %s 1", counter);
+    while (key_exists(node, counter))
+        continue;
+}
+
+static void one_node_flushed(void **state) {
+    struct fixture *f = *state;
+    grows_though(f, client_new(f, NULL, NULL), 1, flush);
+}
+
+static void one_node_without_the_counter(void **state) {
+    struct fixture *f = *state;
+    grows_though(f, client_new(f, NULL, NULL), 1, delete_the_counter);
+}
+
+static void one_node_with_an_expired_counter(void **state) {
+    struct fixture *f = *state;
+    grows_though(f, client_new(f, NULL, NULL), 1, expire_the_counter);
+}
+
+static void one_node_restarted_empty(void **state) {
+    struct fixture *f = *state;
+    grows_though(f, client_new(f, NULL, NULL), 1, restart_empty);
+}
+
+static void a_quorum_flushed(void **state) {
+    struct fixture *f = *state;
+    grows_though(f, f->client, NODES, flush);
+}
+
+static void a_majority_flushed(void **state) {
+    struct fixture *f = *state;
+    grows_though(f, f->client, MAJORITY, flush);
+    await(f, nodes_counting(f->client) == NODES);
+}
+
+static void a_quorum_restarted_empty(void **state) {
+    struct fixture *f = *state;
+    grows_though(f, f->client, NODES, restart_empty);
+}
+
+/* --- Nodes that counted differently ------------------------------------------------------------------------------- */
+
+static void a_quorum_has_the_number_before_it_is_told(void **state) {
+    struct fixture *f = *state;
+    char counter[256];
+    evlock_options options = quick_options();
+    evlock *lock = lock_new(f, "a", &options);
+    uint64_t last = draw_and_release(f, lock);
+    await(f, nodes_having("a") == 0);
+    assert_true(find_counter(&nodes[0], "a", counter));
+    for (size_t ahead = 0; ahead < NODES; ahead++) {
+        /* One node is far ahead of all others. Whether it is in the quorum is up to chance: if it is not, the fence is
+         * a small one; either way a majority has counted as far. */
+        server_do(&nodes[ahead], "SET %s %" PRIu64, counter, last + 1000);
+        uint64_t fence = draw(f, lock);
+        assert_true(nodes_that_counted(counter, fence) >= MAJORITY);
+        assert_grown(fence, last);
+        assert_status(await_release(f, lock), EVLOCK_OK);
+        await(f, nodes_having("a") == 0);
+        last = fence + 2000; /* beyond what any has */
+        for (size_t i = 0; i < NODES; i++)
+            if (i != ahead)
+                server_do(&nodes[i], "SET %s %" PRIu64, counter, last);
+    }
+}
+
+/* The greatest number may be known to a minority of the next quorum only, or be all but forgotten: any two majorities
+ * meet in a node that knows it. */
+static void the_next_quorum_goes_on_from_the_last(void **state) {
+    struct fixture *f = *state;
+    uint64_t last = 0;
+    for (size_t round = 0; round < 10; round++) {
+        /* Another two of the five are stopped each time. */
+        server_pause(&nodes[round % NODES]);
+        server_pause(&nodes[(round + 2) % NODES]);
+        evlock_options options = quick_options();
+        evlock *lock = lock_new_on(f, f->client, "a", &options);
+        assert_grown(draw_and_release(f, lock), last);
+        lock_free(f, lock);
+        server_resume(&nodes[round % NODES]);
+        server_resume(&nodes[(round + 2) % NODES]);
+        await(f, nodes_having("a") == 0);
+    }
+}
+
+/* --- The counter -------------------------------------------------------------------------------------------------- */
+
+static void the_counter_expires_when_long_unused(void **state) {
+    struct fixture *f = *state;
+    char counter[256];
+    evlock *lock = lock_new(f, "a", NULL);
+    draw_and_release(f, lock);
+    await(f, nodes_having("a") == 0);
+    for (size_t i = 0; i < NODES; i++) {
+        await(f, find_counter(&nodes[i], "a", counter));
+        assert_true(key_ttl(&nodes[i], counter) > LONG_TTL); /* not before the lease */
+        server_do(&nodes[i], "PEXPIRE %s %d", counter, LONG_TTL);
+    }
+    draw(f, lock); /* its life begins anew with every use */
+    for (size_t i = 0; i < NODES; i++)
+        await(f, key_ttl(&nodes[i], counter) > LONG_TTL);
+}
+
+/* Sets every counter back to `value`, though the lock is free. */
+static void set_back(struct fixture *f, size_t count, uint64_t value) {
+    char counter[256];
+    await(f, nodes_having("a") == 0);
+    for (size_t i = 0; i < count; i++)
+        if (find_counter(&nodes[i], "a", counter))
+            server_do(&nodes[i], "SET %s %" PRIu64, counter, value);
+}
+
+/* By a hand on the counter, which the library can only tell. */
+static void goes_backwards(struct fixture *f, evlock_client *client, size_t count) {
+    evlock_acquire_options options = fenced();
+    evlock_options quick = quick_options();
+    evlock *lock = lock_new_on(f, client, "a", &quick);
+    uint64_t last = draw_and_release(f, lock);
+    set_back(f, count, 5);
+    int status = await_acquire(f, lock, &options);
+    if (status == EVLOCK_OK) { /* the server's clock may keep it from falling back at all */
+        assert_grown(evlock_fence(lock), last);
+        return;
+    }
+    assert_status(status, EVLOCK_EFENCE);
+    assert_string_not_equal(f->ended.error, "");
+    assert_false(evlock_is_held(lock));
+    assert_true(evlock_fence(lock) == 0);
+    await(f, nodes_having("a") == 0);
+}
+
+static void a_fence_that_goes_backwards_is_an_error(void **state) {
+    struct fixture *f = *state;
+    goes_backwards(f, client_new(f, NULL, NULL), 1);
+}
+
+static void a_fence_that_goes_backwards_on_a_quorum_is_an_error(void **state) {
+    struct fixture *f = *state;
+    goes_backwards(f, f->client, NODES);
+}
+
+/* Something else under the counter's name must not be taken for a grant. */
+static void a_counter_of_another_type(void **state) {
+    struct fixture *f = *state;
+    char counter[256];
+    evlock_acquire_options options = fenced();
+    evlock_client *client = client_new(f, NULL, NULL);
+    evlock *lock = lock_new_on(f, client, "a", NULL);
+    draw_and_release(f, lock);
+    assert_true(find_counter(&nodes[0], "a", counter));
+    server_do(&nodes[0], "DEL %s", counter);
+    server_do(&nodes[0], "RPUSH %s x", counter);
+    options.retry_times = 0;
+    assert_status(await_acquire(f, lock, &options), EVLOCK_EWRONGTYPE);
+    assert_false(evlock_is_held(lock));
+    await(f, !key_exists(&nodes[0], "a"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        QUORUM_TEST(no_fence_unless_asked),
+        QUORUM_TEST(a_fence_ends_with_its_lease),
+        QUORUM_TEST(a_lost_lease_has_no_fence),
+        QUORUM_TEST(the_fence_outlives_renewals),
+        QUORUM_TEST_BARE(fences_grow_on_one_node),
+        QUORUM_TEST(fences_grow_on_a_quorum),
+        QUORUM_TEST(names_count_for_themselves),
+        QUORUM_TEST(a_waiters_fence_is_greater_than_the_holders),
+        QUORUM_TEST_BARE(one_node_flushed),
+        QUORUM_TEST_BARE(one_node_without_the_counter),
+        QUORUM_TEST_BARE(one_node_with_an_expired_counter),
+        QUORUM_TEST_BARE(one_node_restarted_empty),
+        QUORUM_TEST(a_quorum_flushed),
+        QUORUM_TEST(a_majority_flushed),
+        QUORUM_TEST(a_quorum_restarted_empty),
+        QUORUM_TEST(a_quorum_has_the_number_before_it_is_told),
+        QUORUM_TEST(the_next_quorum_goes_on_from_the_last),
+        QUORUM_TEST(the_counter_expires_when_long_unused),
+        QUORUM_TEST_BARE(a_fence_that_goes_backwards_is_an_error),
+        QUORUM_TEST(a_fence_that_goes_backwards_on_a_quorum_is_an_error),
+        QUORUM_TEST_BARE(a_counter_of_another_type),
+    };
+    return run_quorum_suite("fence", tests);
+}

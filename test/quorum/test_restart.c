@@ -1,0 +1,244 @@
+/*
+ * Nodes that may have forgotten a lock: the attack on a quorum by restarts, shown to succeed where the exclusion is
+ * turned off and to fail where it is not; and every way in which a node can turn out to be another than before. Each
+ * test is named after the behaviour that it shows.
+ *
+ * Excluded nodes are waited for by the server's clock, so MAX_TTL_MS is what most of these tests take.
+ */
+#include "nodes.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+    MAX_TTL_MS = 4000,
+    SLACK_MS = 2000, /* a server tells its age in whole seconds */
+};
+
+static evlock_client *excluding_client(struct fixture *f, size_t count) {
+    evlock_client_options options = excluding_options(f, MAX_TTL_MS);
+    return quorum_client(f, count, &options);
+}
+
+static bool excluded(const evlock_client *client, size_t node) {
+    evlock_node_info info = node_info(client, node);
+    return info.status == EVLOCK_EEXCLUDED && info.excluded_ms > 0;
+}
+
+/* Known by the client, one way or the other, and by now. */
+static void await_excluded(struct fixture *f, const evlock_client *client, size_t node) {
+    await(f, excluded(client, node));
+    assert_string_not_equal(evlock_last_error(), "");
+    assert_in_range(node_info(client, node).excluded_ms, 1, MAX_TTL_MS + SLACK_MS);
+}
+
+static void break_connections(size_t node) {
+    server_do(&nodes[node], "CLIENT KILL TYPE normal");
+}
+
+/* --- The attack --------------------------------------------------------------------------------------------------- */
+
+/*
+ * Two of three nodes forget the lock of a holder, who is not renewed and so learns nothing of it; then another client
+ * asks for it. Returns whether that was granted while the first still held.
+ */
+static bool is_granted_twice(struct fixture *f, evlock_client *first_client, evlock_client *second_client,
+                             bool second_knew_the_nodes) {
+    struct record second_got = {0};
+    evlock_options options = with_ttl(MAX_TTL_MS);
+    options.retry_delay_ms = 20;
+    evlock *first = lock_new_on(f, first_client, "a", &options);
+    assert_status(await_acquire(f, first, NULL), EVLOCK_OK);
+    await(f, nodes_with(first) == 3);
+    restart_empty(&nodes[0]);
+    restart_empty(&nodes[1]);
+    if (!second_knew_the_nodes)
+        assert_true(evlock_is_held(first));
+    evlock *second = lock_new_on(f, second_client, "a", &options);
+    assert_status(evlock_acquire(second, NULL, record_end, &second_got), EVLOCK_OK);
+    while (!second_got.count && evlock_is_held(first))
+        loop_turn(f->loop);
+    bool twice = evlock_is_held(second) && evlock_is_held(first);
+    await(f, second_got.count);
+    assert_ended(&second_got, EVLOCK_OK);
+    return twice;
+}
+
+static void restarted_nodes_do_not_grant_a_held_lock_again(void **state) {
+    struct fixture *f = *state;
+    evlock_client *first = excluding_client(f, 3);
+    evlock_client *second = excluding_client(f, 3);
+    await(f, nodes_counting(first) == 3 && nodes_counting(second) == 3);
+    assert_false(is_granted_twice(f, first, second, true));
+}
+
+static void a_client_that_comes_after_the_restarts_is_no_way_round(void **state) {
+    struct fixture *f = *state;
+    evlock_client *first = excluding_client(f, 3);
+    await(f, nodes_counting(first) == 3);
+    assert_false(is_granted_twice(f, first, excluding_client(f, 3), false));
+}
+
+/* The power of the two tests above: without the exclusion, the same steps break the lock. */
+static void without_the_exclusion_the_attack_succeeds(void **state) {
+    struct fixture *f = *state;
+    evlock_client *first = quorum_client(f, 3, NULL);
+    evlock_client *second = quorum_client(f, 3, NULL);
+    await(f, nodes_counting(first) == 3 && nodes_counting(second) == 3);
+    assert_true(is_granted_twice(f, first, second, true));
+}
+
+/* --- What is excluded, and for how long --------------------------------------------------------------------------- */
+
+static void fresh_servers_are_excluded_and_told(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(MAX_TTL_MS);
+    for (size_t i = 0; i < NODES; i++)
+        restart_empty(&nodes[i]);
+    evlock_client *client = excluding_client(f, NODES);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    for (size_t i = 0; i < NODES; i++)
+        await_excluded(f, client, i);
+    assert_status(await_try(f, lock), EVLOCK_EQUORUM);
+    assert_string_not_equal(f->ended.error, "");
+    assert_int_equal(nodes_having("a"), 0);
+    int64_t before = node_info(client, 0).excluded_ms;
+    run_for(f, 100);
+    assert_true(node_info(client, 0).excluded_ms < before);
+    /* It ends by itself, and a waiter gets the lock then. */
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_true(nodes_counting(client) >= MAJORITY);
+    await(f, nodes_counting(client) == NODES);
+}
+
+static void an_excluded_node_is_not_asked_to_grant(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(MAX_TTL_MS);
+    evlock_client *client = excluding_client(f, NODES);
+    await(f, nodes_counting(client) == NODES);
+    restart_empty(&nodes[2]);
+    await_excluded(f, client, 2);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    await(f, nodes_with(lock) >= 4);
+    run_for(f, 100);
+    if (excluded(client, 2))
+        assert_false(key_exists(&nodes[2], "a"));
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    await(f, nodes_having("a") == 0);
+}
+
+static void a_lease_outlives_two_restarts(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock_options options = with_ttl(MAX_TTL_MS);
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = 50;
+    options.on_lost = record_lost;
+    options.arg = &lost;
+    evlock_client *client = excluding_client(f, NODES);
+    await(f, nodes_counting(client) == NODES);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    await(f, nodes_with(lock) == NODES);
+    restart_empty(&nodes[0]);
+    restart_empty(&nodes[1]);
+    int64_t end = evlock_clock_us() + (int64_t)WAIT_MS * 1000;
+    while (nodes_with(lock) < NODES) { /* armed again once they count */
+        assert_true(evlock_clock_us() < end);
+        assert_true(evlock_is_held(lock));
+        assert_deadline_is_backed(lock, NODES);
+        loop_turn(f->loop);
+    }
+    assert_int_equal(lost.count, 0);
+}
+
+static void a_restart_with_data_is_excluded_all_the_same(void **state) {
+    struct fixture *f = *state;
+    evlock_client *client = excluding_client(f, NODES);
+    await(f, nodes_counting(client) == NODES);
+    restart_with_data(&nodes[2]);
+    await_excluded(f, client, 2);
+    await(f, node_counts(client, 2));
+}
+
+static void durable_nodes_count_at_once(void **state) {
+    struct fixture *f = *state;
+    for (size_t i = 0; i < NODES; i++)
+        restart_empty(&nodes[i]);
+    evlock_client *client = quorum_client(f, NODES, NULL); /* of servers younger than its longest ttl */
+    await(f, nodes_counting(client) == NODES);
+    evlock *lock = lock_new_on(f, client, "a", NULL);
+    assert_status(await_try(f, lock), EVLOCK_OK);
+}
+
+static void a_broken_connection_is_no_restart(void **state) {
+    struct fixture *f = *state;
+    evlock_client *client = excluding_client(f, NODES);
+    await(f, nodes_counting(client) == NODES);
+    break_connections(2);
+    await(f, !node_counts(client, 2));
+    assert_int_equal(node_info(client, 2).excluded_ms, 0);
+    await(f, node_info(client, 2).connection == EVLOCK_CONNECTED);
+    assert_true(node_counts(client, 2));
+}
+
+/* --- Another server at the same address --------------------------------------------------------------------------- */
+
+/* A client whose last node is reached through a link, which can be turned to another server. */
+static evlock_client *linked_client(struct fixture *f, char link[96]) {
+    static char url[128];
+    evlock_client_options options = excluding_options(f, MAX_TTL_MS);
+    const char *urls[] = {nodes[0].url, nodes[1].url, url};
+    snprintf(link, 96, "%s/link", nodes[0].folder);
+    snprintf(url, sizeof(url), "unix://%s", link);
+    unlink(link);
+    assert_int_equal(symlink(nodes[2].socket, link), 0);
+    return quorum_client_of(f, urls, 3, &options);
+}
+
+static void another_process_at_the_same_address_is_excluded(void **state) {
+    struct fixture *f = *state;
+    char link[96];
+    evlock_client *client = linked_client(f, link);
+    evlock_client *elder = excluding_client(f, NODES); /* the other server is as old as can be, but a stranger here */
+    await(f, nodes_counting(client) == 3 && nodes_counting(elder) == NODES);
+    unlink(link);
+    assert_int_equal(symlink(nodes[4].socket, link), 0);
+    break_connections(2);
+    await_excluded(f, client, 2);
+    await(f, node_counts(elder, 4)); /* which knows it well */
+    await(f, node_counts(client, 2));
+    unlink(link);
+}
+
+static void a_promoted_replica_is_excluded(void **state) {
+    struct fixture *f = *state;
+    evlock_client *client = excluding_client(f, NODES);
+    await(f, nodes_counting(client) == NODES);
+    /* The same process; but for a while it copied another's data, and that is what it now has. */
+    server_do(&nodes[2], "REPLICAOF 127.0.0.1 %d", nodes[3].port);
+    await(f, server_integer(&nodes[2], "EVAL %s 0",
+                            "return string.find(redis.call('INFO', 'replication'), 'link_status:up') and 1 or 0"));
+    server_do(&nodes[2], "REPLICAOF NO ONE");
+    break_connections(2);
+    await_excluded(f, client, 2);
+    await(f, node_counts(client, 2));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        QUORUM_TEST_BARE(without_the_exclusion_the_attack_succeeds),
+        QUORUM_TEST_BARE(restarted_nodes_do_not_grant_a_held_lock_again),
+        QUORUM_TEST_BARE(a_client_that_comes_after_the_restarts_is_no_way_round),
+        QUORUM_TEST_BARE(fresh_servers_are_excluded_and_told),
+        QUORUM_TEST_BARE(an_excluded_node_is_not_asked_to_grant),
+        QUORUM_TEST_BARE(a_lease_outlives_two_restarts),
+        QUORUM_TEST_BARE(a_restart_with_data_is_excluded_all_the_same),
+        QUORUM_TEST_BARE(durable_nodes_count_at_once),
+        QUORUM_TEST_BARE(a_broken_connection_is_no_restart),
+        QUORUM_TEST_BARE(another_process_at_the_same_address_is_excluded),
+        QUORUM_TEST_BARE(a_promoted_replica_is_excluded),
+    };
+    return run_quorum_suite("restart", tests);
+}

@@ -1,0 +1,34 @@
+/*
+ * A relay between a client and the tests' server, in the test's own thread: what goes to the server on a connection can
+ * be held back, as a full network or a busy server would, also beyond the client's end of that connection. It moves
+ * bytes only when it is pumped.
+ */
+#ifndef EVLOCK_TEST_RELAY_H
+#define EVLOCK_TEST_RELAY_H
+
+#include <stdbool.h>
+
+#include "server.h"
+
+enum { RELAY_PAIRS = 16 };
+
+struct relay {
+    char path[108];
+    char url[128]; /* for evlock_client_new() */
+    const struct server *server;
+    int listener;
+    int count; /* connections so far, the first is 0 */
+    struct relay_pair {
+        int client; /* -1: ended */
+        int server;
+        bool held; /* what the client sends, its end included, stays here */
+    } pairs[RELAY_PAIRS];
+};
+
+/* Listens beside the server's socket. Fails the test when it cannot. */
+void relay_start(struct relay *relay, const struct server *server);
+void relay_stop(struct relay *relay);
+/* Accepts and moves what there is, without waiting; true, so as to be put before a condition that is waited for. */
+bool relay_pump(struct relay *relay);
+
+#endif

@@ -1,0 +1,298 @@
+/*
+ * Connections that end, and servers that fall silent, with commands unanswered: every call ends once, and in the end no
+ * key is left that nobody holds, also where a command runs long after its connection was given up. Each test may leave
+ * its server in any state: the next one gets a new process.
+ */
+#include "harness.h"
+
+#include <stdio.h>
+
+#include "relay.h"
+
+static struct relay relay;
+
+static int teardown(void **state) {
+    relay_stop(&relay);
+    server_stop(&suite_server);
+    server_start(&suite_server, true, NULL);
+    return fixture_teardown(state);
+}
+
+#define OUTAGE_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_setup_bare, teardown)
+
+/* A client, connected, that gives a silent server up after `command_timeout_ms`, or not in this test if that is 0. */
+static evlock_client *client_at(struct fixture *f, const char *url, int64_t command_timeout_ms) {
+    evlock_client_options options = client_options(f);
+    options.command_timeout_ms = command_timeout_ms ? command_timeout_ms : 2 * WAIT_MS;
+    options.connect_timeout_ms = 2 * WAIT_MS;
+    options.backoff_min_ms = 10;
+    options.backoff_max_ms = 100;
+    return client_new(f, url, &options);
+}
+
+static evlock *held(struct fixture *f, const char *name) {
+    evlock *lock = lock_new(f, name, NULL);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    return lock;
+}
+
+/* One call of each kind, unanswered. */
+struct calls {
+    evlock *acquiring, *released, *extended, *adopting, *broken, *asked;
+    struct record acquire, release, extend, adopt, break_, locked;
+};
+
+static void hold_for_calls(struct fixture *f, struct calls *calls) {
+    *calls = (struct calls){0};
+    calls->acquiring = lock_new(f, "acquired", NULL);
+    calls->released = held(f, "released");
+    calls->extended = held(f, "extended");
+    calls->adopting = lock_new(f, "adopted", NULL);
+    calls->broken = lock_new(f, "broken", NULL);
+    calls->asked = lock_new(f, "asked", NULL);
+    server_do(f->server, "SET adopted stranger PX 600000");
+    server_do(f->server, "SET broken stranger PX 600000");
+}
+
+static void make_calls(struct calls *calls) {
+    assert_status(evlock_acquire(calls->acquiring, NULL, record_end, &calls->acquire), EVLOCK_OK);
+    assert_status(evlock_release(calls->released, record_end, &calls->release), EVLOCK_OK);
+    assert_status(evlock_extend(calls->extended, 5000, EVLOCK_EXTEND_ADD, record_end, &calls->extend), EVLOCK_OK);
+    assert_status(evlock_adopt(calls->adopting, "stranger", EVLOCK_CSTRING, record_end, &calls->adopt), EVLOCK_OK);
+    assert_status(evlock_break(calls->broken, record_end, &calls->break_), EVLOCK_OK);
+    assert_status(evlock_locked(calls->asked, record_value, &calls->locked), EVLOCK_OK);
+}
+
+/* The acquire, the release and the questions are seen through on the next connection; of the rest nobody knows. */
+static void await_calls(struct fixture *f, struct calls *calls) {
+    await(f, calls->acquire.count && calls->release.count && calls->extend.count && calls->adopt.count &&
+                 calls->break_.count && calls->locked.count);
+    run_for(f, 100);
+    assert_ended(&calls->acquire, EVLOCK_OK);
+    assert_ended(&calls->release, EVLOCK_OK);
+    assert_ended(&calls->extend, EVLOCK_EUNREACHABLE);
+    assert_ended(&calls->adopt, EVLOCK_EUNREACHABLE);
+    assert_ended(&calls->break_, EVLOCK_OK);
+    assert_ended(&calls->locked, EVLOCK_OK);
+    assert_true(evlock_is_held(calls->acquiring));
+    assert_true(evlock_is_held(calls->extended));
+    assert_false(key_exists(f->server, "released"));
+    assert_false(key_exists(f->server, "broken"));
+    assert_true(key_is(f->server, "adopted", "stranger", 8));
+    assert_status(await_release(f, calls->acquiring), EVLOCK_OK);
+    assert_status(await_release(f, calls->extended), EVLOCK_OK);
+    server_do(f->server, "DEL adopted");
+    assert_int_equal(server_integer(f->server, "DBSIZE"), 0);
+}
+
+/* --- Ended connections -------------------------------------------------------------------------------------------- */
+
+static void client_kill_loses_nothing(void **state) {
+    struct fixture *f = *state;
+    struct calls calls;
+    client_at(f, NULL, 0);
+    hold_for_calls(f, &calls);
+    server_do(f->server, "CLIENT PAUSE 3600000 WRITE"); /* what writes waits; the rest is answered */
+    make_calls(&calls);
+    run_for(f, 100);
+    assert_int_equal(calls.acquire.count, 0);
+    server_do(f->server, "CLIENT KILL TYPE normal");
+    run_for(f, 100);
+    server_do(f->server, "CLIENT UNPAUSE");
+    await_calls(f, &calls);
+    assert_int_equal(f->connection_states[EVLOCK_AWAY], 0); /* a connection that served is replaced quietly */
+}
+
+static void client_kill_of_an_idle_connection_is_quiet(void **state) {
+    struct fixture *f = *state;
+    client_at(f, NULL, 0);
+    evlock *lock = held(f, "a");
+    server_do(f->server, "CLIENT KILL TYPE normal");
+    await(f, f->connection_states[EVLOCK_CONNECTED] == 2);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
+}
+
+static void the_servers_idle_timeout_is_quiet(void **state) {
+    struct fixture *f = *state;
+    client_at(f, NULL, 0);
+    evlock *lock = held(f, "a");
+    server_do(f->server, "CONFIG SET timeout 1");
+    await(f, f->connection_states[EVLOCK_CONNECTED] >= 3);
+    server_do(f->server, "CONFIG SET timeout 0");
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
+}
+
+static void a_server_killed_and_restarted_loses_no_call(void **state) {
+    struct fixture *f = *state;
+    struct calls calls;
+    client_at(f, NULL, 0);
+    hold_for_calls(f, &calls);
+    server_pause(f->server);
+    make_calls(&calls);
+    run_for(f, 100);
+    server_restart(f->server);
+    await(f, calls.acquire.count && calls.release.count && calls.extend.count && calls.adopt.count &&
+                 calls.break_.count && calls.locked.count);
+    run_for(f, 100);
+    assert_ended(&calls.acquire, EVLOCK_OK);
+    assert_ended(&calls.release, EVLOCK_OK); /* before its deadline nobody but the release can have deleted it */
+    assert_ended(&calls.extend, EVLOCK_EUNREACHABLE);
+    assert_ended(&calls.adopt, EVLOCK_EUNREACHABLE);
+    assert_int_equal(calls.break_.count, 1);
+    assert_int_equal(calls.locked.count, 1);
+    assert_status(await_release(f, calls.acquiring), EVLOCK_OK);
+    assert_status(await_release(f, calls.extended), EVLOCK_ENOTOWNED);
+    assert_int_equal(server_integer(f->server, "DBSIZE"), 0);
+}
+
+/* --- Silence ------------------------------------------------------------------------------------------------------ */
+
+static void client_pause_delays_the_answer_but_not_the_deadline(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = with_ttl(60000);
+    client_at(f, NULL, 0);
+    await_connected(f, f->client);
+    evlock *lock = lock_new(f, "a", &options);
+    server_do(f->server, "CLIENT PAUSE 3600000 WRITE");
+    int64_t asked = evlock_clock_us();
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    run_for(f, 1000);
+    assert_int_equal(record.count, 0);
+    server_do(f->server, "CLIENT UNPAUSE");
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    /* by the clock before the command was sent; a second later, if it were by the answer */
+    assert_true(deadline_of(lock) < asked + (60000 - 602 + 800) * 1000);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+}
+
+static void a_long_client_pause_leaves_nothing(void **state) {
+    struct fixture *f = *state;
+    client_at(f, NULL, 200);
+    evlock *lock = lock_new(f, "a", NULL), *kept = held(f, "kept");
+    server_do(f->server, "CLIENT PAUSE 3600000 WRITE");
+    assert_status(await_try(f, lock), EVLOCK_EUNREACHABLE);
+    assert_status(await_release(f, kept), EVLOCK_EUNREACHABLE);
+    server_do(f->server, "CLIENT UNPAUSE");
+    await(f, server_integer(f->server, "DBSIZE") == 0);
+    assert_status(await_try(f, lock), EVLOCK_OK);
+    run_for(f, 300);
+    assert_true(evlock_is_held(lock) && key_exists(f->server, "a"));
+}
+
+static void a_stopped_server_loses_no_call(void **state) {
+    struct fixture *f = *state;
+    struct calls calls;
+    client_at(f, NULL, 0);
+    hold_for_calls(f, &calls);
+    server_pause(f->server);
+    make_calls(&calls);
+    run_for(f, 200);
+    assert_int_equal(calls.acquire.count + calls.release.count + calls.extend.count, 0);
+    server_resume(f->server);
+    await(f, calls.acquire.count && calls.release.count && calls.extend.count && calls.adopt.count &&
+                 calls.break_.count && calls.locked.count);
+    assert_ended(&calls.acquire, EVLOCK_OK);
+    assert_ended(&calls.release, EVLOCK_OK);
+    assert_ended(&calls.extend, EVLOCK_OK);
+    assert_ended(&calls.adopt, EVLOCK_OK);
+    assert_ended(&calls.break_, EVLOCK_OK);
+    assert_ended(&calls.locked, EVLOCK_OK);
+    assert_int_equal(f->connection_states[EVLOCK_CONNECTED], 1);
+}
+
+/* The server finds the acquire in its socket after the client has left that connection. */
+static void an_acquire_left_in_a_stopped_servers_socket_leaves_nothing(void **state) {
+    struct fixture *f = *state;
+    client_at(f, NULL, 200);
+    await_connected(f, f->client);
+    evlock *lock = lock_new(f, "a", NULL);
+    server_do(f->server, "CONFIG RESETSTAT");
+    server_pause(f->server);
+    assert_status(await_try(f, lock), EVLOCK_EUNREACHABLE);
+    server_resume(f->server);
+    await(f, server_calls(f->server, "evalsha") > 0);
+    await(f, !key_exists(f->server, "a"));
+    run_for(f, 300);
+    assert_false(key_exists(f->server, "a"));
+    assert_int_equal(server_calls(f->server, "set"), 1);
+}
+
+/* --- Commands that outlive their connection ----------------------------------------------------------------------- */
+
+/* Gives up an acquire that is held back on the way to the server, and returns when its undo has been answered. */
+static evlock *abandon_a_held_acquire(struct fixture *f) {
+    evlock_options options = with_ttl(3600 * 1000);
+    struct record record = {0};
+    options.prefix = "lock:";
+    evlock *lock = lock_new(f, "a", &options);
+    evlock_acquire_options try = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    try.retry_times = 0;
+    await(f, relay_pump(&relay) && evlock_client_connection(f->client) == EVLOCK_CONNECTED);
+    relay.pairs[0].held = true;
+    assert_status(evlock_acquire(lock, &try, record_end, &record), EVLOCK_OK);
+    await(f, relay_pump(&relay) && record.count);
+    assert_ended(&record, EVLOCK_EUNREACHABLE);
+    await(f, relay_pump(&relay) && server_calls(f->server, "evalsha") > 0);
+    assert_int_equal(server_calls(f->server, "set"), 0);
+    return lock;
+}
+
+/* The old connection is ended on the server before the undo, so the acquire can never run. */
+static void a_late_acquire_is_cut_off(void **state) {
+    struct fixture *f = *state;
+    relay_start(&relay, f->server);
+    client_at(f, relay.url, 200);
+    abandon_a_held_acquire(f);
+    relay.pairs[0].held = false;
+    await(f, relay_pump(&relay) && relay.pairs[0].client < 0);
+    int64_t end = evlock_clock_us() + 500 * 1000;
+    await(f, relay_pump(&relay) && evlock_clock_us() > end);
+    assert_int_equal(server_calls(f->server, "set"), 0);
+    assert_int_equal(server_calls(f->server, "evalsha"), 1); /* one undo, and it was final */
+}
+
+/* Where CLIENT is forbidden the undo is repeated, and so finds what came late. */
+static void a_late_acquire_that_cannot_be_cut_off_is_undone(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = client_options(f);
+    server_do(f->server, "ACL SETUSER worker on >work resetkeys resetchannels -@all ~lock:* "
+                         "+evalsha +script|load +get +set +pexpire +pttl +del");
+    relay_start(&relay, f->server);
+    options.user = "worker";
+    options.password = "work";
+    options.command_timeout_ms = 200;
+    client_new(f, relay.url, &options);
+    evlock *lock = abandon_a_held_acquire(f);
+    relay.pairs[0].held = false;
+    await(f, relay_pump(&relay) && server_calls(f->server, "set") == 1);
+    await(f, relay_pump(&relay) && !key_exists(f->server, "lock:a"));
+
+    struct record record = {0};
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, relay_pump(&relay) && record.count);
+    assert_ended(&record, EVLOCK_OK);
+    int64_t end = evlock_clock_us() + 1500 * 1000;
+    await(f, relay_pump(&relay) && evlock_clock_us() > end);
+    assert_true(evlock_is_held(lock));
+    assert_true(key_exists(f->server, "lock:a")); /* the undo knows its own token only */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        OUTAGE_TEST(client_kill_loses_nothing),
+        OUTAGE_TEST(client_kill_of_an_idle_connection_is_quiet),
+        OUTAGE_TEST(the_servers_idle_timeout_is_quiet),
+        OUTAGE_TEST(a_server_killed_and_restarted_loses_no_call),
+        OUTAGE_TEST(client_pause_delays_the_answer_but_not_the_deadline),
+        OUTAGE_TEST(a_long_client_pause_leaves_nothing),
+        OUTAGE_TEST(a_stopped_server_loses_no_call),
+        OUTAGE_TEST(an_acquire_left_in_a_stopped_servers_socket_leaves_nothing),
+        OUTAGE_TEST(a_late_acquire_is_cut_off),
+        OUTAGE_TEST(a_late_acquire_that_cannot_be_cut_off_is_undone),
+    };
+    return run_suite("outages", tests);
+}

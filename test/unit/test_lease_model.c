@@ -1,0 +1,557 @@
+/*
+ * The lease against a model of the world: a few users want one name on a few servers, over connections that delay,
+ * break and come back; commands that were lost may still run; clocks differ; the loop stalls. All of it is drawn from a
+ * seed, which is told when a promise is broken. EVLOCK_MODEL_SEED runs one seed, EVLOCK_MODEL_RUNS so many.
+ */
+#include "test_lease.h"
+
+#include <stdio.h>
+
+enum { NODES = 5, USERS = 3, LEASES = 40, QUEUE = 16, STRAYS = 64, TOKENS = 400, STEPS = 400 };
+
+struct server {
+    int token; /* 0: none */
+    int64_t expires;
+    int64_t fast; /* how many parts in a thousand its clock is ahead */
+};
+
+/* A use of the lock by one of the users. */
+struct tenant {
+    struct lease *lease; /* NULL: none */
+    struct lease_terms terms;
+    int user, token;
+    bool granted, lost, extending, releasing, done; /* what was told, what is still to be told, nothing any more */
+    bool leaves; /* the token need not be gone when it is over: it is another's, or cannot be removed */
+};
+
+struct message {
+    struct tenant *tenant;
+    enum lease_command command;
+    int64_t ttl;
+    bool ran;
+    struct lease_answer answer;
+    int user, node, token, connection; /* a stray outlives its tenant */
+};
+
+/* A user's connection to a server. */
+struct channel {
+    bool up;
+    int connection; /* how many there were */
+    int count;
+    struct message queue[QUEUE];
+};
+
+static struct world {
+    uint64_t random;
+    int64_t now;
+    unsigned nodes;
+    bool forced;  /* somebody breaks locks: what is held may be gone */
+    bool stalled; /* the loop was not run when it should have been */
+    bool healing; /* everything works from now on */
+    struct server servers[NODES];
+    struct channel channels[USERS][NODES];
+    struct tenant tenants[LEASES];
+    struct message strays[STRAYS];
+    int stray_count;
+    int tokens;
+    bool left[TOKENS];    /* this token need not be gone in the end */
+    bool strayed[TOKENS]; /* a command for this token was lost and may have run at any time */
+    int handed_over;      /* a token that was exported; 0: none */
+} w;
+
+static unsigned long long seed;
+
+#define promise(what)                                                                                                  \
+    do {                                                                                                               \
+        if (!(what)) {                                                                                                 \
+            print_error("broken with EVLOCK_MODEL_SEED=%llu: %s\n", seed, #what);                                      \
+            fail();                                                                                                    \
+        }                                                                                                              \
+    } while (0)
+
+static int64_t any(int64_t below) {
+    w.random ^= w.random << 13;
+    w.random ^= w.random >> 7;
+    w.random ^= w.random << 17;
+    return (int64_t)(w.random >> 11) % below;
+}
+
+static bool chance(int percent) {
+    return any(100) < percent;
+}
+
+/* --- Servers ------------------------------------------------------------------------------------------------------ */
+
+static bool has(const struct server *server, int token) {
+    return server->token == token && w.now < server->expires;
+}
+
+static void set_expiry(struct server *server, int64_t ttl) {
+    server->expires = ttl == LEASE_NEVER ? LEASE_NEVER : w.now + ttl - ttl * server->fast / 1000 - any(MS);
+}
+
+/* What the server says is left, in its own milliseconds. */
+static int64_t left_of(const struct server *server) {
+    if (server->expires == LEASE_NEVER)
+        return LEASE_NEVER;
+    return (server->expires - w.now) * 1000 / (1000 - server->fast) / MS * MS;
+}
+
+static enum lease_verdict run(struct server *server, enum lease_command command, int token, int64_t ttl,
+                              int64_t *left) {
+    if (command == LEASE_ACQUIRE) {
+        if (w.now < server->expires)
+            return LEASE_NO;
+        server->token = token;
+        set_expiry(server, ttl ? ttl : LEASE_NEVER);
+        return LEASE_YES;
+    }
+    if (!has(server, token))
+        return LEASE_NO;
+    if (command == LEASE_RELEASE)
+        server->expires = 0;
+    else if (command == LEASE_REPLACE)
+        set_expiry(server, ttl);
+    else if (command == LEASE_ADD && left_of(server) != LEASE_NEVER)
+        set_expiry(server, left_of(server) + ttl);
+    else if (command == LEASE_RENEW && left_of(server) < ttl)
+        set_expiry(server, ttl);
+    *left = command == LEASE_REPLACE || (command == LEASE_RENEW && left_of(server) < ttl) ? ttl : left_of(server);
+    return LEASE_YES;
+}
+
+/* The server comes to the first command that it has not run. */
+static void serve(struct channel *channel) {
+    int refusals = w.healing ? 0 : 10;
+
+    for (int i = 0; i < channel->count; i++) {
+        struct message *m = &channel->queue[i];
+        if (m->ran)
+            continue;
+        m->ran = true;
+        m->answer = (struct lease_answer){.status = EVLOCK_EREFUSED};
+        if (!chance(refusals))
+            m->answer.verdict = run(&w.servers[m->node], m->command, m->token, m->ttl, &m->answer.ttl);
+        else
+            m->answer.verdict = chance(5) ? LEASE_FORBIDDEN : chance(50) ? LEASE_AGAIN : LEASE_REFUSED;
+        return;
+    }
+}
+
+/* --- Inputs and what they lead to --------------------------------------------------------------------------------- */
+
+static void hear(struct tenant *t, struct lease_out *out) {
+    bool over = t->done;
+
+    promise(!out->events || !over);
+    if (out->events & LEASE_TELL_GRANTED) {
+        promise(!t->granted && t->lease->state == LEASE_HELD);
+        t->granted = true;
+        t->leaves = false;
+    }
+    if (out->events & LEASE_TELL_FAILED) {
+        promise(!t->granted && out->status < 0);
+        t->done = true;
+    }
+    if (out->events & LEASE_TELL_EXTENDED) {
+        promise(t->extending);
+        t->extending = false;
+    }
+    if (out->events & LEASE_TELL_LOST) {
+        promise(t->granted && !t->lost && !t->releasing && !t->extending && out->reason);
+        t->lost = true;
+    }
+    if (out->events & LEASE_TELL_RISK)
+        promise(t->granted && !t->lost && !t->releasing);
+    if (out->events & LEASE_TELL_RELEASED) {
+        promise(t->releasing);
+        t->done = true;
+    }
+}
+
+static void act(struct tenant *t, struct lease_out *out) {
+    hear(t, out);
+    for (unsigned i = 0; i < w.nodes; i++) {
+        struct lease_out more = {0};
+        if (!(out->wake & 1U << i) || w.channels[t->user][i].up)
+            continue;
+        evl_lease_node_away(t->lease, i, EVLOCK_EUNREACHABLE, w.now, &more);
+        promise(!(more.wake & 1U << i)); /* or this would never end */
+        act(t, &more);
+    }
+}
+
+/* What an undo could not remove must have expired, but for what was lost, or is not known of an adopted token. */
+static void pass_undo_limit(struct tenant *t) {
+    t->leaves = true;
+    for (unsigned i = 0; i < w.nodes; i++)
+        promise(w.strayed[t->token] || t->lease->adopted || !has(&w.servers[i], t->token));
+}
+
+/* Before anything else is done, the leases are told the time. */
+static void ring(void) {
+    for (struct tenant *t = w.tenants; t < w.tenants + LEASES; t++) {
+        struct lease_out out = {0};
+        if (!t->lease || evl_lease_next(t->lease) > w.now)
+            continue;
+        enum lease_state before = t->lease->state;
+        int64_t deadline = evl_lease_deadline(t->lease);
+        evl_lease_time(t->lease, w.now, &out);
+        if (out.events & LEASE_TELL_LOST && !w.stalled)
+            promise(w.now <= deadline);
+        if (before == LEASE_UNDOING && t->lease->state == LEASE_ENDED)
+            pass_undo_limit(t);
+        promise(evl_lease_next(t->lease) > w.now);
+        act(t, &out);
+    }
+}
+
+static void send(struct tenant *t, unsigned node) {
+    struct channel *channel = &w.channels[t->user][node];
+
+    if (!channel->up || channel->count == QUEUE)
+        return;
+    enum lease_command command = evl_lease_take(t->lease, node, w.now);
+    if (command == LEASE_NOTHING)
+        return;
+    for (int i = 0; i < channel->count; i++)
+        promise(channel->queue[i].tenant != t ||
+                (command == LEASE_RELEASE && channel->queue[i].command != LEASE_RELEASE));
+    channel->queue[channel->count++] = (struct message){
+        .tenant = t,
+        .command = command,
+        .ttl = command == LEASE_ADD || command == LEASE_REPLACE ? t->lease->extension : t->terms.ttl,
+        .user = t->user,
+        .node = (int)node,
+        .token = t->token,
+        .connection = channel->connection,
+    };
+}
+
+static void deliver(struct channel *channel) {
+    struct message m = channel->queue[0];
+    struct lease_out out = {0};
+
+    memmove(channel->queue, channel->queue + 1, (size_t)--channel->count * sizeof m);
+    if (m.command == LEASE_RELEASE && m.answer.verdict == LEASE_FORBIDDEN)
+        m.tenant->leaves = true;
+    evl_lease_answer(m.tenant->lease, (unsigned)m.node, &m.answer, w.now, &out);
+    act(m.tenant, &out);
+}
+
+/* --- Connections -------------------------------------------------------------------------------------------------- */
+
+static void cut(int user, unsigned node) {
+    struct channel *channel = &w.channels[user][node];
+    bool run_later = true;
+
+    channel->up = false;
+    for (int i = 0; i < channel->count; i++) {
+        struct message *m = &channel->queue[i];
+        run_later = run_later && chance(70); /* what is behind a lost one is lost, too */
+        if (!m->ran && run_later && w.stray_count < STRAYS) {
+            w.strays[w.stray_count++] = *m;
+            w.strayed[m->token] = true;
+        }
+        m->answer = (struct lease_answer){.verdict = LEASE_UNKNOWN, .status = EVLOCK_EUNREACHABLE};
+    }
+    while (channel->count)
+        deliver(channel);
+    for (struct tenant *t = w.tenants; t < w.tenants + LEASES; t++) {
+        struct lease_out out = {0};
+        if (!t->lease || t->user != user || !t->lease->slots[node].want)
+            continue;
+        evl_lease_node_away(t->lease, node, EVLOCK_EUNREACHABLE, w.now, &out);
+        act(t, &out);
+    }
+}
+
+static void remove_stray(int i) {
+    memmove(w.strays + i, w.strays + i + 1, (size_t)(--w.stray_count - i) * sizeof *w.strays);
+}
+
+static void reconnect(int user, unsigned node) {
+    struct channel *channel = &w.channels[user][node];
+    bool settled = chance(50), replaced = settled && chance(20);
+
+    for (int i = w.stray_count - 1; settled && i >= 0; i--)
+        if (w.strays[i].user == user && w.strays[i].node == (int)node && w.strays[i].connection == channel->connection)
+            remove_stray(i);
+    channel->up = true;
+    channel->connection++;
+    for (struct tenant *t = w.tenants; t < w.tenants + LEASES; t++) {
+        struct lease_out out = {0};
+        if (!t->lease || t->user != user)
+            continue;
+        evl_lease_node_back(t->lease, node, settled, replaced, w.now, &out);
+        act(t, &out);
+    }
+}
+
+/* A command that was lost runs after all, in the order of its connection. */
+static void run_stray(void) {
+    int64_t left;
+    int i = 0, chosen;
+
+    if (!w.stray_count)
+        return;
+    chosen = (int)any(w.stray_count);
+    while (w.strays[i].user != w.strays[chosen].user || w.strays[i].node != w.strays[chosen].node ||
+           w.strays[i].connection != w.strays[chosen].connection)
+        i++;
+    struct message *m = &w.strays[i];
+    run(&w.servers[m->node], m->command, m->token, m->ttl, &left);
+    remove_stray(i);
+}
+
+/* --- Users -------------------------------------------------------------------------------------------------------- */
+
+static bool unsettled(const struct tenant *t, enum lease_command command) {
+    for (unsigned i = 0; i < w.nodes; i++)
+        if (t->lease->slots[i].flying == command || t->lease->slots[i].want == command)
+            return true;
+    for (int i = 0; i < w.stray_count; i++)
+        if (w.strays[i].token == t->token && w.strays[i].command == command)
+            return true;
+    return false;
+}
+
+static void begin_tenancy(int user) {
+    struct tenant *t = w.tenants;
+    struct lease_out out = {0};
+
+    while (t < w.tenants + LEASES && t->lease)
+        t++;
+    if (t == w.tenants + LEASES || w.tokens + 1 == TOKENS)
+        return;
+    bool adopt = w.handed_over && chance(50);
+    *t = (struct tenant){.user = user, .token = adopt ? w.handed_over : ++w.tokens, .leaves = adopt};
+    if (adopt)
+        w.handed_over = 0;
+    int64_t ttl = w.nodes == 1 && chance(10) ? 0 : (1 + any(4)) * SECOND / 2;
+    t->terms = (struct lease_terms){
+        .ttl = ttl,
+        .interval = chance(30)   ? 0
+                    : chance(70) ? ttl / 3
+                                 : ttl * 9 / 10,
+        .max_hold = chance(70) ? LEASE_NEVER : ttl * 2,
+        .risk = ttl * (1 + any(99)) / 100,
+    };
+    t->lease = malloc(evl_lease_size(w.nodes));
+    assert_non_null(t->lease);
+    evl_lease_begin(t->lease, &t->terms, w.nodes, adopt, &out);
+    act(t, &out);
+}
+
+static void abandon_tenancy(struct tenant *t) {
+    struct lease_out out = {0};
+
+    t->done = true;
+    evl_lease_abandon(t->lease, w.now, &out);
+    act(t, &out);
+}
+
+static void release_tenancy(struct tenant *t) {
+    struct lease_out out = {0};
+
+    t->releasing = true;
+    t->extending = false;
+    evl_lease_release(t->lease, w.now + any(2 * SECOND), &out);
+    act(t, &out);
+}
+
+static void use(struct tenant *t) {
+    struct lease_out out = {0};
+    bool held = t->lease->state == LEASE_HELD;
+
+    if (chance(5)) {
+        abandon_tenancy(t);
+    } else if ((held || t->lease->state == LEASE_LOST) && chance(10)) {
+        release_tenancy(t);
+    } else if (held && !t->extending && t->terms.ttl && chance(30)) {
+        t->extending = true;
+        evl_lease_extend(t->lease, chance(50) ? LEASE_ADD : LEASE_REPLACE, (1 + any(30)) * SECOND / 10,
+                         w.now + any(2 * SECOND), &out);
+        act(t, &out);
+    } else if (held && !w.handed_over && chance(5) && !unsettled(t, LEASE_REPLACE) && !unsettled(t, LEASE_ACQUIRE)) {
+        t->done = true;
+        t->leaves = true;
+        w.handed_over = t->token;
+        evl_lease_export(t->lease);
+    }
+}
+
+/* Each user has at most one tenancy that is not done with. */
+static void be_user(int user) {
+    for (struct tenant *t = w.tenants; t < w.tenants + LEASES; t++) {
+        if (t->lease && t->user == user && !t->done) {
+            use(t);
+            return;
+        }
+    }
+    begin_tenancy(user);
+}
+
+/* --- Promises ----------------------------------------------------------------------------------------------------- */
+
+static void check(void) {
+    int holders = 0;
+
+    for (struct tenant *t = w.tenants; t < w.tenants + LEASES; t++) {
+        if (!t->lease)
+            continue;
+        int64_t deadline = evl_lease_deadline(t->lease);
+        unsigned keepers = 0;
+        if (t->lease->state == LEASE_HELD && w.now < deadline) {
+            holders++;
+            for (unsigned i = 0; i < w.nodes; i++)
+                keepers += w.servers[i].token == t->token && w.servers[i].expires >= deadline;
+            promise(w.forced || keepers > w.nodes / 2); /* a quorum keeps the token until the deadline */
+        }
+        if (!evl_lease_over(t->lease))
+            continue;
+        promise(t->done); /* it was told how it ended */
+        for (unsigned i = 0; i < w.nodes; i++)
+            promise(t->leaves || !has(&w.servers[i], t->token));
+        for (int i = 0; i < w.stray_count; i++)
+            promise(t->leaves || w.strays[i].token != t->token || w.strays[i].command != LEASE_ACQUIRE);
+        w.left[t->token] = t->leaves;
+        free(t->lease);
+        t->lease = NULL;
+    }
+    promise(w.forced || holders <= 1); /* nobody else has it */
+}
+
+/* --- The world goes on -------------------------------------------------------------------------------------------- */
+
+static int64_t next_ring(void) {
+    int64_t next = LEASE_NEVER;
+    for (struct tenant *t = w.tenants; t < w.tenants + LEASES; t++)
+        if (t->lease && evl_lease_next(t->lease) < next)
+            next = evl_lease_next(t->lease);
+    return next;
+}
+
+static void pass_time(int64_t time) {
+    int64_t until = w.now + time;
+
+    while (w.now < until) {
+        w.now = next_ring() < until ? next_ring() : until;
+        ring();
+        check();
+    }
+}
+
+static void stall(void) {
+    w.stalled = true;
+    w.now += any(4 * SECOND);
+    ring();
+    w.stalled = false;
+}
+
+/* Commands and answers go on their way; `percent` of those that could. */
+static void carry(int percent) {
+    for (struct tenant *t = w.tenants; t < w.tenants + LEASES; t++)
+        for (unsigned i = 0; t->lease && i < w.nodes; i++)
+            if (chance(percent))
+                send(t, i);
+    for (int user = 0; user < USERS; user++)
+        for (unsigned i = 0; i < w.nodes; i++) {
+            struct channel *channel = &w.channels[user][i];
+            if (chance(percent))
+                serve(channel);
+            if (channel->count && channel->queue[0].ran && chance(percent))
+                deliver(channel);
+        }
+}
+
+static void step(void) {
+    int user = (int)any(USERS);
+    unsigned node = (unsigned)any(w.nodes);
+    struct channel *channel = &w.channels[user][node];
+    int64_t what = any(100);
+
+    if (what < 20)
+        pass_time(any(20 * MS));
+    else if (what < 23)
+        pass_time(any(SECOND));
+    else if (what < 24)
+        stall();
+    else if (what < 45)
+        be_user(user);
+    else if (what < 50 && channel->up)
+        cut(user, node);
+    else if (what < 70 && !channel->up)
+        reconnect(user, node);
+    else if (what < 72)
+        run_stray();
+    else if (what < 73 && w.forced)
+        w.servers[node].expires = 0;
+    else
+        carry(60);
+    check();
+}
+
+/* Everything works, and everybody gives up: then all that there was comes to its end. */
+static void heal(void) {
+    int living = 1;
+
+    w.healing = true;
+    while (w.stray_count)
+        run_stray();
+    for (int round = 0; living && round < 1000; round++) {
+        living = 0;
+        for (struct tenant *t = w.tenants; t < w.tenants + LEASES; t++) {
+            if (t->lease && !t->done)
+                abandon_tenancy(t);
+            living += t->lease != NULL;
+        }
+        for (int user = 0; user < USERS; user++)
+            for (unsigned i = 0; i < w.nodes; i++)
+                if (!w.channels[user][i].up)
+                    reconnect(user, i);
+        carry(100);
+        pass_time(round < 500 ? 100 * MS : 3600 * SECOND); /* a day, where nothing expires */
+    }
+    promise(!living);
+    for (unsigned i = 0; i < w.nodes; i++)
+        promise(w.now >= w.servers[i].expires || w.left[w.servers[i].token]);
+}
+
+static void run_world(void) {
+    memset(&w, 0, sizeof w);
+    w.random = seed * UINT64_C(0x9E3779B97F4A7C15) + 1;
+    w.now = 1000 * SECOND;
+    w.nodes = (unsigned[]){1, 1, 3, 5}[any(4)];
+    w.forced = chance(20);
+    for (unsigned i = 0; i < w.nodes; i++)
+        w.servers[i].fast = any(19) - 9;
+    for (int user = 0; user < USERS; user++)
+        for (unsigned i = 0; i < w.nodes; i++)
+            reconnect(user, i);
+    for (int i = 0; i < STEPS; i++)
+        step();
+    heal();
+}
+
+static void the_promises_hold_whatever_happens(void **state) {
+    const char *only = getenv("EVLOCK_MODEL_SEED");
+    const char *runs = getenv("EVLOCK_MODEL_RUNS");
+    unsigned long long last = runs ? strtoull(runs, NULL, 10) : 2000;
+
+    (void)state;
+    if (only) {
+        seed = strtoull(only, NULL, 10);
+        run_world();
+        return;
+    }
+    for (seed = 1; seed <= last; seed++)
+        run_world();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_promises_hold_whatever_happens),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
