@@ -435,7 +435,7 @@ static void note_rearmed(struct lease *lease, unsigned node, const struct lease_
     else
         note_absent(slot);
     if (answer->verdict == LEASE_YES)
-        confirm(lease, node, LEASE_REARM, answer->ttl);
+        confirm(lease, node, answer->ttl);
 }
 
 /* Decides the extension under way after `node` has answered it. */
