@@ -149,6 +149,8 @@ static bool resolution_prepare(struct resolution *resolution, struct event_base 
     resolution->dns = evdns_base_new(base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
     if (!resolution->dns)
         return false;
+    /* By default a nameserver is given longer than getaddrinfo waits in all, and the second is never asked. */
+    (void)evdns_base_set_option(resolution->dns, "timeout:", "1");
     /* Where this fails, it has read the hosts file and fallen back to a nameserver on this machine. */
     (void)evdns_base_resolv_conf_parse(resolution->dns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
     return true;

@@ -9,6 +9,9 @@
 /* Queues a command on the connection; REDIS_OK or REDIS_ERR. */
 int evl_node_command(struct node *node, struct command *command, redisCallbackFn *handler, void *privdata);
 
+/* Cuts off what an error quotes of the command. */
+void evl_node_drop_quotes(char *error);
+
 /* Notes the last trouble in words. */
 void evl_node_note(struct node *node, const char *error);
 

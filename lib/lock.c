@@ -73,7 +73,7 @@ static int check_name(const void *name, size_t *len, size_t prefix_len) {
 
 static struct evlock *make(struct evlock_client *client, struct config *config, const void *name, size_t len, void *arg) {
     size_t prefix_len = config->prefix ? strlen(config->prefix) : 0;
-    struct evlock *lock = evl_alloc(sizeof(*lock) + prefix_len + len);
+    struct evlock *lock = evl_alloc(sizeof(*lock) + prefix_len + len + 1);
 
     if (!lock)
         return NULL;

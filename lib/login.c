@@ -52,9 +52,11 @@ static bool can_do_without(enum greeting step, struct reply_meaning meaning) {
     return step != AUTH && step != SELECT;
 }
 
-static void on_refused(struct node *node, enum greeting step, const char *error) {
-    struct reply_meaning meaning = evl_reply_meaning(error);
+static void on_refused(struct node *node, enum greeting step, char *error) {
+    struct reply_meaning meaning;
 
+    evl_node_drop_quotes(error);
+    meaning = evl_reply_meaning(error);
     if (step == LOAD)
         snprintf(node->load_error, sizeof(node->load_error), "%s", error);
     if (can_do_without(step, meaning))

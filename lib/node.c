@@ -44,6 +44,14 @@ void evl_node_note(struct node *node, const char *error) {
 
 /* --- Requests ----------------------------------------------------------------------------------------------------- */
 
+/* A server that does not know a command quotes what it was sent with it: a token, or a password. */
+void evl_node_drop_quotes(char *error) {
+    char *quotes = strstr(error, ", with args");
+
+    if (quotes)
+        *quotes = '\0';
+}
+
 static struct reply reply_from(const redisReply *from) {
     struct reply reply = {REPLY_OTHER, 0, "", 0};
 
@@ -59,10 +67,15 @@ static struct reply reply_from(const redisReply *from) {
         reply.integer = from->integer;
         break;
     case REDIS_REPLY_STRING:
-    case REDIS_REPLY_ERROR:
-        reply.type = from->type == REDIS_REPLY_STRING ? REPLY_STRING : REPLY_ERROR;
+        reply.type = REPLY_STRING;
         reply.text = from->str;
         reply.len = (size_t)from->len;
+        break;
+    case REDIS_REPLY_ERROR:
+        evl_node_drop_quotes(from->str);
+        reply.type = REPLY_ERROR;
+        reply.text = from->str;
+        reply.len = strlen(from->str);
         break;
     default:
         break;

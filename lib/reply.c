@@ -33,6 +33,7 @@ static const struct row rows[] = {
     {"ERR Client sent AUTH", false, {LEASE_FORBIDDEN, EVLOCK_EAUTH, true}},
     {"NOPERM", false, {LEASE_FORBIDDEN, EVLOCK_EPERM, false}},
     {"user executing the script can't", true, {LEASE_FORBIDDEN, EVLOCK_EPERM, false}},
+    {"ACL failure in script", true, {LEASE_FORBIDDEN, EVLOCK_EPERM, false}},
     {"WRONGTYPE", false, {LEASE_FORBIDDEN, EVLOCK_EWRONGTYPE, false}},
     {"ERR unknown command", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
     {"ERR DB index", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},

@@ -54,10 +54,10 @@
 extern "C" {
 #endif
 
-#define EVLOCK_VERSION_MAJOR 0
-#define EVLOCK_VERSION_MINOR 1
-#define EVLOCK_VERSION_PATCH 0
-#define EVLOCK_VERSION_STRING "0.1.0"
+#define EVLOCK_VERSION_MAJOR 0         /**< of this header */
+#define EVLOCK_VERSION_MINOR 1         /**< of this header */
+#define EVLOCK_VERSION_PATCH 0         /**< of this header */
+#define EVLOCK_VERSION_STRING "0.1.0" /**< of this header */
 
 /** The version of the library that runs, as "major.minor.patch"; a static string. */
 EVLOCK_EXPORT const char *evlock_version(void);
@@ -217,6 +217,7 @@ typedef struct evlock_client_options {
     void *arg;                           /**< for on_connection and on_log */
 } evlock_client_options;
 
+/** What an evlock_client_options starts from. */
 #define EVLOCK_CLIENT_OPTIONS_INIT                                                                                     \
     {                                                                                                                  \
         sizeof(evlock_client_options), NULL, NULL, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,     \
@@ -325,11 +326,11 @@ typedef struct evlock_options {
     int64_t retry_jitter;        /**< how much of the pause is random, in percent: each is drawn from
                                       [delay * (100 - jitter) / 100, delay]; 0 to 100; default 50 */
     int64_t retry_times;         /**< attempts after the first; default EVLOCK_UNLIMITED; 0: a try, one attempt */
-    int64_t wait_timeout_ms;     /**< how long an acquire may take; default EVLOCK_UNLIMITED */
+    int64_t wait_timeout_ms;     /**< how long an acquire may take; default EVLOCK_UNLIMITED; 0: a try, one attempt */
     int64_t auto_renewal;        /**< 1: the lease is renewed until it is released; default 0 */
     int64_t renewal_interval_ms; /**< from one renewal to the next; 1 or more; default ttl / 3 */
-    int64_t max_hold_ms;         /**< renewal ends so long after the grant, for holders that hang; default
-                                      EVLOCK_UNLIMITED */
+    int64_t max_hold_ms;         /**< renewal ends so long after the grant, for holders that hang, and the lease with the
+                                      ttl that it has then; default EVLOCK_UNLIMITED */
     int64_t at_risk_percent;     /**< on_at_risk is called when a due renewal is not confirmed and less than this share
                                       of the ttl is left; 1 to 99; default 33 */
     int64_t node_timeout_ms;     /**< on several nodes: how long an attempt that has no quorum waits for a node's answer;
@@ -344,6 +345,7 @@ typedef struct evlock_options {
     void *arg;                   /**< for on_lost and on_at_risk */
 } evlock_options;
 
+/** What an evlock_options starts from. */
 #define EVLOCK_OPTIONS_INIT                                                                                            \
     {                                                                                                                  \
         sizeof(evlock_options), EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,        \
@@ -367,7 +369,8 @@ EVLOCK_EXPORT int evlock_new(evlock **ret_lock, evlock_client *client, const voi
  */
 EVLOCK_EXPORT void evlock_free(evlock *lock);
 
-/** The lock's name, without prefix; `*ret_len` may be NULL. Valid as long as the handle. NULL for NULL. */
+/** The lock's name, without prefix, with a NUL behind it; `*ret_len` may be NULL. Valid as long as the handle. NULL for
+ *  NULL. */
 EVLOCK_EXPORT const void *evlock_name(const evlock *lock, size_t *ret_len);
 
 /* --- Acquire and release ------------------------------------------------------------------------------------------ */
@@ -382,6 +385,7 @@ typedef struct evlock_acquire_options {
     int64_t fence;           /**< 1: draw a fence, see evlock_fence(); default 0 */
 } evlock_acquire_options;
 
+/** What an evlock_acquire_options starts from. */
 #define EVLOCK_ACQUIRE_OPTIONS_INIT                                                                                    \
     {                                                                                                                  \
         sizeof(evlock_acquire_options), EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, 0, EVLOCK_DEFAULT                        \
@@ -460,8 +464,8 @@ enum evlock_extend_mode {
 /**
  * Extends a held lease by, or to, `ms` (1 or more; as a ttl it must be longer than its drift). Extensions of one handle
  * are done one after the other, in order. One that shortens moves the deadline in before it is sent, one that lengthens
- * moves it out when the server has answered; one whose outcome is unknown never moves it out. Automatic renewal goes on, and
- * does not lower a longer time. `cb` may be NULL. The callback's status:
+ * moves it out when the server has answered; one whose outcome is unknown never moves it out. Automatic renewal goes on: it
+ * does not lower a longer time, and brings a shorter one back to the lock's ttl. `cb` may be NULL. The callback's status:
  *   EVLOCK_OK            done
  *   EVLOCK_ENOTOWNED     the token is gone (on_lost has told so), or the key has been made to last for ever
  *   EVLOCK_ELOST         the lease was lost before an answer came
@@ -564,7 +568,8 @@ typedef void (*evlock_scope_cb)(int status, int ran, void *arg);
 /**
  * Acquires `lock` by its own options, runs `body` under it, releases it whatever happened, then calls `done` (which may
  * be NULL). The handle must stay alive and unreleased until then; if it is freed, or its client closed, all the same,
- * `done` still comes, after the body's end. Returns as evlock_acquire().
+ * the body goes on without the lock, and `done` still comes, with EVLOCK_ECANCELLED or EVLOCK_ECLOSED, from within
+ * evlock_scope_end(). Returns as evlock_acquire().
  */
 EVLOCK_EXPORT int evlock_with(evlock *lock, evlock_body body, evlock_scope_cb done, void *arg);
 
@@ -596,12 +601,13 @@ EVLOCK_EXPORT int evlock_handler_new_named(evlock_handler **ret_handler, evlock_
 #define evlock_handler_new(ret_handler, client, options, body)                                                         \
     evlock_handler_new_named((ret_handler), (client), __FILE__ ":" #body, EVLOCK_CSTRING, (options), (body))
 
-/** The name of the handler's lock; `*ret_len` may be NULL. Valid as long as the handler. */
+/** The name of the handler's lock, as evlock_name() tells it. Valid as long as the handler. */
 EVLOCK_EXPORT const void *evlock_handler_name(const evlock_handler *handler, size_t *ret_len);
 
 /**
  * Runs the handler's body once under its lock, as evlock_run() does. Any number of calls may be under way; they take
- * turns. Returns as evlock_run().
+ * turns, each within its own retries and wait (set retry_times to EVLOCK_UNLIMITED to have all of them run). Returns as
+ * evlock_run().
  */
 EVLOCK_EXPORT int evlock_handler_call(evlock_handler *handler, evlock_scope_cb done, void *arg);
 

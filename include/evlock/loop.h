@@ -76,8 +76,8 @@ typedef struct evlock_loop_ops {
 
 /** An event loop: its operations, which must outlive every client on it, and what they work on. */
 typedef struct evlock_loop {
-    const evlock_loop_ops *ops;
-    void *data;
+    const evlock_loop_ops *ops; /**< what it can do */
+    void *data;                 /**< handed to every operation */
 } evlock_loop;
 
 /** The clock of evlock's deadlines: microseconds of CLOCK_BOOTTIME, or CLOCK_MONOTONIC where that is missing. */

@@ -104,7 +104,8 @@ class Program:
         self.output = []
         self.errors = []
         self._lines = queue.Queue()
-        self.process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self.process = subprocess.Popen(arguments, text=True, **pipes)
         self._readers = [
             threading.Thread(target=self._read, args=(self.process.stdout, self.output, self._lines)),
             threading.Thread(target=self._read, args=(self.process.stderr, self.errors, None)),
@@ -120,6 +121,11 @@ class Program:
         if lines:
             lines.put(None)
 
+    def say(self, line):
+        """Gives it a line of input."""
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
     def line(self, part):
         """The next line of the output that contains `part`; those before it are passed over."""
         while True:
@@ -132,7 +138,8 @@ class Program:
         self.process.send_signal(number)
 
     def end(self):
-        """Waits for the end; the exit status."""
+        """Ends the input and waits for the end; the exit status."""
+        self.process.stdin.close()
         status = self.process.wait(timeout=PATIENCE)
         for reader in self._readers:
             reader.join()

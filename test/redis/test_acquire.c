@@ -5,6 +5,7 @@
 #include "harness.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 /* A holder that never heard of evlock. */
 static void foreign_hold(struct fixture *f, const char *key) {
@@ -622,6 +623,23 @@ static void a_yes_after_its_own_deadline_is_no_acquisition(void **state) {
     await_gone(f, "a");
 }
 
+static void a_yes_that_waited_out_a_stall_is_no_acquisition(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(400);
+    evlock *lock = lock_new(f, "a", &options);
+    evlock_acquire_options try = acquire_options(0, EVLOCK_DEFAULT);
+    await_connected(f, f->client);
+    server_pause(f->server);
+    assert_status(evlock_acquire(lock, &try, record_end, &f->ended), EVLOCK_OK);
+    run_for(f, 50);
+    server_resume(f->server);
+    usleep(500 * 1000); /* the answer lies there, and the loop does not run */
+    await(f, f->ended.count);
+    assert_ended(&f->ended, EVLOCK_EUNREACHABLE);
+    assert_false(evlock_is_held(lock));
+    await_gone(f, "a");
+}
+
 static void a_yes_after_its_own_deadline_is_tried_again(void **state) {
     struct fixture *f = *state;
     evlock_options options = with_ttl(2000);
@@ -702,6 +720,7 @@ int main(void) {
         TEST(cancel_needs_something_pending),
         TEST_BARE(a_wait_that_ends_in_an_attempt_answers_at_once_and_undoes_it),
         TEST_BARE(a_yes_after_its_own_deadline_is_no_acquisition),
+        TEST(a_yes_that_waited_out_a_stall_is_no_acquisition),
         TEST_BARE(a_yes_after_its_own_deadline_is_tried_again),
         TEST(a_lock_is_acquired_when_its_server_comes_back),
         TEST(an_acquire_on_a_lost_lease_gives_that_up_first),
