@@ -153,6 +153,8 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
         return status;
     if (!token || !ret_len || size < lock->tenure->token_len)
         return evl_fail(EVLOCK_EINVAL, "there is no room for a token of %u bytes", lock->tenure->token_len);
+    if (!evl_lease_exportable(lock->tenure->lease))
+        return evl_fail(EVLOCK_EALREADY, "a replacement of its ttl is unanswered, and might shorten it later");
     memcpy(token, lock->tenure->token, lock->tenure->token_len);
     *ret_len = lock->tenure->token_len;
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "handed over");

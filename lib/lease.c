@@ -760,6 +760,13 @@ void evl_lease_abandon(struct lease *lease, int64_t now, struct lease_out *out) 
     }
 }
 
+bool evl_lease_exportable(const struct lease *lease) {
+    for (unsigned i = 0; i < lease->nodes; i++)
+        if (lease->slots[i].replacing != LEASE_NEVER || lease->slots[i].cut != LEASE_NEVER)
+            return false;
+    return true;
+}
+
 void evl_lease_export(struct lease *lease) {
     assert(lease->state == LEASE_HELD);
     end(lease);

@@ -494,8 +494,9 @@ EVLOCK_EXPORT const void *evlock_token(const evlock *lock, size_t *ret_len);
  * Hands the lease over: copies its token into `token` (`size` bytes; 128 is always enough), sets `*ret_len`, and ends
  * the lease on this handle silently: nothing is released, renewed or told lost here any more, and pending extensions
  * end with EVLOCK_ECANCELLED. Whoever has the token adopts it.
- * Returns EVLOCK_OK, EVLOCK_EINVAL (also: `size` is too small), EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_ECLOSED,
- * EVLOCK_EFORKED.
+ * Returns EVLOCK_OK, EVLOCK_EINVAL (also: `size` is too small), EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_EALREADY (an
+ * EVLOCK_EXTEND_REPLACE is unanswered and might yet shorten the lease, which its new holder could not know: wait for
+ * it), EVLOCK_ECLOSED, EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len);
 

@@ -524,6 +524,21 @@ static void an_export_ends_pending_extensions(void **state) {
     assert_ended(&record, EVLOCK_ECANCELLED);
 }
 
+/* Sent and not answered, a replacement may cut the lease after whoever adopts it has asked for how long it lasts. */
+static void an_export_waits_for_a_replacement(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    unsigned char token[128];
+    size_t len = 0;
+    evlock *lock = held(f, "a", NULL);
+    assert_status(evlock_extend(lock, 5000, EVLOCK_EXTEND_REPLACE, record_end, &record), EVLOCK_OK);
+    assert_status(evlock_export(lock, token, sizeof(token), &len), EVLOCK_EALREADY);
+    assert_true(evlock_is_held(lock));
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_status(evlock_export(lock, token, sizeof(token), &len), EVLOCK_OK);
+}
+
 static void an_export_needs_a_hold_and_room(void **state) {
     struct fixture *f = *state;
     struct record record = {0};
@@ -778,6 +793,7 @@ int main(void) {
         TEST(the_name_can_be_read),
         TEST(an_export_ends_the_lease_silently),
         TEST(an_export_ends_pending_extensions),
+        TEST(an_export_waits_for_a_replacement),
         TEST(an_export_needs_a_hold_and_room),
         TEST(another_handle_adopts),
         TEST(another_client_adopts),
