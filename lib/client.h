@@ -76,4 +76,17 @@ int evl_client_link(struct evlock_client *client);
 
 unsigned evl_client_quorum(const struct evlock_client *client);
 
+/* What all nodes together are doing; `*ret_trouble` is set to one that is away, if any is. */
+enum evlock_connection evl_client_connection(const struct evlock_client *client, const struct node **ret_trouble);
+
+/* deliver.c: what the client's timer calls. */
+void evl_client_on_timer(void *arg);
+
+/* ending.c: whether there is nothing left to wait for before the client goes; its close took too long; nothing is sent
+ * from here on; its memory goes, and a close is told. */
+bool evl_client_is_over(const struct evlock_client *client);
+void evl_client_close_ring(struct evlock_client *client);
+void evl_client_tear_down(struct evlock_client *client, bool forked);
+void evl_client_destroy(struct evlock_client *client);
+
 #endif

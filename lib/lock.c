@@ -42,14 +42,15 @@ struct call *evl_lock_pending(const struct evlock *lock, enum call_kind kind) {
     struct call *call;
 
     TAILQ_FOREACH(call, &lock->calls, link)
-        if (call->kind == kind)
-            return call;
+    if (call->kind == kind)
+        return call;
     return NULL;
 }
 
 bool evl_lock_holds(const struct evlock *lock) {
-    return lock && lock->client && lock->tenure && lock->tenure->lease->state == LEASE_HELD && !evl_lock_acquiring(lock) &&
-           !evl_client_forked(lock->client) && evl_client_now(lock->client) < evl_lease_deadline(lock->tenure->lease);
+    return lock && lock->client && lock->tenure && lock->tenure->lease->state == LEASE_HELD &&
+           !evl_lock_acquiring(lock) && !evl_client_forked(lock->client) &&
+           evl_client_now(lock->client) < evl_lease_deadline(lock->tenure->lease);
 }
 
 bool evl_lock_acquiring(const struct evlock *lock) {
@@ -71,7 +72,8 @@ static int check_name(const void *name, size_t *len, size_t prefix_len) {
     return EVLOCK_OK;
 }
 
-static struct evlock *make(struct evlock_client *client, struct config *config, const void *name, size_t len, void *arg) {
+static struct evlock *make(struct evlock_client *client, struct config *config, const void *name, size_t len,
+                           void *arg) {
     size_t prefix_len = config->prefix ? strlen(config->prefix) : 0;
     struct evlock *lock = evl_alloc(sizeof(*lock) + prefix_len + len + 1);
 
@@ -196,7 +198,7 @@ void evl_lock_drop_forked(struct evlock *lock) {
     evl_lock_forget_notices(lock);
     lock->untold = NULL;
     TAILQ_FOREACH(call, &lock->calls, link)
-        call->finished = true;
+    call->finished = true;
     TAILQ_CONCAT(&client->done, &lock->calls, link);
     if (lock->tenure)
         evl_tenure_let_go(lock->tenure);

@@ -147,8 +147,7 @@ static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata
         on_refused(node, step, reply->str);
     else
         on_granted(node, step, reply);
-    if (--node->greetings > 0 || node->broken || node->state != NODE_CONNECTING ||
-        (step != KILL && kill_lost(node)))
+    if (--node->greetings > 0 || node->broken || node->state != NODE_CONNECTING || (step != KILL && kill_lost(node)))
         return;
     evl_node_ready(node, !node->unsettled || node->killed);
 }

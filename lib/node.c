@@ -154,8 +154,7 @@ static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {
 }
 
 int evl_node_command(struct node *node, struct command *command, redisCallbackFn *handler, void *privdata) {
-    return redisAsyncCommandArgv(node->connection, handler, privdata, command->argc, command->argv,
-                                 command->len);
+    return redisAsyncCommandArgv(node->connection, handler, privdata, command->argc, command->argv, command->len);
 }
 
 static void fly(struct node *node, struct request *request, int64_t now) {
@@ -205,7 +204,7 @@ static void tell_away(struct node *node, int status) {
     size_t count = 0;
 
     TAILQ_FOREACH(request, &node->waiting, link)
-        count++;
+    count++;
     while (count-- > 0 && (request = TAILQ_FIRST(&node->waiting))) {
         TAILQ_REMOVE(&node->waiting, request, link);
         TAILQ_INSERT_TAIL(&node->waiting, request, link);
@@ -246,8 +245,8 @@ static void forget_addresses(struct node *node) {
 /* Pauses, half of it at random, before the next connection; longest where a quick return cannot help. */
 static void back_off(struct node *node, int status) {
     const struct client_config *config = &node->client->config;
-    bool hopeless = status == EVLOCK_EAUTH || status == EVLOCK_EPERM || status == EVLOCK_EUNSUPPORTED || status == EVLOCK_ESAME ||
-                    strncmp(node->error, "ERR max", 7) == 0;
+    bool hopeless = status == EVLOCK_EAUTH || status == EVLOCK_EPERM || status == EVLOCK_EUNSUPPORTED ||
+                    status == EVLOCK_ESAME || strncmp(node->error, "ERR max", 7) == 0;
     int64_t pause = hopeless ? config->backoff_max : node->backoff;
 
     node->state = NODE_AWAY;
@@ -256,8 +255,8 @@ static void back_off(struct node *node, int status) {
     pause = pause / 2 + (int64_t)(evl_client_random(node->client) % (uint64_t)(pause / 2 + 1));
     wake_at(node, now_of(node) + pause);
     evl_log(node->client, status == EVLOCK_EAUTH ? EVLOCK_LOG_ERROR : EVLOCK_LOG_WARN,
-            "node %u: not connected: %s; next try in %" PRId64 " ms", node->index, node->error[0] ? node->error : evlock_strerror(status),
-            pause / 1000);
+            "node %u: not connected: %s; next try in %" PRId64 " ms", node->index,
+            node->error[0] ? node->error : evlock_strerror(status), pause / 1000);
     evl_error_set(node->error);
     changed(node);
     tell_away(node, status);
@@ -377,7 +376,8 @@ void evl_node_open(struct node *node) {
                 return;
             status = EVLOCK_ENOMEM;
         }
-        evl_node_note(node, !connection || status == EVLOCK_ENOMEM ? evlock_strerror(EVLOCK_ENOMEM) : connection->errstr);
+        evl_node_note(node,
+                      !connection || status == EVLOCK_ENOMEM ? evlock_strerror(EVLOCK_ENOMEM) : connection->errstr);
         node->connection = connection;
         release_context(node, false);
     } while (node->address_next < node->address_count);
@@ -451,8 +451,9 @@ static void exclude(struct node *node, bool changed) {
     if (node->excluded_until < since + client->config.max_ttl)
         node->excluded_until = since + client->config.max_ttl;
     if (node->excluded_until > now)
-        evl_log(node->client, EVLOCK_LOG_WARN, "node %u: may have forgotten locks, and does not count for %" PRId64 " ms",
-                node->index, (node->excluded_until - now) / 1000);
+        evl_log(node->client, EVLOCK_LOG_WARN,
+                "node %u: may have forgotten locks, and does not count for %" PRId64 " ms", node->index,
+                (node->excluded_until - now) / 1000);
 }
 
 int evl_node_trouble(const struct node *node, int64_t now) {
@@ -596,8 +597,7 @@ void evlock_on_readable(redisAsyncContext *connection) {
 static bool spoke_first(const struct node *node) {
     char byte;
 
-    return node->state == NODE_CONNECTING &&
-           recv(node->connection->c.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+    return node->state == NODE_CONNECTING && recv(node->connection->c.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
 void evlock_on_writable(redisAsyncContext *connection) {

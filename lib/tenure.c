@@ -55,7 +55,6 @@ static void send_wanted(struct tenure *tenure, unsigned i, struct lease_out *out
     int64_t now = evl_client_now(tenure->lock->client);
     int trouble = evl_node_trouble(node, now);
 
-
     if (trouble != EVLOCK_EEXCLUDED || tenure->lease->slots[i].want == LEASE_RELEASE)
         evl_node_submit(node, &tenure->requests[i]);
     if (trouble != EVLOCK_OK) {
@@ -173,7 +172,8 @@ void evl_tenure_begin(struct tenure *tenure, bool adopt, bool fenced) {
     const struct evlock_client *client = tenure->lock->client;
     struct lease_out out = {0};
 
-    evl_lease_begin(tenure->lease, &tenure->lock->config->terms, client->node_count, adopt, evl_client_now(client), &out);
+    evl_lease_begin(tenure->lease, &tenure->lock->config->terms, client->node_count, adopt, evl_client_now(client),
+                    &out);
     tenure->lease->fenced = fenced;
     act(tenure, &out);
 }

@@ -1,0 +1,132 @@
+/*
+ * Delivery: how a client wakes, and the one place from which users are called. Whatever the loop starts passes through
+ * enter and leave; in between, state changes and callbacks are only noted. It decides nothing about a lock.
+ */
+#include "client.h"
+#include "lock.h"
+#include "status.h"
+
+#define OWNER(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+static void ring(struct evlock_client *client) {
+    struct alarm *alarm;
+    int64_t now = evl_client_now(client);
+
+    while ((alarm = evl_alarms_due(&client->alarms, now))) {
+        evl_error_clear();
+        switch ((enum alarm_kind)alarm->kind) {
+        case ALARM_NODE:
+            evl_node_ring(OWNER(struct node, alarm, alarm), now);
+            break;
+        case ALARM_TENURE:
+            evl_tenure_ring(OWNER(struct tenure, alarm, alarm), now);
+            break;
+        case ALARM_CALL:
+            evl_acquire_ring(OWNER(struct call, alarm, alarm), now);
+            break;
+        case ALARM_CLOSE:
+            evl_client_close_ring(OWNER(struct evlock_client, close_alarm, alarm));
+            break;
+        }
+    }
+}
+
+static bool has_news(const struct evlock_client *client) {
+    const struct node *trouble;
+
+    return client->news && client->state == CLIENT_OPEN &&
+           (client->node_count > 1 || (int)evl_client_connection(client, &trouble) != client->told_connection);
+}
+
+static void tell_connection(struct evlock_client *client) {
+    const struct node *trouble = NULL;
+    enum evlock_connection connection;
+
+    if (!has_news(client))
+        return;
+    connection = evl_client_connection(client, &trouble);
+    client->told_connection = (int)connection;
+    client->news = false;
+    evl_error_set(trouble ? trouble->error : "");
+    if (client->config.on_connection)
+        client->config.on_connection(client, connection, connection == EVLOCK_AWAY ? trouble->status : EVLOCK_OK,
+                                     client->config.arg);
+}
+
+/* The one place from which users are called. Deadlines come first, before each call: the one before may have taken
+ * long. What is noted meanwhile waits for the next turn, so that a user who asks again at once cannot hold up the loop;
+ * but losses are always told next. */
+static void deliver(struct evlock_client *client) {
+    enum client_state state = client->state;
+    struct call *call, *last = TAILQ_LAST(&client->done, calls);
+
+    while (client->state == state) {
+        if (state != CLIENT_FREED)
+            ring(client);
+        if (!TAILQ_EMPTY(&client->noticed)) {
+            evl_lock_tell_notices(TAILQ_FIRST(&client->noticed));
+            continue;
+        }
+        if (!last || !(call = TAILQ_FIRST(&client->done)))
+            break;
+        if (call == last)
+            last = NULL;
+        TAILQ_REMOVE(&client->done, call, link);
+        evl_call_tell(call);
+    }
+    if (client->state == CLIENT_OPEN)
+        tell_connection(client);
+}
+
+/* Ends the connections that were found broken while hiredis was on the stack. */
+static void settle(struct evlock_client *client) {
+    for (unsigned i = 0; i < client->node_count && client->state != CLIENT_FREED; i++) {
+        evl_node_settle(&client->nodes[i]);
+        if (client->links)
+            evl_node_settle(&client->links[i]);
+    }
+}
+
+bool evl_client_enter(struct evlock_client *client) {
+    if (evl_client_forked(client))
+        return false;
+    if (client->depth++ == 0 && client->state != CLIENT_FREED)
+        ring(client);
+    return true;
+}
+
+void evl_client_leave(struct evlock_client *client) {
+    if (client->depth == 1) {
+        settle(client);
+        deliver(client);
+    }
+    if (--client->depth > 0)
+        return;
+    if (!evl_client_is_over(client)) {
+        evl_client_rearm(client);
+        return;
+    }
+    if (client->state == CLIENT_CLOSING)
+        evl_client_tear_down(client, false);
+    evl_client_destroy(client);
+}
+
+/* The timer is set when it must ring earlier than it would; when later, it rings in vain and is set again. */
+void evl_client_rearm(struct evlock_client *client) {
+    bool waiting =
+        !TAILQ_EMPTY(&client->done) || !TAILQ_EMPTY(&client->noticed) || evl_client_is_over(client) || has_news(client);
+    int64_t at = waiting ? 0 : evl_alarms_next(&client->alarms);
+
+    if (client->depth > 0 || at >= client->armed || evl_client_forked(client))
+        return;
+    client->armed = at;
+    client->loop.ops->timer_set(client->timer, at);
+}
+
+void evl_client_on_timer(void *arg) {
+    struct evlock_client *client = arg;
+
+    client->armed = INT64_MAX;
+    if (evl_client_enter(client))
+        evl_client_leave(client);
+}

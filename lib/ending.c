@@ -1,0 +1,130 @@
+/*
+ * The two ways in which a client ends: the close, which gives back what is held and waits for that, and the free, which
+ * does not wait. Both leave the handles to their users, without a client. In a forked child only memory goes.
+ */
+#include "client.h"
+#include "lock.h"
+#include "memory.h"
+#include "status.h"
+
+void evl_client_destroy(struct evlock_client *client) {
+    evlock_closed_cb closed = client->closed;
+    void *arg = client->closed_arg;
+    int status = client->state == CLIENT_FREED ? EVLOCK_ECANCELLED : client->unclean ? EVLOCK_EUNREACHABLE : EVLOCK_OK;
+    bool forked = evl_client_forked(client);
+
+    if (!forked) /* in a child it is registered with the parent's loop */
+        client->loop.ops->timer_free(client->timer);
+    evl_alarms_clear(&client->alarms);
+    evl_config_unref(client->last_config);
+    evl_free(client->links);
+    evl_free(client->nodes);
+    evl_free(client);
+    evl_error_clear();
+    if (closed && !forked)
+        closed(status, arg);
+}
+
+/* Nothing is sent from here on. The handles stay, without a client. */
+void evl_client_tear_down(struct evlock_client *client, bool forked) {
+    struct tenure *tenure;
+    struct evlock *lock;
+
+    TAILQ_FOREACH(lock, &client->handles, link)
+    if (lock->tenure)
+        evl_tenure_let_go(lock->tenure);
+    for (unsigned i = 0; i < client->node_count; i++) {
+        evl_node_stop(&client->nodes[i], forked);
+        if (client->links)
+            evl_node_stop(&client->links[i], forked);
+    }
+    while ((tenure = TAILQ_FIRST(&client->ghosts)))
+        evl_tenure_destroy(tenure);
+    while ((lock = TAILQ_FIRST(&client->handles))) {
+        TAILQ_REMOVE(&client->handles, lock, link);
+        lock->client = NULL;
+    }
+}
+
+static void drop_all(struct evlock_client *client) {
+    struct evlock *lock;
+
+    TAILQ_FOREACH(lock, &client->handles, link)
+    evl_lock_drop(lock);
+}
+
+/* A forked child's copy: memory goes, nobody is told, and the loop is not touched. */
+static void free_forked(struct evlock_client *client) {
+    struct evlock *lock;
+    struct call *call;
+
+    TAILQ_FOREACH(lock, &client->handles, link)
+    evl_lock_drop_forked(lock);
+    evl_client_tear_down(client, true);
+    while ((call = TAILQ_FIRST(&client->done))) {
+        TAILQ_REMOVE(&client->done, call, link);
+        evl_call_free(call);
+    }
+    evl_client_destroy(client);
+}
+
+static bool all_settled(const struct evlock_client *client) {
+    return TAILQ_EMPTY(&client->tenures) && TAILQ_EMPTY(&client->ghosts);
+}
+
+/* Whether there is nothing left to wait for before the client goes. */
+bool evl_client_is_over(const struct evlock_client *client) {
+    switch (client->state) {
+    case CLIENT_OPEN:
+        return false;
+    case CLIENT_CLOSING:
+        return TAILQ_EMPTY(&client->done) && (client->unclean || all_settled(client));
+    case CLIENT_FREED:
+        return TAILQ_EMPTY(&client->done);
+    }
+    return false;
+}
+
+void evl_client_close_ring(struct evlock_client *client) {
+    client->unclean = !all_settled(client);
+    drop_all(client);
+}
+
+int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
+    struct evlock *lock;
+    int status;
+
+    evl_error_clear();
+    if (!client)
+        return evl_fail(EVLOCK_EINVAL, "the client is NULL");
+    if ((status = evl_client_check(client)) != EVLOCK_OK)
+        return status;
+    client->state = CLIENT_CLOSING;
+    client->closed = cb;
+    client->closed_arg = arg;
+    TAILQ_FOREACH(lock, &client->handles, link)
+    if (!evl_lock_pending(lock, CALL_RELEASE)) /* what is being released is waited for */
+        evl_lock_drop(lock);
+    evl_alarm_set(&client->alarms, &client->close_alarm, evl_client_now(client) + client->config.command_timeout);
+    evl_client_rearm(client);
+    return EVLOCK_OK;
+}
+
+void evlock_client_free(evlock_client *client) {
+    if (!client || client->state == CLIENT_FREED)
+        return;
+    if (evl_client_forked(client)) {
+        free_forked(client);
+        return;
+    }
+    drop_all(client);
+    for (unsigned i = 0; i < client->node_count; i++)
+        evl_node_flush(&client->nodes[i]);
+    client->state = CLIENT_FREED;
+    evl_client_tear_down(client, false);
+    evl_alarm_set(&client->alarms, &client->close_alarm, INT64_MAX);
+    if (client->depth == 0 && TAILQ_EMPTY(&client->done) && !client->closed)
+        evl_client_destroy(client);
+    else
+        evl_client_rearm(client);
+}
