@@ -51,7 +51,7 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
     bool number = reply->type == REPLY_INTEGER;
 
     (void)now;
-    if (!call->linked || !(call->acquire.asked & node)) {
+    if (call->finished || !call->linked || !(call->acquire.asked & node)) {
         evl_call_settle(call);
         return true;
     }
