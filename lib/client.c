@@ -273,6 +273,6 @@ int evlock_client_node(const evlock_client *client, size_t index, evlock_node_in
     info.excluded_ms = node->excluded_until > now ? (node->excluded_until - now + 999) / 1000 : 0;
     info.agreed = node->agreed;
     memcpy(ret_info, &info, size < sizeof(info) ? size : sizeof(info));
-    evl_error_set(node->error);
+    evl_error_set(info.status == EVLOCK_EEXCLUDED ? evlock_strerror(EVLOCK_EEXCLUDED) : node->error);
     return EVLOCK_OK;
 }

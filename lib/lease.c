@@ -223,6 +223,7 @@ static void repeat_releases(struct lease *lease, struct lease_out *out) {
 
 static void fail(struct lease *lease, int status, int64_t now, struct lease_out *out) {
     tell(out, LEASE_TELL_FAILED, status);
+    out->denied = (uint8_t)votes(lease, NO);
     if (lease->adopted)
         end(lease); /* not ours to undo */
     else

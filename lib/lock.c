@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fork.h"
@@ -312,9 +313,20 @@ void evl_lock_fail(struct evlock *lock, struct call *call, int status) {
     evl_acquire_failed(call, status);
 }
 
-static void on_failed(struct evlock *lock, int status) {
+/* A missing quorum is told by numbers, and by what one of the nodes said, if any did. */
+static void count_denied(const struct evlock *lock, uint8_t denied) {
+    char words[200];
+
+    snprintf(words, sizeof(words), "%s", evlock_last_error());
+    evl_fail(EVLOCK_EQUORUM, "%u of %u nodes did not agree%s%s", denied, lock->client->node_count,
+             words[0] ? ": " : "", words);
+}
+
+static void on_failed(struct evlock *lock, int status, uint8_t denied) {
     struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
 
+    if (status == EVLOCK_EQUORUM)
+        count_denied(lock, denied);
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "not acquired: %s", evlock_strerror(status));
     evl_tenure_let_go(lock->tenure);
     if (call)
@@ -385,7 +397,7 @@ void evl_lock_events(struct evlock *lock, const struct lease_out *out) {
     if (out->events & LEASE_TELL_GRANTED)
         on_granted(lock);
     if (out->events & LEASE_TELL_FAILED)
-        on_failed(lock, out->status);
+        on_failed(lock, out->status, out->denied);
     if (out->events & LEASE_TELL_EXTENDED)
         evl_extension_ended(lock, out->status);
     if (out->events & LEASE_TELL_RELEASED)

@@ -37,6 +37,12 @@ const char *evlock_strerror(int status) {
         return "the handle is acquiring, holding or releasing already";
     case EVLOCK_EQUORUM:
         return "too few nodes agreed";
+    case EVLOCK_EREPLICAS:
+        return "too few replicas confirmed the lock in time";
+    case EVLOCK_EFENCE:
+        return "the fence went backwards";
+    case EVLOCK_EEXCLUDED:
+        return "restarted or replaced lately: it may have forgotten locks";
     case EVLOCK_EINVAL:
         return "invalid argument";
     case EVLOCK_ENAME:
@@ -55,6 +61,8 @@ const char *evlock_strerror(int status) {
         return "the URL's scheme is not supported";
     case EVLOCK_EPATH:
         return "the unix socket's path is too long";
+    case EVLOCK_ESAME:
+        return "two nodes are the same server";
     case EVLOCK_ECLOSED:
         return "the client is closed";
     case EVLOCK_EFORKED:
