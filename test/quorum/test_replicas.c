@@ -1,0 +1,227 @@
+/*
+ * min_replicas: a grant counts when so many replicas have it too, and is undone when they do not say so in time. Each
+ * test is named after the behaviour that it shows.
+ *
+ * The masters are the first nodes; node R is the replica of node R - 3.
+ */
+#include "nodes.h"
+
+#include <stdio.h>
+
+enum { MASTERS = 2, FIRST_REPLICA = 3 };
+
+static void replicate(size_t master) {
+    struct server *replica = &nodes[FIRST_REPLICA + master];
+    server_do(replica, "REPLICAOF 127.0.0.1 %d", nodes[master].port);
+}
+
+static bool is_replicated(size_t master) {
+    return server_integer(&nodes[master], "EVAL %s 0",
+                          "return string.find(redis.call('INFO', 'replication'), 'state=online') and 1 or 0");
+}
+
+static int replicas_setup(void **state) {
+    if (quorum_setup_bare(state))
+        return -1;
+    struct fixture *f = *state;
+    for (size_t i = 0; i < MASTERS; i++)
+        replicate(i);
+    for (size_t i = 0; i < MASTERS; i++)
+        await(f, is_replicated(i));
+    evlock_client_options options = durable_options(f);
+    options.command_timeout_ms = 2 * LONG_TTL; /* longer than any wait for replicas */
+    client_new(f, NULL, &options); /* of node 0 alone */
+    await_connected(f, f->client);
+    return 0;
+}
+
+#define REPLICAS_TEST(function) cmocka_unit_test_setup_teardown(function, replicas_setup, quorum_teardown)
+
+/* A lock that needs a replica, and tells within `timeout_ms` that there is none. */
+static evlock_options replicated(int64_t count, int64_t timeout_ms) {
+    evlock_options options = quick_options();
+    options.min_replicas = count;
+    options.replica_timeout_ms = timeout_ms;
+    return options;
+}
+
+static void a_grant_is_on_the_replica_when_told(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = replicated(1, WAIT_MS / 2);
+    evlock *lock = lock_new(f, "a", &options);
+    for (int i = 0; i < 20; i++) {
+        size_t len;
+        assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+        const void *token = evlock_token(lock, &len);
+        assert_true(key_is(&nodes[FIRST_REPLICA], "a", token, len));
+        assert_deadline_is_backed(lock, 1);
+        assert_status(await_release(f, lock), EVLOCK_OK);
+    }
+}
+
+static void a_silent_replica_is_not_enough(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = replicated(1, 200);
+    evlock *lock = lock_new(f, "a", &options);
+    server_pause(&nodes[FIRST_REPLICA]);
+    for (int i = 0; i < 3; i++) {
+        assert_status(await_try(f, lock), EVLOCK_EREPLICAS);
+        assert_string_not_equal(f->ended.error, "");
+        assert_false(evlock_is_held(lock));
+        await(f, !key_exists(&nodes[0], "a"));
+    }
+    server_resume(&nodes[FIRST_REPLICA]);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    await(f, nodes_having("a") == 0);
+}
+
+static void more_replicas_than_there_are(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = replicated(2, 200);
+    evlock *lock = lock_new(f, "a", &options);
+    assert_status(await_try(f, lock), EVLOCK_EREPLICAS);
+    await(f, nodes_having("a") == 0);
+}
+
+static void a_waiter_goes_on_until_the_replica_is_back(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = replicated(1, 100);
+    evlock *lock = lock_new(f, "a", &options);
+    server_pause(&nodes[FIRST_REPLICA]);
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    run_for(f, 400);
+    assert_int_equal(record.count, 0);
+    assert_false(evlock_is_held(lock));
+    server_resume(&nodes[FIRST_REPLICA]);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_true(key_exists(&nodes[FIRST_REPLICA], "a"));
+}
+
+static void nothing_else_waits_for_replicas(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = replicated(1, LONG_TTL);
+    evlock *lock = lock_new(f, "a", &options);
+    evlock *other = lock_new(f, "b", NULL);
+    server_pause(&nodes[FIRST_REPLICA]);
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, key_exists(&nodes[0], "a"));
+    for (int i = 0; i < 20; i++) {
+        assert_status(await_acquire(f, other, NULL), EVLOCK_OK);
+        assert_status(await_query(f, lock, evlock_locked), EVLOCK_OK);
+        assert_status(await_release(f, other), EVLOCK_OK);
+    }
+    assert_int_equal(record.count, 0);
+    assert_false(evlock_is_held(lock));
+    server_resume(&nodes[FIRST_REPLICA]);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_true(evlock_is_held(lock));
+}
+
+static void the_wait_for_replicas_can_be_cancelled(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = replicated(1, LONG_TTL);
+    evlock *lock = lock_new(f, "a", &options);
+    server_pause(&nodes[FIRST_REPLICA]);
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, key_exists(&nodes[0], "a"));
+    assert_status(evlock_cancel(lock), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_ECANCELLED);
+    await(f, !key_exists(&nodes[0], "a"));
+    /* Also by its end in the middle of it. */
+    struct record freed = {0};
+    assert_status(evlock_acquire(lock, NULL, record_end, &freed), EVLOCK_OK);
+    await(f, key_exists(&nodes[0], "a"));
+    lock_free(f, lock);
+    await(f, freed.count);
+    assert_ended(&freed, EVLOCK_ECANCELLED);
+    await(f, !key_exists(&nodes[0], "a"));
+}
+
+static void the_wait_for_replicas_is_part_of_the_wait(void **state) {
+    struct fixture *f = *state;
+    evlock_acquire_options acquire = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_options options = replicated(1, LONG_TTL);
+    evlock *lock = lock_new(f, "a", &options);
+    acquire.wait_timeout_ms = 300;
+    server_pause(&nodes[FIRST_REPLICA]);
+    assert_status(await_acquire(f, lock, &acquire), EVLOCK_ETIMEDOUT);
+    await(f, !key_exists(&nodes[0], "a"));
+}
+
+static void a_grant_of_replicas_that_comes_too_late_is_none(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(500);
+    options.min_replicas = 1;
+    options.replica_timeout_ms = LONG_TTL;
+    evlock *lock = lock_new(f, "a", &options);
+    server_pause(&nodes[FIRST_REPLICA]);
+    int status = await_try(f, lock); /* its ttl ends before the replicas' time does */
+    if (status != EVLOCK_EREPLICAS)
+        assert_status(status, EVLOCK_EUNREACHABLE);
+    assert_false(evlock_is_held(lock));
+}
+
+static void a_held_lock_says_so_at_once(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = replicated(1, LONG_TTL);
+    evlock *lock = lock_new(f, "a", &options);
+    server_pause(&nodes[FIRST_REPLICA]);
+    foreign_hold("a", 0, 1);
+    assert_status(await_try(f, lock), EVLOCK_EHELD);
+}
+
+static void replicas_and_a_fence(void **state) {
+    struct fixture *f = *state;
+    evlock_acquire_options acquire = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_options options = replicated(1, WAIT_MS / 2);
+    uint64_t last = 0;
+    evlock *lock = lock_new(f, "a", &options);
+    acquire.fence = 1;
+    for (int i = 0; i < 5; i++) {
+        assert_status(await_acquire(f, lock, &acquire), EVLOCK_OK);
+        assert_true(evlock_fence(lock) > last);
+        last = evlock_fence(lock);
+        assert_status(await_release(f, lock), EVLOCK_OK);
+    }
+}
+
+static void a_quorum_of_nodes_with_replicas(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = replicated(1, 300);
+    evlock_client *client = quorum_client(f, 3, NULL); /* the third has no replica, and need not */
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    await(f, nodes_counting(client) == 3);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_true(evlock_is_held(lock));
+    assert_true(key_exists(&nodes[FIRST_REPLICA], "a"));
+    assert_true(key_exists(&nodes[FIRST_REPLICA + 1], "a"));
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    await(f, nodes_having("a") == 0);
+    server_pause(&nodes[FIRST_REPLICA + 1]);
+    assert_status(await_try(f, lock), EVLOCK_EREPLICAS);
+    await(f, nodes_having("a") == 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        REPLICAS_TEST(a_grant_is_on_the_replica_when_told),
+        REPLICAS_TEST(a_silent_replica_is_not_enough),
+        REPLICAS_TEST(more_replicas_than_there_are),
+        REPLICAS_TEST(a_waiter_goes_on_until_the_replica_is_back),
+        REPLICAS_TEST(nothing_else_waits_for_replicas),
+        REPLICAS_TEST(the_wait_for_replicas_can_be_cancelled),
+        REPLICAS_TEST(the_wait_for_replicas_is_part_of_the_wait),
+        REPLICAS_TEST(a_grant_of_replicas_that_comes_too_late_is_none),
+        REPLICAS_TEST(a_held_lock_says_so_at_once),
+        REPLICAS_TEST(replicas_and_a_fence),
+        REPLICAS_TEST(a_quorum_of_nodes_with_replicas),
+    };
+    return run_quorum_suite("replicas", tests);
+}
