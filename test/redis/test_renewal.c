@@ -391,6 +391,26 @@ static void no_loss_is_told_after_a_free(void **state) {
     assert_int_equal(watched.lost.count, 0);
 }
 
+static void free_the_other(struct record *record) {
+    struct fixture *f = record->then_arg;
+    lock_free(f, f->locks[0] == record->object ? f->locks[1] : f->locks[0]);
+}
+
+static void no_loss_is_told_after_a_free_in_another_loss(void **state) {
+    struct fixture *f = *state;
+    struct watched watched[2];
+    hold(f, &watched[0], "a", 400, 0);
+    hold(f, &watched[1], "b", 400, 0);
+    for (int i = 0; i < 2; i++) {
+        watched[i].lost.then = free_the_other;
+        watched[i].lost.then_arg = f;
+    }
+    usleep(600 * 1000); /* both are lost by then, and neither is told */
+    await(f, watched[0].lost.count + watched[1].lost.count);
+    run_for(f, 200);
+    assert_int_equal(watched[0].lost.count + watched[1].lost.count, 1);
+}
+
 static void a_lease_after_a_loss_can_be_lost_again(void **state) {
     struct fixture *f = *state;
     struct watched watched;
@@ -487,6 +507,7 @@ int main(void) {
         TEST_BARE(no_loss_is_told_after_a_release),
         TEST(no_renewal_follows_a_release),
         TEST(no_loss_is_told_after_a_free),
+        TEST(no_loss_is_told_after_a_free_in_another_loss),
         TEST(a_lease_after_a_loss_can_be_lost_again),
         TEST_BARE(a_risk_is_told_before_the_loss),
         TEST_BARE(a_risk_that_passes_can_come_again),
