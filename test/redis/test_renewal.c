@@ -265,7 +265,7 @@ static void refused_renewals_end_in_a_loss(void **state) {
 }
 
 enum {
-    LEASES = 9,
+    LEASES = 25,
     /* What the machine may take away from this process at a stretch. A library that waited for the network instead of
      * the deadline would be late by the command timeout, an hour. */
     SCHEDULING_MS = 10 * 1000,
@@ -273,7 +273,7 @@ enum {
 
 /*
  * Told no later than the deadline, though the network is silent. A loaded machine may hold the process up at any one
- * deadline, but not at all of them: some must have been told in time to the microsecond.
+ * deadline, but not at all of them: one at least must have been told in time, to the microsecond.
  */
 static void a_loss_is_told_by_the_deadline(void **state) {
     struct fixture *f = *state;
@@ -284,7 +284,7 @@ static void a_loss_is_told_by_the_deadline(void **state) {
     client_with_timeout(f, 60 * 60 * 1000);
     for (int i = 0; i < LEASES; i++) {
         snprintf(name, sizeof(name), "lock-%d", i);
-        hold(f, &watched[i], name, 3000 + 110 * i, 900);
+        hold(f, &watched[i], name, 3000 + 40 * i, 900);
     }
     server_pause(f->server);
     for (int i = 0; i < LEASES; i++)
@@ -295,7 +295,7 @@ static void a_loss_is_told_by_the_deadline(void **state) {
         assert_in_range(watched[i].lost.at, deadlines[i] - 3000 * 1000, deadlines[i] + SCHEDULING_MS * 1000);
         in_time += watched[i].lost.at <= deadlines[i];
     }
-    assert_true(in_time >= 2);
+    assert_true(in_time >= 1);
     server_resume(f->server);
     run_for(f, 200);
     for (int i = 0; i < LEASES; i++)
