@@ -290,9 +290,9 @@ static void lost_by_extension(struct scene *scene) {
 }
 
 static void at_risk(struct scene *scene) {
-    evlock_options options = with_ttl(5000);
+    evlock_options options = with_ttl(2000);
     options.auto_renewal = 1;
-    options.renewal_interval_ms = 100;
+    options.renewal_interval_ms = 50;
     options.at_risk_percent = 99;
     options.on_at_risk = record_risk;
     options.arg = &scene->told;
@@ -448,7 +448,7 @@ static void play(void **state) {
     }
     if (scene->closing)
         await(scene->f, scene->closed.count);
-    run_for(scene->f, 30);
+    run_for(scene->f, 20);
 
     free_handle(scene);
     evlock_free(scene->made);

@@ -265,7 +265,7 @@ static void refused_renewals_end_in_a_loss(void **state) {
 }
 
 enum {
-    LEASES = 9,
+    LEASES = 25,
     /* What the machine may take away from this process at a stretch. A library that waited for the network instead of
      * the deadline would be late by the command timeout, an hour. */
     SCHEDULING_MS = 10 * 1000,
@@ -273,7 +273,7 @@ enum {
 
 /*
  * Told no later than the deadline, though the network is silent. A loaded machine may hold the process up at any one
- * deadline, but not at all of them: some must have been told in time to the microsecond.
+ * deadline, but not at all of them: one at least must have been told in time, to the microsecond.
  */
 static void a_loss_is_told_by_the_deadline(void **state) {
     struct fixture *f = *state;
@@ -284,7 +284,7 @@ static void a_loss_is_told_by_the_deadline(void **state) {
     client_with_timeout(f, 60 * 60 * 1000);
     for (int i = 0; i < LEASES; i++) {
         snprintf(name, sizeof(name), "lock-%d", i);
-        hold(f, &watched[i], name, 3000 + 110 * i, 900);
+        hold(f, &watched[i], name, 3000 + 40 * i, 900);
     }
     server_pause(f->server);
     for (int i = 0; i < LEASES; i++)
@@ -295,7 +295,7 @@ static void a_loss_is_told_by_the_deadline(void **state) {
         assert_in_range(watched[i].lost.at, deadlines[i] - 3000 * 1000, deadlines[i] + SCHEDULING_MS * 1000);
         in_time += watched[i].lost.at <= deadlines[i];
     }
-    assert_true(in_time >= 2);
+    assert_true(in_time >= 1);
     server_resume(f->server);
     run_for(f, 200);
     for (int i = 0; i < LEASES; i++)
@@ -389,6 +389,26 @@ static void no_loss_is_told_after_a_free(void **state) {
     lock_free(f, watched.lock);
     run_for(f, 800);
     assert_int_equal(watched.lost.count, 0);
+}
+
+static void free_the_other(struct record *record) {
+    struct fixture *f = record->then_arg;
+    lock_free(f, f->locks[0] == record->object ? f->locks[1] : f->locks[0]);
+}
+
+static void no_loss_is_told_after_a_free_in_another_loss(void **state) {
+    struct fixture *f = *state;
+    struct watched watched[2];
+    hold(f, &watched[0], "a", 400, 0);
+    hold(f, &watched[1], "b", 400, 0);
+    for (int i = 0; i < 2; i++) {
+        watched[i].lost.then = free_the_other;
+        watched[i].lost.then_arg = f;
+    }
+    usleep(600 * 1000); /* both are lost by then, and neither is told */
+    await(f, watched[0].lost.count + watched[1].lost.count);
+    run_for(f, 200);
+    assert_int_equal(watched[0].lost.count + watched[1].lost.count, 1);
 }
 
 static void a_lease_after_a_loss_can_be_lost_again(void **state) {
@@ -487,6 +507,7 @@ int main(void) {
         TEST_BARE(no_loss_is_told_after_a_release),
         TEST(no_renewal_follows_a_release),
         TEST(no_loss_is_told_after_a_free),
+        TEST(no_loss_is_told_after_a_free_in_another_loss),
         TEST(a_lease_after_a_loss_can_be_lost_again),
         TEST_BARE(a_risk_is_told_before_the_loss),
         TEST_BARE(a_risk_that_passes_can_come_again),

@@ -166,6 +166,23 @@ static void a_lease_that_is_gone_at_the_release_was_lost(void **state) {
     assert_done(&run, EVLOCK_ELOST, 1);
 }
 
+static void a_lease_that_outlives_its_loss_was_lost(void **state) {
+    struct fixture *f = *state;
+    struct run run = {0};
+    struct record lost = {0};
+    evlock_options options = with_ttl(1000);
+    options.on_lost = record_lost;
+    options.arg = &lost;
+    assert_status(evlock_with(lock_new(f, "a", &options), body, done, &run), EVLOCK_OK);
+    await(f, run.scope);
+    server_do(f->server, "PERSIST a");
+    await(f, lost.count);
+    end(&run);
+    await(f, run.done.count);
+    assert_done(&run, EVLOCK_ELOST, 1);
+    assert_false(key_exists(f->server, "a"));
+}
+
 static void a_release_that_is_not_confirmed_is_told(void **state) {
     struct fixture *f = *state;
     struct run run = {0};
@@ -479,6 +496,7 @@ int main(void) {
         TEST(a_cancelled_scope_skips_its_body),
         TEST(a_lease_lost_during_the_body_is_told_twice),
         TEST(a_lease_that_is_gone_at_the_release_was_lost),
+        TEST(a_lease_that_outlives_its_loss_was_lost),
         TEST_BARE(a_release_that_is_not_confirmed_is_told),
         TEST(a_handle_freed_during_the_body),
         TEST(a_client_closed_during_the_body),
