@@ -93,7 +93,7 @@ static bool take(struct request *request, int64_t now, struct command *command) 
     if (kind == LEASE_NOTHING)
         return false;
     if (kind == LEASE_ACQUIRE && lease->fenced)
-        evl_command_fenced(command, key, token, lease->terms->ttl);
+        evl_command_fenced(command, key, token, lease->terms->ttl, lease->nodes == 1);
     else if (kind == LEASE_RAISE)
         evl_command_raise(command, key, lease->fence);
     else

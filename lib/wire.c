@@ -108,13 +108,18 @@ static void acquire(struct command *command, struct bytes key, struct bytes toke
     }
 }
 
-void evl_command_fenced(struct command *command, struct bytes key, struct bytes token, int64_t ttl) {
+void evl_command_fenced(struct command *command, struct bytes key, struct bytes token, int64_t ttl, bool only) {
+    /* A tenth of a second, for several: they seldom disagree about it. One that restarted, and so may know an old number
+     * alone, does not count before that has passed. */
+    const char *grain = only ? "1" : "100000";
+
     begin_script(command, ACQUIRE_FENCED, "2");
     push(command, key.data, key.len);
     push_fence_key(command, key);
     push(command, token.data, token.len);
     push_number(command, 0, ms(ttl));
     push_number(command, 1, ms(fence_ttl));
+    push(command, grain, strlen(grain));
 }
 
 void evl_command_raise(struct command *command, struct bytes key, int64_t fence) {

@@ -7,7 +7,7 @@
 
 #include "reply.h"
 
-#define COMMAND_ARGS 8
+#define COMMAND_ARGS 9
 
 struct script {
     const char *name;
@@ -42,8 +42,8 @@ void evl_command_key(struct command *command, const char *verb, struct bytes key
 void evl_command_lease(struct command *command, enum lease_command kind, struct bytes key, struct bytes token,
                        int64_t ttl);
 
-/* An ACQUIRE that draws a fence, and the RAISE of a node's counter to one. */
-void evl_command_fenced(struct command *command, struct bytes key, struct bytes token, int64_t ttl);
+/* An ACQUIRE that draws a fence, on the `only` node or on one of several, and the RAISE of a node's counter to one. */
+void evl_command_fenced(struct command *command, struct bytes key, struct bytes token, int64_t ttl, bool only);
 void evl_command_raise(struct command *command, struct bytes key, int64_t fence);
 
 /* `WAIT replicas timeout`, the timeout in microseconds. */

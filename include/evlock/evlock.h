@@ -441,9 +441,10 @@ EVLOCK_EXPORT int evlock_release(evlock *lock, evlock_cb cb, void *arg);
  * write to what the lock protects, and let that refuse a number smaller than the greatest it has seen: then a holder
  * that was stopped beyond its ttl cannot do harm.
  *
- * It is drawn in the script that grants the lock, from a counter beside the lock's key; a counter that was lost goes on
- * from the server's clock in microseconds, and so above every number drawn before. On several nodes it is the greatest
- * number of the quorum, and a quorum has been given it before the acquire is told. An adopted lease has none.
+ * It is drawn in the script that grants the lock, from a counter beside the lock's key that keeps up with the server's
+ * clock in microseconds: so a counter that was lost, or came back from an old copy of the data, goes on above every
+ * number drawn before. On several nodes it is the greatest number of the quorum, and a quorum has been given it before
+ * the acquire is told. An adopted lease has none.
  */
 EVLOCK_EXPORT uint64_t evlock_fence(const evlock *lock);
 
