@@ -233,6 +233,40 @@ static void one_node_restarted_empty(void **state) {
     grows_though(f, client_new(f, NULL, NULL), 1, restart_empty);
 }
 
+/* A server that saves now and then comes back with what it knew some time ago. */
+static void an_old_copy(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = quick_options();
+    evlock_client *client = client_new(f, NULL, NULL);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    uint64_t last = draw_and_release(f, lock);
+    server_do(&nodes[0], "SAVE");
+    for (int i = 0; i < 20; i++)
+        assert_grown(draw_and_release(f, lock), last);
+    server_restart(&nodes[0]);
+    assert_grown(draw_and_release(f, lock_new_on(f, client, "a", &options)), last);
+}
+
+static void old_copies_on_a_majority(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options excluding = excluding_options(f, 1000);
+    evlock_options options = with_ttl(1000);
+    evlock_client *client = quorum_client(f, NODES, &excluding);
+    await(f, nodes_counting(client) == NODES);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    uint64_t last = draw_and_release(f, lock);
+    await(f, nodes_having("a") == 0);
+    for (size_t i = 0; i < MAJORITY; i++)
+        server_do(&nodes[i], "SAVE");
+    for (int i = 0; i < 20; i++)
+        assert_grown(draw_and_release(f, lock), last);
+    for (size_t i = 0; i < MAJORITY; i++)
+        server_restart(&nodes[i]);
+    server_pause(&nodes[3]); /* those who know better have no say */
+    server_pause(&nodes[4]);
+    assert_grown(draw_and_release(f, lock_new_on(f, client, "a", &options)), last);
+}
+
 static void a_quorum_flushed(void **state) {
     struct fixture *f = *state;
     grows_though(f, f->client, NODES, flush);
@@ -311,32 +345,26 @@ static void the_counter_expires_when_long_unused(void **state) {
         await(f, key_ttl(&nodes[i], counter) > LONG_TTL);
 }
 
-/* Sets every counter back to `value`, though the lock is free. */
-static void set_back(struct fixture *f, size_t count, uint64_t value) {
-    char counter[256];
-    await(f, nodes_having("a") == 0);
-    for (size_t i = 0; i < count; i++)
-        if (find_counter(&nodes[i], "a", counter))
-            server_do(&nodes[i], "SET %s %" PRIu64, counter, value);
-}
-
-/* By a hand on the counter, which the library can only tell. */
+/* A hand on the counter sets it far beyond the clock, and takes it away when it has been seen. */
 static void goes_backwards(struct fixture *f, evlock_client *client, size_t count) {
+    char counter[256];
     evlock_acquire_options options = fenced();
     evlock_options quick = quick_options();
     evlock *lock = lock_new_on(f, client, "a", &quick);
-    uint64_t last = draw_and_release(f, lock);
-    set_back(f, count, 5);
-    int status = await_acquire(f, lock, &options);
-    if (status == EVLOCK_OK) { /* the server's clock may keep it from falling back at all */
-        assert_grown(evlock_fence(lock), last);
-        return;
+    draw_and_release(f, lock);
+    for (size_t i = 0; i < count; i++) {
+        await(f, find_counter(&nodes[i], "a", counter));
+        server_do(&nodes[i], "SET %s %" PRIu64, counter, UINT64_C(1) << 52);
     }
-    assert_status(status, EVLOCK_EFENCE);
+    assert_true(draw_and_release(f, lock) > UINT64_C(1) << 52);
+    for (size_t i = 0; i < count; i++)
+        server_do(&nodes[i], "DEL %s", counter);
+    assert_status(await_acquire(f, lock, &options), EVLOCK_EFENCE);
     assert_string_not_equal(f->ended.error, "");
     assert_false(evlock_is_held(lock));
     assert_true(evlock_fence(lock) == 0);
     await(f, nodes_having("a") == 0);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK); /* without a fence it is a lock like any other */
 }
 
 static void a_fence_that_goes_backwards_is_an_error(void **state) {
@@ -380,6 +408,8 @@ int main(void) {
         QUORUM_TEST_BARE(one_node_without_the_counter),
         QUORUM_TEST_BARE(one_node_with_an_expired_counter),
         QUORUM_TEST_BARE(one_node_restarted_empty),
+        QUORUM_TEST_BARE(an_old_copy),
+        QUORUM_TEST_BARE(old_copies_on_a_majority),
         QUORUM_TEST(a_quorum_flushed),
         QUORUM_TEST(a_majority_flushed),
         QUORUM_TEST(a_quorum_restarted_empty),
