@@ -167,14 +167,16 @@ static int read_agreement(struct config *config, const evlock_options *given) {
     int64_t replica_ms = or_default(given->replica_timeout_ms, share_ms);
     int status = check_range("node_timeout_ms", node_ms, 1, TEN_YEARS_MS);
 
-    config->terms.patience = node_ms * 1000;
-    config->replica_timeout = replica_ms * 1000;
     config->min_replicas = or_default(given->min_replicas, 0);
     if (status == EVLOCK_OK)
         status = check_range("replica_timeout_ms", replica_ms, 1, TEN_YEARS_MS);
     if (status == EVLOCK_OK)
         status = check_range("min_replicas", config->min_replicas, 0, INT32_MAX);
-    return status;
+    if (status != EVLOCK_OK)
+        return status;
+    config->terms.patience = node_ms * 1000;
+    config->replica_timeout = replica_ms * 1000;
+    return EVLOCK_OK;
 }
 
 static int read_config(struct config *config, const evlock_options *given) {
