@@ -7,7 +7,7 @@
  * No lock can prevent a late write by itself: between the moment when a holder sees that it holds and the moment when
  * its write arrives, any time may pass. So the write brings the fence along, a number that grows with every
  * acquisition, and the store refuses one that is smaller than the greatest it has seen. This store is a script in
- * Redis, run by a process of its own. In a database it is one statement, and no row changed means refused:
+ * Redis, run by a process of its own. In a database it is one statement, and no row matched means refused:
  *
  *     UPDATE record SET value = :value, fence = :fence WHERE id = :id AND fence <= :fence
  *
