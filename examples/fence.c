@@ -34,7 +34,7 @@
 enum { TTL_MS = 1000 };
 
 /* What the director and a worker say to each other. */
-enum word { GO = 1, READY, WRITE, WRITTEN, REFUSED };
+enum word { FAILED, GO, READY, WRITE, WRITTEN, REFUSED };
 
 struct message {
     uint64_t word;
@@ -96,10 +96,10 @@ static redisContext *open_store(const char *url) {
     return NULL;
 }
 
-/* Writes `value` into the record, unless a greater fence has written it. WRITTEN, REFUSED, or 0 for an error. */
+/* Writes `value` into the record, unless a greater fence has written it. WRITTEN, REFUSED or FAILED. */
 static enum word write_record(redisContext *store, const char *script, uint64_t fence, const char *value) {
     char number[24];
-    enum word result = 0;
+    enum word result = FAILED;
 
     snprintf(number, sizeof number, "%" PRIu64, fence);
     redisReply *reply = redisCommand(store, "EVAL %s 1 %s %s %s", script, record, number, value);
@@ -291,27 +291,27 @@ static bool let_go(const struct process *process) {
     return send_message(process->socket, GO, 0);
 }
 
-/* Does the write that a worker asks for. WRITTEN, REFUSED, or 0 for an error. */
+/* Does the write that a worker asks for. WRITTEN, REFUSED or FAILED. */
 static enum word serve(const struct process *process, redisContext *store, const char *script) {
     struct message write;
     if (!receive_message(process->socket, &write) || write.word != WRITE)
-        return 0;
+        return FAILED;
     enum word result = write_record(store, script, write.fence, process->name);
-    if (result)
+    if (result != FAILED)
         say("store", "%s the write of %s, with the fence %" PRIu64, result == WRITTEN ? "takes" : "REFUSES",
             process->name, write.fence);
-    return result && send_message(process->socket, result, 0) ? result : 0;
+    return result != FAILED && send_message(process->socket, result, 0) ? result : FAILED;
 }
 
-/* What became of the late write: WRITTEN, REFUSED, or 0 for an error. */
+/* What became of the late write: WRITTEN, REFUSED or FAILED. */
 static enum word direct(const struct process *first, const struct process *second, redisContext *store,
                         const char *script) {
     if (!let_go(first) || !await_word(first->socket, READY) || !stop(first))
-        return 0;
+        return FAILED;
     if (!let_go(second) || !await_word(second->socket, READY) || !let_go(second) ||
         serve(second, store, script) != WRITTEN)
-        return 0;
-    return let_go(first) && proceed(first) ? serve(first, store, script) : 0;
+        return FAILED;
+    return let_go(first) && proceed(first) ? serve(first, store, script) : FAILED;
 }
 
 /* Waits for the process to end by itself, or ends it. Whether all was well with it. */
@@ -328,18 +328,18 @@ static bool finish(const struct process *process, bool well) {
 /* Returns the exit status. */
 static int run(const char *url, const char *script) {
     struct process first = {0}, second = {0};
-    enum word late = 0;
+    enum word late = FAILED;
     if (start(&first, "worker-1", url) && start(&second, "worker-2", url)) {
         redisContext *store = open_store(url);
         if (store) {
             late = direct(&first, &second, store, script);
-            if (late && !print_record(store))
-                late = 0;
+            if (late != FAILED && !print_record(store))
+                late = FAILED;
             redisFree(store);
         }
     }
-    bool first_well = finish(&first, late != 0), second_well = finish(&second, late != 0);
-    if (!late || !first_well || !second_well) {
+    bool first_well = finish(&first, late != FAILED), second_well = finish(&second, late != FAILED);
+    if (late == FAILED || !first_well || !second_well) {
         fputs("fence: it could not be shown\n", stderr);
         return 1;
     }
