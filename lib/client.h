@@ -1,7 +1,7 @@
 /*
- * The client: the node of one deployment, the one timer that everything shares, and the one place from which users are
- * called. It owns the node, the alarms, and the lists of what lives on it; handles are the user's. It never decides
- * anything about a lock.
+ * The client: the nodes of one deployment (client.c), the one timer that everything shares and the one place from which
+ * users are called (deliver.c), and the ways in which it ends (ending.c). It owns the nodes, the alarms, and the lists of
+ * what lives on it; handles are the user's. It never decides anything about a lock.
  *
  * Whatever the loop starts (a socket, the timer, a resolution) is bracketed by evl_client_enter() and
  * evl_client_leave(). Between them state changes and callbacks are only noted; leave then delivers them.

@@ -115,6 +115,8 @@ static int check_deployment(struct evlock_client *client, const struct config *c
                         config->terms.ttl / 1000, max / 1000);
     if (config->min_replicas == 0)
         return EVLOCK_OK;
+    if (config->terms.ttl == 0)
+        return evl_fail(EVLOCK_ETTL, "a lock that its replicas confirm needs a ttl");
     if (config->replica_timeout >= client->config.command_timeout)
         return evl_fail(EVLOCK_EINVAL, "replica_timeout_ms is not less than the client's command_timeout_ms");
     return evl_client_link(client);

@@ -335,8 +335,8 @@ typedef struct evlock_options {
                                       of the ttl is left; 1 to 99; default 33 */
     int64_t node_timeout_ms;     /**< on several nodes: how long an attempt that has no quorum waits for a node's answer;
                                       1 or more; default ttl / 10 */
-    int64_t min_replicas;        /**< a grant counts only when so many replicas of each granting node have it too (WAIT,
-                                      on a connection of its own); 0 or more; default 0 */
+    int64_t min_replicas;        /**< a grant counts only when so many replicas have it too, on several nodes so many of
+                                      each node of a quorum (WAIT, on a connection of its own); 0 or more; default 0 */
     int64_t replica_timeout_ms;  /**< how long they may take for that; 1 or more; default ttl / 10 */
     const char *prefix;          /**< put before the name to make the key; default none */
     const char *label;           /**< what logs call this lock; default the name, with unprintable bytes as \xXX */
