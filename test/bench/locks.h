@@ -1,0 +1,41 @@
+/*
+ * Many locks of evlock: a client, and handles that are acquired and released all together, so many in flight at a time
+ * that the server is busy and little memory is used. It owns the client and the handles. What fails ends the benchmark.
+ */
+#ifndef EVLOCK_BENCH_LOCKS_H
+#define EVLOCK_BENCH_LOCKS_H
+
+#include <evlock/libevent.h>
+#include <evlock/evlock.h>
+
+#include <event2/event.h>
+
+#include "servers.h"
+
+enum { WINDOW = 1000 }; /* in flight while all are acquired or released */
+
+struct locks {
+    struct event_base *base;
+    evlock_client *client;
+    evlock **at; /* of the keys 0, 1, 2 … */
+    size_t count;
+    size_t next; /* while all are acquired or released: the first that was not asked for */
+    size_t left; /* and how many are not done */
+};
+
+/* Makes a client of the first `nodes` servers, waits until all are connected, and makes `count` handles. */
+void locks_open(struct locks *locks, struct event_base *base, size_t nodes, size_t count,
+                const evlock_options *options);
+/* Ends the client in good order, and frees the handles. */
+void locks_close(struct locks *locks);
+
+void locks_acquire_all(struct locks *locks);
+void locks_release_all(struct locks *locks);
+
+/* Ends the benchmark unless the first server has every lock's key and no others, and some locks' tokens. All are held. */
+void locks_check_held(const struct locks *locks);
+
+/* Ends the benchmark unless it is EVLOCK_OK. */
+void expect_ok(int status);
+
+#endif

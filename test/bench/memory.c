@@ -1,0 +1,51 @@
+/*
+ * Memory: what the resident set grows by for each held lock that is renewed, short names and all. The handle, its
+ * lease, its token, its alarm and its share of what grows by doubling all count.
+ */
+#include "scenarios.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "locks.h"
+#include "report.h"
+
+static double resident_bytes(void) {
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%*d %ld", &pages) == 1, "/proc/self/statm cannot be read");
+    fclose(file);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static void measure(struct event_base *base, size_t count, struct samples *bytes) {
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    struct locks locks;
+
+    options.auto_renewal = 1;
+    malloc_trim(0); /* so that what earlier work has freed is not resident */
+    double before = resident_bytes();
+    locks_open(&locks, base, 1, count, &options);
+    locks_acquire_all(&locks);
+    double used = resident_bytes() - before - (double)(count * sizeof(*locks.at)); /* the pointers are ours */
+    locks_check_held(&locks);
+    samples_add(bytes, used / (double)count);
+    locks_release_all(&locks);
+    locks_close(&locks);
+    check_keys(&servers[0], 0);
+}
+
+void memory_run(bool quick) {
+    struct samples bytes = {0};
+    report_section("memory", "resident bytes of a held lock that is renewed, of 100,000");
+    servers_start(1);
+    struct event_base *base = event_base_new();
+    for (int repetition = 0; repetition < (quick ? 1 : 3); repetition++)
+        measure(base, 100 * 1000, &bytes);
+    report_value("a lock", "bytes", &bytes, (struct aim){VALUE_AT_MOST, 320});
+    samples_free(&bytes);
+    event_base_free(base);
+    servers_stop();
+}

@@ -1,0 +1,69 @@
+/* Reads the clocks and the server's INFO; see meter.h. */
+#include "meter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+static double seconds(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+double clock_now(void) {
+    return seconds(CLOCK_MONOTONIC);
+}
+
+double clock_cpu(void) {
+    return seconds(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static double process_cpu(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* The number behind `name` in what INFO says; 0 where it is not said. */
+static double field(const char *info, const char *name) {
+    const char *found = strstr(info, name);
+    return found ? strtod(found + strlen(name), NULL) : 0;
+}
+
+static void read_server(struct server *server, struct cost *cost) {
+    redisReply *reply = server_command(server, "INFO all");
+    const char *info = reply->type == REDIS_REPLY_STRING ? reply->str : "";
+    cost->server_cpu = field(info, "\nused_cpu_user:") + field(info, "\nused_cpu_sys:");
+    cost->sets = field(info, "\ncmdstat_set:calls=");
+    cost->scripts = field(info, "\ncmdstat_evalsha:calls=");
+    cost->deletions = field(info, "\ncmdstat_del:calls=");
+    cost->expiries = field(info, "\ncmdstat_pexpire:calls=");
+    cost->bytes = field(info, "\ntotal_net_input_bytes:") + field(info, "\ntotal_net_output_bytes:");
+    freeReplyObject(reply);
+}
+
+struct cost meter_begin(struct server *server) {
+    struct cost cost;
+    read_server(server, &cost);
+    cost.client_cpu = process_cpu();
+    cost.wall = clock_now();
+    return cost;
+}
+
+struct cost meter_end(struct server *server, const struct cost *begun) {
+    struct cost now;
+    now.wall = clock_now() - begun->wall;
+    now.client_cpu = process_cpu() - begun->client_cpu;
+    read_server(server, &now);
+    now.server_cpu -= begun->server_cpu;
+    now.sets -= begun->sets;
+    now.scripts -= begun->scripts;
+    now.deletions -= begun->deletions;
+    now.expiries -= begun->expiries;
+    now.bytes -= begun->bytes;
+    return now;
+}

@@ -1,0 +1,29 @@
+/*
+ * What something cost: the wall clock, this process's CPU time, and a server's CPU time, commands and bytes. A reading
+ * is taken before and after; the cost is the difference. It owns nothing.
+ */
+#ifndef EVLOCK_BENCH_METER_H
+#define EVLOCK_BENCH_METER_H
+
+#include "servers.h"
+
+struct cost {
+    double wall; /* seconds, as all times here */
+    double client_cpu;
+    double server_cpu;
+    double sets; /* commands, also those that scripts ran */
+    double scripts;
+    double deletions;
+    double expiries;
+    double bytes; /* in and out */
+};
+
+/* Seconds on a clock that does not step, and of CPU time used by this thread. */
+double clock_now(void);
+double clock_cpu(void);
+
+/* Begins, and ends with what it cost since. */
+struct cost meter_begin(struct server *server);
+struct cost meter_end(struct server *server, const struct cost *begun);
+
+#endif

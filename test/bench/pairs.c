@@ -1,0 +1,178 @@
+/*
+ * Pairs: acquire and release on distinct free keys, with so many in flight, evlock beside the floor. Every release
+ * begins the next acquire of its lock. The server's own counts say afterwards that each lock was taken: its script
+ * deletes a key only where it finds the token.
+ */
+#include "scenarios.h"
+
+#include <stdio.h>
+
+#include "check.h"
+#include "leases.h"
+#include "locks.h"
+#include "meter.h"
+#include "report.h"
+
+enum { WARM_UP = 1000 };
+
+static const size_t levels[] = {1, 64, 1000, 10000};
+
+/* The run that is under way. */
+static struct {
+    struct event_base *base;
+    long wanted;  /* pairs still to be begun */
+    long pending; /* begun and not ended */
+} run;
+
+/* What one of the two costs a pair, one number a repetition. */
+struct results {
+    struct samples throughput, client_cpu, server_cpu, commands, bytes;
+};
+
+/* --- evlock ------------------------------------------------------------------------------------------------------- */
+
+static void lock_acquired(evlock *lock, int status, void *arg);
+
+static void lock_released(evlock *lock, int status, void *arg) {
+    expect_ok(status);
+    if (run.wanted > 0) {
+        run.wanted--;
+        expect_ok(evlock_acquire(lock, NULL, lock_acquired, arg));
+    } else if (--run.pending == 0) {
+        event_base_loopbreak(run.base);
+    }
+}
+
+static void lock_acquired(evlock *lock, int status, void *arg) {
+    expect_ok(status);
+    expect_ok(evlock_release(lock, lock_released, arg));
+}
+
+static void run_locks(void *arg, long pairs) {
+    const struct locks *locks = arg;
+    run.wanted = pairs - (long)locks->count;
+    run.pending = (long)locks->count;
+    for (size_t i = 0; i < locks->count; i++)
+        expect_ok(evlock_acquire(locks->at[i], NULL, lock_acquired, NULL));
+    event_base_dispatch(run.base);
+}
+
+/* --- The floor ---------------------------------------------------------------------------------------------------- */
+
+static void lease_acquired(redisAsyncContext *connection, void *reply, void *arg);
+
+static void lease_released(redisAsyncContext *connection, void *reply, void *arg) {
+    floor_expect_one(reply);
+    if (run.wanted > 0) {
+        run.wanted--;
+        floor_draw(arg);
+        floor_acquire(connection, arg, lease_acquired, arg);
+    } else if (--run.pending == 0) {
+        event_base_loopbreak(run.base);
+    }
+}
+
+static void lease_acquired(redisAsyncContext *connection, void *reply, void *arg) {
+    floor_expect_ok(reply);
+    floor_release(connection, arg, lease_released, arg);
+}
+
+static void run_leases(void *arg, long pairs) {
+    const struct leases *leases = arg;
+    run.wanted = pairs - (long)leases->count;
+    run.pending = (long)leases->count;
+    for (size_t i = 0; i < leases->count; i++) {
+        floor_draw(&leases->at[i]);
+        floor_acquire(leases->connection, &leases->at[i], lease_acquired, &leases->at[i]);
+    }
+    event_base_dispatch(run.base);
+}
+
+/* --- Measuring ---------------------------------------------------------------------------------------------------- */
+
+static void measure(void (*run_pairs)(void *arg, long pairs), void *arg, long pairs, struct results *results) {
+    struct cost begun = meter_begin(&servers[0]);
+    run_pairs(arg, pairs);
+    struct cost cost = meter_end(&servers[0], &begun);
+    double count = (double)pairs;
+
+    CHECK(cost.sets == count && cost.deletions == count, "of %ld pairs the server granted %.0f and ended %.0f", pairs,
+          cost.sets, cost.deletions);
+    check_keys(&servers[0], 0);
+    samples_add(&results->throughput, count / cost.wall);
+    samples_add(&results->client_cpu, cost.client_cpu / count * 1e6);
+    samples_add(&results->server_cpu, cost.server_cpu / count * 1e6);
+    samples_add(&results->commands, (cost.sets + cost.scripts) / count);
+    samples_add(&results->bytes, cost.bytes / count);
+}
+
+static void measure_evlock(size_t level, long pairs, struct results *results) {
+    struct locks locks;
+    locks_open(&locks, run.base, 1, level, NULL);
+    locks_acquire_all(&locks);
+    locks_check_held(&locks);
+    locks_release_all(&locks);
+    run_locks(&locks, WARM_UP + (long)level);
+    measure(run_locks, &locks, pairs, results);
+    locks_close(&locks);
+}
+
+static void measure_floor(size_t level, long pairs, struct results *results) {
+    struct leases leases;
+    leases_open(&leases, run.base, level);
+    leases_acquire_all(&leases);
+    leases_check_held(&leases);
+    leases_release_all(&leases);
+    run_leases(&leases, WARM_UP + (long)level);
+    measure(run_leases, &leases, pairs, results);
+    leases_close(&leases);
+}
+
+static void report(size_t level, const struct results *ours, const struct results *raw) {
+    struct {
+        const char *what, *unit;
+        const struct samples *value, *other;
+        struct aim aim;
+    } figures[] = {
+        {"throughput", "pairs/s", &ours->throughput, &raw->throughput, {RATIO_AT_LEAST, 0.9}},
+        {"client CPU a pair", "us", &ours->client_cpu, &raw->client_cpu, {RATIO_AT_MOST, 1.3}},
+        {"server CPU a pair", "us", &ours->server_cpu, &raw->server_cpu, {NO_AIM, 0}},
+        {"commands a pair", "", &ours->commands, &raw->commands, {NO_AIM, 0}},
+        {"bytes a pair, both ways", "", &ours->bytes, &raw->bytes, {NO_AIM, 0}},
+    };
+    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "%zu in flight: %s", level, figures[i].what);
+        report_ratio(name, figures[i].unit, figures[i].value, "floor", figures[i].other, figures[i].aim);
+    }
+}
+
+static void free_results(struct results *results) {
+    samples_free(&results->throughput);
+    samples_free(&results->client_cpu);
+    samples_free(&results->server_cpu);
+    samples_free(&results->commands);
+    samples_free(&results->bytes);
+}
+
+void pairs_run(bool quick) {
+    report_section("pairs", "acquire and release on distinct free keys");
+    servers_start(1);
+    run.base = event_base_new();
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+        struct results ours = {0}, raw = {0};
+        long pairs = levels[i] == 1 ? 8000 : 80000;
+        for (int repetition = 0; repetition < (quick ? 3 : 7); repetition++) {
+            if (repetition % 2)
+                measure_floor(levels[i], pairs, &raw);
+            measure_evlock(levels[i], pairs, &ours);
+            if (repetition % 2 == 0)
+                measure_floor(levels[i], pairs, &raw);
+        }
+        report(levels[i], &ours, &raw);
+        free_results(&ours);
+        free_results(&raw);
+    }
+    event_base_free(run.base);
+    servers_stop();
+}

@@ -1,0 +1,208 @@
+/*
+ * Renewal: leases that are held and renewed, evlock beside one command a lease by the floor. First one interval is
+ * measured for what it costs, then another for what is late: the renewals themselves, and a timer of the same loop.
+ */
+#include "scenarios.h"
+
+#include <stdio.h>
+
+#include "check.h"
+#include "leases.h"
+#include "locks.h"
+#include "meter.h"
+#include "probe.h"
+#include "report.h"
+#include "tally.h"
+
+/* One number a repetition; CPU in microseconds a renewed lease. */
+struct results {
+    struct samples client_cpu, server_cpu, allocations, renewal_late, timer_late, timer_late_own;
+};
+
+static struct event_base *base;
+
+static void run_for(double seconds) {
+    struct timeval time = {(long)seconds, (long)((seconds - (double)(long)seconds) * 1e6)};
+    event_base_loopexit(base, &time);
+    event_base_dispatch(base);
+}
+
+/* Every lease is renewed once an interval; those at its edges may fall out of it or into it. */
+static void measure_cost(size_t count, double interval, struct results *results) {
+    struct cost begun = meter_begin(&servers[0]);
+    double allocations = tally_allocations();
+    run_for(interval);
+    allocations = tally_allocations() - allocations;
+    struct cost cost = meter_end(&servers[0], &begun);
+    double renewed = cost.expiries;
+    CHECK(renewed > 0.8 * (double)count && renewed < 1.2 * (double)count, "%.0f of %zu leases were renewed", renewed,
+          count);
+    check_keys(&servers[0], count);
+    samples_add(&results->client_cpu, cost.client_cpu / renewed * 1e6);
+    samples_add(&results->server_cpu, cost.server_cpu / renewed * 1e6);
+    samples_add(&results->allocations, allocations / renewed);
+}
+
+static void note_timer(const struct probe *probe, struct results *results) {
+    samples_add(&results->timer_late, probe->latest * 1e3);
+    samples_add(&results->timer_late_own, probe->latest_own * 1e3);
+}
+
+/* --- evlock ------------------------------------------------------------------------------------------------------- */
+
+/* Watches the deadlines of some locks: what has gone by of one since the lease was last renewed is never to be much
+ * more than an interval. */
+struct watch {
+    const struct locks *locks;
+    int64_t whole_ms; /* what is left right after a renewal */
+    int64_t oldest_ms;
+    int turns;
+};
+
+static void look(void *arg) {
+    struct watch *watch = arg;
+    const struct locks *locks = watch->locks;
+    if (watch->turns++ % 5)
+        return;
+    for (size_t i = 0; i < locks->count; i += locks->count / 50) {
+        int64_t age = watch->whole_ms - evlock_remaining_ms(locks->at[i]);
+        watch->oldest_ms = age > watch->oldest_ms ? age : watch->oldest_ms;
+    }
+}
+
+static void lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+    (void)lock, (void)arg;
+    CHECK(false, "a lease was lost: %s", evlock_lost_reason_string(reason));
+}
+
+static void measure_evlock(size_t count, double interval, struct results *results) {
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    struct locks locks;
+    struct probe probe;
+
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = (int64_t)(interval * 1e3);
+    options.ttl_ms = 3 * options.renewal_interval_ms;
+    options.on_lost = lost;
+    locks_open(&locks, base, 1, count, &options);
+    locks_acquire_all(&locks);
+    run_for(interval);
+    measure_cost(count, interval, results);
+    struct watch watch = {.locks = &locks, .whole_ms = options.ttl_ms - options.ttl_ms / 100 - 2};
+    probe_begin(&probe, base, look, &watch);
+    run_for(interval);
+    probe_end(&probe);
+    note_timer(&probe, results);
+    double late = (double)watch.oldest_ms / 1e3 - interval;
+    samples_add(&results->renewal_late, late > 0 ? late / interval * 100 : 0);
+    locks_check_held(&locks);
+    locks_release_all(&locks);
+    locks_close(&locks);
+}
+
+/* --- The floor: renews in the order in which it acquired, each lease an interval after it was last renewed --------- */
+
+static struct {
+    struct leases leases;
+    struct event *timer;
+    double interval;
+    double *due; /* of each lease */
+    size_t next;
+} run;
+
+static void renewed(redisAsyncContext *connection, void *reply, void *arg) {
+    (void)connection, (void)arg;
+    floor_expect_one(reply);
+}
+
+static void renew_due(evutil_socket_t fd, short what, void *arg) {
+    double now = clock_now(), *due;
+    (void)fd, (void)what, (void)arg;
+    while (*(due = &run.due[run.next]) <= now) {
+        floor_renew(run.leases.connection, &run.leases.at[run.next], renewed, NULL);
+        *due = now + run.interval;
+        run.next = (run.next + 1) % run.leases.count;
+    }
+    struct timeval pause = {(long)(*due - now), (long)((*due - now - (double)(long)(*due - now)) * 1e6)};
+    event_add(run.timer, &pause);
+}
+
+/* Spread as they were acquired: evenly over the time that took. */
+static void plan(double begun, double ended) {
+    for (size_t i = 0; i < run.leases.count; i++)
+        run.due[i] = run.interval + begun + (ended - begun) * (double)i / (double)run.leases.count;
+    run.next = 0;
+    renew_due(-1, 0, NULL);
+}
+
+static void measure_floor(size_t count, double interval, struct results *results) {
+    struct probe probe;
+    double begun = clock_now();
+    leases_open(&run.leases, base, count);
+    leases_acquire_all(&run.leases);
+    run.interval = interval;
+    run.due = calloc(count, sizeof(*run.due));
+    run.timer = evtimer_new(base, renew_due, NULL);
+    CHECK(run.due && run.timer, "out of memory");
+    plan(begun, clock_now());
+    run_for(interval);
+    measure_cost(count, interval, results);
+    probe_begin(&probe, base, NULL, NULL);
+    run_for(interval);
+    probe_end(&probe);
+    note_timer(&probe, results);
+    event_free(run.timer);
+    free(run.due);
+    leases_check_held(&run.leases);
+    leases_release_all(&run.leases);
+    leases_close(&run.leases);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+
+static void free_results(struct results *results) {
+    samples_free(&results->client_cpu);
+    samples_free(&results->server_cpu);
+    samples_free(&results->allocations);
+    samples_free(&results->renewal_late);
+    samples_free(&results->timer_late);
+    samples_free(&results->timer_late_own);
+}
+
+static const char *called(size_t count, const char *what) {
+    static char name[64];
+    snprintf(name, sizeof(name), "%zu: %s", count, what);
+    return name;
+}
+
+static void measure(size_t count, double interval, int repetitions) {
+    struct results ours = {0}, raw = {0};
+    struct aim none = {NO_AIM, 0};
+    for (int repetition = 0; repetition < repetitions; repetition++) {
+        measure_evlock(count, interval, &ours);
+        measure_floor(count, interval, &raw);
+    }
+    report_ratio(called(count, "server CPU a renewed lease"), "us", &ours.server_cpu, "floor", &raw.server_cpu,
+                 (struct aim){RATIO_AT_MOST, 0.55});
+    report_ratio(called(count, "client CPU a renewed lease"), "us", &ours.client_cpu, "floor", &raw.client_cpu,
+                 (struct aim){RATIO_AT_MOST, 0.4});
+    report_value(called(count, "allocations a renewed lease"), "", &ours.allocations, (struct aim){VALUE_AT_MOST, 0});
+    report_value(called(count, "the latest renewal"), "% of int.", &ours.renewal_late,
+                 (struct aim){VALUE_AT_MOST, 10});
+    report_ratio(called(count, "another timer late by own work"), "ms", &ours.timer_late_own, "floor",
+                 &raw.timer_late_own, (struct aim){VALUE_AT_MOST, 5});
+    report_ratio(called(count, "another timer late by the clock"), "ms", &ours.timer_late, "floor", &raw.timer_late,
+                 none);
+    free_results(&ours);
+    free_results(&raw);
+}
+
+void renewal_run(bool quick) {
+    report_section("renewal", "held leases, each renewed once an interval");
+    servers_start(1);
+    base = event_base_new();
+    measure(10 * 1000, 1, quick ? 1 : 5);
+    measure(100 * 1000, 3, quick ? 1 : 3);
+    event_base_free(base);
+    servers_stop();
+}

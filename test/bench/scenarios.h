@@ -1,0 +1,15 @@
+/* The scenarios: each measures one thing, reports its figures, and ends the benchmark if what it measured was not so. */
+#ifndef EVLOCK_BENCH_SCENARIOS_H
+#define EVLOCK_BENCH_SCENARIOS_H
+
+#include <stdbool.h>
+
+/* `quick`: fewer repetitions and shorter ones, for rough figures. */
+void memory_run(bool quick);
+void latency_run(bool quick);
+void pairs_run(bool quick);
+void quorum_run(bool quick);
+void growth_run(bool quick);
+void renewal_run(bool quick);
+
+#endif

@@ -1,0 +1,53 @@
+/* The benchmark's servers; see servers.h. */
+#include "servers.h"
+
+#include <sched.h>
+
+#include "check.h"
+
+struct server servers[SERVERS_MAX];
+
+/* The cores that were there at first, in two parts: one for this process, and the others, or the same if it is alone. */
+static cpu_set_t own_core, other_cores;
+
+static void part_cores(void) {
+    int first = 0;
+    CHECK(sched_getaffinity(0, sizeof(other_cores), &other_cores) == 0, "no affinity");
+    while (!CPU_ISSET(first, &other_cores))
+        first++;
+    CPU_ZERO(&own_core);
+    CPU_SET(first, &own_core);
+    if (CPU_COUNT(&other_cores) > 1)
+        CPU_CLR(first, &other_cores);
+}
+
+static void keep_to(const cpu_set_t *cores) {
+    CHECK(sched_setaffinity(0, sizeof(*cores), cores) == 0, "no affinity");
+}
+
+void servers_start(size_t count) {
+    static bool begun;
+    if (!begun) {
+        atexit(servers_stop);
+        part_cores();
+    }
+    begun = true;
+    keep_to(&other_cores); /* servers stay where they were started */
+    for (size_t i = 0; i < count; i++)
+        server_start(&servers[i], false, NULL);
+    keep_to(&own_core);
+}
+
+void servers_stop(void) {
+    for (size_t i = 0; i < SERVERS_MAX; i++)
+        server_stop(&servers[i]);
+}
+
+void check_keys(struct server *server, size_t count) {
+    long long found = server_integer(server, "DBSIZE");
+    CHECK(found == (long long)count, "the server has %lld keys, not %zu", found, count);
+}
+
+void check_token(struct server *server, const char *key, const void *token, size_t len) {
+    CHECK(token && key_is(server, key, token, len), "the server has not the token of %s", key);
+}

@@ -1,0 +1,25 @@
+/*
+ * The benchmark's servers: the first so many of five private ones, on unix sockets, ended with the benchmark. This
+ * process keeps to one core and the servers to the others: left to itself the scheduler puts them now on one core and
+ * now on two, where a round trip takes three times as long. What is asked of the servers over their side connections is
+ * never part of what is measured.
+ */
+#ifndef EVLOCK_BENCH_SERVERS_H
+#define EVLOCK_BENCH_SERVERS_H
+
+#include "../redis/server.h"
+
+enum { SERVERS_MAX = 5 };
+
+extern struct server servers[SERVERS_MAX];
+
+/* Starts `count` servers, away from this process's core; ends all that run. */
+void servers_start(size_t count);
+void servers_stop(void);
+
+/* Ends the benchmark unless exactly so many keys are there. */
+void check_keys(struct server *server, size_t count);
+/* Ends the benchmark unless the key has the token. */
+void check_token(struct server *server, const char *key, const void *token, size_t len);
+
+#endif
