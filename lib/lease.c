@@ -341,22 +341,21 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
         decide_acquire(lease, node, ttl, now, out);
 }
 
-/* The answer to a raise counts for the node's vote alone: the token is there since the acquire. */
+/* The answer to a raise counts for the node's vote alone: the token is there since the acquire. Were it gone, somebody
+ * else might have drawn a number there before the raise. */
 static void note_raise(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
                        struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
-    if (lease->state != LEASE_ACQUIRING)
-        return;
     if (answer->verdict == LEASE_AGAIN) {
         want(lease, node, LEASE_RAISE, out);
         return;
     }
-    if (answer->verdict == LEASE_YES) {
+    if (answer->verdict == LEASE_YES && now < slot->deadline) {
         slot->counter = lease->fence;
         slot->vote = YES;
     } else {
-        vote_no(lease, slot, answer->status);
+        vote_no(lease, slot, answer->verdict == LEASE_YES ? EVLOCK_EUNREACHABLE : answer->status);
     }
     decide_acquire(lease, node, lease->terms->ttl, now, out);
 }
