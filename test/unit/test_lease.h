@@ -27,6 +27,7 @@
 #define RISK (9 * SECOND)
 #define DRIFT (302 * MS)
 #define LEAD MS
+#define PATIENCE (2 * TTL) /* so long that it plays no part; what it is for is tested with less */
 #define KEPT (TTL - DRIFT) /* from sending a command to the deadline that it gives */
 
 /* By then a token that was given this ttl has expired, also by a slow clock. */
@@ -50,7 +51,7 @@ static inline struct bench bench_new(void) {
     assert_non_null(room);
     memset(room, 0xA5, evl_lease_size(LEASE_NODES)); /* a lease does not count on zeroed memory */
     return (struct bench){
-        .terms = {.ttl = TTL, .interval = INTERVAL, .max_hold = LEASE_NEVER, .risk = RISK},
+        .terms = {.ttl = TTL, .interval = INTERVAL, .max_hold = LEASE_NEVER, .patience = PATIENCE, .risk = RISK},
         .lease = room,
         .now = 1000 * SECOND,
     };
@@ -71,6 +72,11 @@ static inline void begin_adopting(struct bench *b, unsigned nodes) {
     evl_lease_begin(b->lease, &b->terms, nodes, true, b->now, fresh(b));
 }
 
+static inline void begin_fenced(struct bench *b, unsigned nodes) {
+    begin(b, nodes);
+    b->lease->fenced = true;
+}
+
 static inline void answer(struct bench *b, unsigned node, enum lease_verdict verdict, int status, int64_t ttl) {
     struct lease_answer a = {.verdict = verdict, .status = status, .ttl = ttl};
     evl_lease_answer(b->lease, node, &a, b->now, fresh(b));
@@ -82,6 +88,12 @@ static inline void yes(struct bench *b, unsigned node) {
 
 static inline void yes_ttl(struct bench *b, unsigned node, int64_t ttl) {
     answer(b, node, LEASE_YES, 0, ttl);
+}
+
+/* An acquire is granted, and draws this number. */
+static inline void draws(struct bench *b, unsigned node, int64_t fence) {
+    struct lease_answer a = {.verdict = LEASE_YES, .fence = fence};
+    evl_lease_answer(b->lease, node, &a, b->now, fresh(b));
 }
 
 static inline void no(struct bench *b, unsigned node) {
@@ -106,6 +118,11 @@ static inline void unknown(struct bench *b, unsigned node) {
 
 static inline void away(struct bench *b, unsigned node) {
     evl_lease_node_away(b->lease, node, EVLOCK_EUNREACHABLE, b->now, fresh(b));
+}
+
+/* It may have forgotten locks, and grants nothing for the time being. */
+static inline void excluded(struct bench *b, unsigned node) {
+    evl_lease_node_away(b->lease, node, EVLOCK_EEXCLUDED, b->now, fresh(b));
 }
 
 enum back { UNSETTLED, SETTLED, REPLACED };
@@ -189,6 +206,18 @@ static inline void held_by(struct bench *b, unsigned nodes) {
     for (unsigned i = 0; i < nodes; i++)
         yes(b, i);
     is_in(b, LEASE_HELD);
+}
+
+/* Of three nodes two keep the token, and the first has lost it. */
+static inline void held_by_two_of_three(struct bench *b) {
+    held_by(b, 3);
+    pass(b, INTERVAL);
+    for (unsigned i = 0; i < 3; i++)
+        sends(b, i, LEASE_RENEW);
+    no(b, 0);
+    yes_ttl(b, 1, TTL);
+    yes_ttl(b, 2, TTL);
+    tells_nothing(b);
 }
 
 /* Held by one, and the first renewal is unanswered. */

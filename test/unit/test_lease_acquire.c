@@ -381,7 +381,7 @@ static void a_node_that_hangs_is_not_waited_for(void **state) {
     b.now += SECOND;
     sends(&b, 2, LEASE_ACQUIRE);
     pass(&b, KEPT - SECOND);
-    tells(&b, LEASE_TELL_FAILED, EVLOCK_EUNREACHABLE); /* two of three, and the third may still have a second */
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EQUORUM); /* two of three, and the third may still have a second */
 
     begin(&b, 3);
     sends(&b, 0, LEASE_ACQUIRE);
@@ -407,8 +407,7 @@ static void nodes_that_answer_late_are_kept(void **state) {
     yes(&b, 3);
     no(&b, 4);
     tells_nothing(&b);
-    pass(&b, INTERVAL);
-    wakes(&b, 15);
+    assert_int_equal(b.lease->slots[3].deadline, b.now + KEPT);
     abandon(&b);
     wakes(&b, 15);
 }
@@ -421,11 +420,119 @@ static void an_acquire_that_could_not_be_sent_yet_is_sent_when_held(void **state
     sends(&b, 1, LEASE_ACQUIRE);
     yes(&b, 0);
     yes(&b, 1);
-    away(&b, 2);
-    back(&b, 2, SETTLED);
     sends(&b, 2, LEASE_ACQUIRE);
     again(&b, 2); /* once is enough: it is held without */
     sends_nothing(&b, 2);
+}
+
+static void an_acquire_does_not_wait_for_a_node_once_held(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 3);
+    sends(&b, 0, LEASE_ACQUIRE);
+    sends(&b, 1, LEASE_ACQUIRE);
+    yes(&b, 0);
+    yes(&b, 1);
+    away(&b, 2);
+    back(&b, 2, SETTLED);
+    sends_nothing(&b, 2);
+    pass(&b, INTERVAL);
+    sends(&b, 2, LEASE_REARM); /* it is asked again with the first renewal */
+}
+
+static void too_many_nodes_in_trouble_are_a_missing_quorum(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 5);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    yes(&b, 0);
+    refused(&b, 1);
+    away(&b, 3);
+    tells_nothing(&b);
+    excluded(&b, 4);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EQUORUM);
+    assert_int_equal(b.out.denied, 3);
+    wakes(&b, 1U << 0 | 1U << 2);
+
+    begin(&b, 2); /* of two both are needed */
+    away(&b, 0);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EQUORUM);
+    assert_int_equal(b.out.denied, 1);
+    begin(&b, 1);
+    excluded(&b, 0);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EEXCLUDED);
+}
+
+/* --- Patience ----------------------------------------------------------------------------------------------------- */
+
+static void no_node_is_waited_for_longer_than_agreed(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.patience = 3 * SECOND;
+    begin(&b, 3);
+    int64_t end = b.now + 3 * SECOND;
+    next_is(&b, end); /* also where nothing could be sent yet */
+    pass(&b, SECOND);
+    for (unsigned i = 0; i < 2; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    yes(&b, 0);
+    next_is(&b, end); /* from the beginning, whenever it was sent */
+    until(&b, end - 1);
+    tells_nothing(&b);
+    until(&b, end);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EQUORUM);
+    assert_int_equal(b.out.denied, 2);
+    wakes(&b, 3);
+    sends_nothing(&b, 2);
+}
+
+static void who_ran_out_of_time_takes_nothing_from_what_was_said(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.patience = 3 * SECOND;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    no(&b, 1);
+    pass(&b, 3 * SECOND);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EHELD);
+}
+
+static void a_short_lease_is_given_up_before_the_patience_ends(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.patience = KEPT + 1;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    next_is(&b, b.now + KEPT);
+    pass(&b, KEPT);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EQUORUM);
+}
+
+static void an_adoption_is_patient_as_long(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.patience = 3 * SECOND;
+    begin_adopting(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ADOPT);
+    next_is(&b, b.now + 3 * SECOND);
+    pass(&b, 3 * SECOND);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EQUORUM);
+}
+
+static void one_node_alone_is_waited_for(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.patience = 3 * SECOND;
+    begin(&b, 1);
+    next_is(&b, LEASE_NEVER);
+    pass(&b, 10 * SECOND);
+    tells_nothing(&b);
+    sends(&b, 0, LEASE_ACQUIRE);
+    next_is(&b, b.now + KEPT);
 }
 
 int main(void) {
@@ -456,6 +563,13 @@ int main(void) {
         cmocka_unit_test(a_node_that_hangs_is_not_waited_for),
         cmocka_unit_test(nodes_that_answer_late_are_kept),
         cmocka_unit_test(an_acquire_that_could_not_be_sent_yet_is_sent_when_held),
+        cmocka_unit_test(an_acquire_does_not_wait_for_a_node_once_held),
+        cmocka_unit_test(too_many_nodes_in_trouble_are_a_missing_quorum),
+        cmocka_unit_test(no_node_is_waited_for_longer_than_agreed),
+        cmocka_unit_test(who_ran_out_of_time_takes_nothing_from_what_was_said),
+        cmocka_unit_test(a_short_lease_is_given_up_before_the_patience_ends),
+        cmocka_unit_test(an_adoption_is_patient_as_long),
+        cmocka_unit_test(one_node_alone_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

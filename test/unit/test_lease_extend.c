@@ -386,6 +386,60 @@ static void a_gone_token_fails_the_extension_and_then_the_lease(void **state) {
     wakes(&b, 4);
 }
 
+static void an_extension_does_not_wait_for_nodes_that_are_away(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by(&b, 3);
+    extend(&b, LEASE_ADD, SECOND);
+    excluded(&b, 0);
+    tells_nothing(&b);
+    sends_nothing(&b, 0);
+    for (unsigned i = 1; i < 3; i++) {
+        sends(&b, i, LEASE_ADD);
+        yes_ttl(&b, i, TTL + SECOND);
+    }
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_OK);
+    deadline_is(&b, b.now + kept(TTL + SECOND));
+
+    extend(&b, LEASE_ADD, SECOND);
+    away(&b, 0);
+    away(&b, 1);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EQUORUM);
+    sends_nothing(&b, 2);
+    away(&b, 2); /* nothing is wanted of it any more */
+    tells_nothing(&b);
+}
+
+static void a_node_that_goes_away_before_it_answered_has_not_voted(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    three_are_asked(&b);
+    away(&b, 0);
+    away(&b, 1);
+    tells_nothing(&b);
+    yes_ttl(&b, 0, 60 * SECOND);
+    yes_ttl(&b, 1, 60 * SECOND);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_OK);
+}
+
+static void a_renewal_of_a_node_that_is_away_is_no_vote(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by(&b, 3);
+    pass(&b, INTERVAL - SECOND);
+    extend(&b, LEASE_ADD, SECOND);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ADD);
+    yes_ttl(&b, 0, TTL);
+    refused(&b, 1);
+    until(&b, evl_lease_next(b.lease)); /* the renewal that follows soon, while node 2 has not answered */
+    wakes(&b, 3);
+    away(&b, 0); /* its yes to the extension stands */
+    tells_nothing(&b);
+    yes_ttl(&b, 2, TTL);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_addition_moves_the_deadline_when_it_is_answered),
@@ -411,6 +465,9 @@ int main(void) {
         cmocka_unit_test(an_extension_without_enough_answers_is_told_by_its_time),
         cmocka_unit_test(a_shorter_extension_shortens_where_it_is_sent),
         cmocka_unit_test(a_gone_token_fails_the_extension_and_then_the_lease),
+        cmocka_unit_test(an_extension_does_not_wait_for_nodes_that_are_away),
+        cmocka_unit_test(a_node_that_goes_away_before_it_answered_has_not_voted),
+        cmocka_unit_test(a_renewal_of_a_node_that_is_away_is_no_vote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -458,10 +458,11 @@ static void a_lease_is_lost_with_its_quorum(void **state) {
     for (unsigned i = 3; i < 5; i++)
         yes_ttl(&b, i, TTL);
     pass(&b, INTERVAL);
-    wakes(&b, 0x18); /* not where it is gone */
+    wakes(&b, 0x1b); /* also where it is gone */
     is_in(&b, LEASE_HELD);
     no(&b, 2);
     tells_lost(&b, EVLOCK_LOST_GONE);
+    assert_int_equal(b.out.agreed, 0); /* to the renewal that has just begun */
     abandon(&b);
     wakes(&b, 0x18); /* undone where it may be */
 }
@@ -478,6 +479,35 @@ static void a_node_that_may_yet_get_it_does_not_keep_it(void **state) {
     sends(&b, 0, LEASE_RENEW);
     no(&b, 0);
     tells_lost(&b, EVLOCK_LOST_GONE); /* one node keeps it, and one has not answered */
+}
+
+static void a_loss_says_how_many_had_agreed(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by(&b, 5);
+    pass(&b, INTERVAL);
+    for (unsigned i = 0; i < 5; i++)
+        sends(&b, i, LEASE_RENEW);
+    for (unsigned i = 0; i < 3; i++)
+        yes_ttl(&b, i, TTL);
+    release(&b);
+    assert_int_equal(b.out.agreed, 0); /* a release says nothing of the kind */
+
+    held_by(&b, 5);
+    pass(&b, INTERVAL);
+    for (unsigned i = 0; i < 5; i++)
+        sends(&b, i, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    yes_ttl(&b, 1, TTL);
+    refused(&b, 2);
+    extend(&b, LEASE_ADD, SECOND);
+    for (unsigned i = 0; i < 2; i++) /* one of those has it no more */
+        sends(&b, i, LEASE_ADD);
+    no(&b, 1);
+    tells_nothing(&b);
+    until(&b, evl_lease_deadline(b.lease) - LEAD);
+    assert_true(b.out.events & LEASE_TELL_LOST);
+    assert_int_equal(b.out.agreed, 1);
 }
 
 static void a_node_that_was_replaced_is_one_of_several(void **state) {
@@ -511,6 +541,249 @@ static void answers_after_the_loss_tell_nothing(void **state) {
     wakes(&b, 7);
 }
 
+/* --- Several nodes: re-arming ------------------------------------------------------------------------------------- */
+
+static void a_node_without_the_token_is_asked_to_take_it(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_two_of_three(&b);
+    int64_t deadline = b.now + KEPT;
+    deadline_is(&b, deadline);
+    pass(&b, INTERVAL);
+    wakes(&b, 7);
+    int64_t sent = b.now;
+    sends(&b, 0, LEASE_REARM);
+    sends(&b, 1, LEASE_RENEW);
+    sends(&b, 2, LEASE_RENEW);
+    pass(&b, SECOND);
+    yes_ttl(&b, 0, TTL);
+    deadline_is(&b, deadline); /* one node alone moves nothing */
+    refused(&b, 1);
+    no(&b, 2);
+    deadline_is(&b, deadline); /* of 0 and 1 the lesser */
+    tells_nothing(&b);
+    pass(&b, SECOND);
+    sends(&b, 0, LEASE_RENEW); /* it has it now */
+    sends(&b, 1, LEASE_RENEW);
+    sends(&b, 2, LEASE_REARM);
+    no(&b, 1);
+    tells_lost(&b, EVLOCK_LOST_GONE); /* one alone does not keep it, */
+    assert_int_equal(b.lease->slots[0].deadline, sent + KEPT);
+    yes_ttl(&b, 2, TTL);
+    tells_nothing(&b); /* and what comes after the loss does not either, */
+    abandon(&b);
+    wakes(&b, 5); /* but is undone */
+}
+
+static void a_node_that_took_it_counts_for_the_renewal(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_two_of_three(&b);
+    pass(&b, INTERVAL);
+    sends(&b, 0, LEASE_REARM);
+    sends(&b, 1, LEASE_RENEW);
+    sends(&b, 2, LEASE_RENEW);
+    refused(&b, 1);
+    refused(&b, 2);
+    yes_ttl(&b, 0, TTL);
+    next_is(&b, b.now + SECOND);
+    pass(&b, SECOND);
+    sends(&b, 1, LEASE_RENEW);
+    yes_ttl(&b, 1, TTL);
+    deadline_is(&b, b.now + KEPT - SECOND); /* of 0 and 1, and 2 an interval before */
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    deadline_is(&b, b.now + KEPT);
+    next_is(&b, b.now + INTERVAL);
+}
+
+static void a_node_that_does_not_take_it_is_asked_with_the_next_renewal(void **state) {
+    static const enum lease_verdict verdicts[] = {LEASE_NO, LEASE_AGAIN, LEASE_REFUSED, LEASE_FORBIDDEN};
+    (void)state;
+    for (size_t v = 0; v < 4; v++) {
+        struct bench b = bench_new();
+        held_by_two_of_three(&b);
+        pass(&b, INTERVAL);
+        sends(&b, 0, LEASE_REARM);
+        int64_t due = evl_lease_next(b.lease);
+        answer(&b, 0, verdicts[v], EVLOCK_EREFUSED, 0);
+        tells_nothing(&b);
+        wakes(&b, 0);
+        next_is(&b, due);
+        pass(&b, INTERVAL);
+        sends(&b, 0, LEASE_REARM);
+        answer(&b, 0, verdicts[v], EVLOCK_EREFUSED, 0);
+        abandon(&b);
+        wakes(&b, 6); /* it did not run there */
+    }
+}
+
+static void a_lost_rearm_is_undone_like_an_acquire(void **state) {
+    (void)state;
+    for (enum back how = UNSETTLED; how <= SETTLED; how++) {
+        struct bench b = bench_new();
+        held_by_two_of_three(&b);
+        pass(&b, INTERVAL);
+        sends(&b, 0, LEASE_REARM);
+        unknown(&b, 0);
+        tells_nothing(&b);
+        back(&b, 0, how);
+        pass(&b, INTERVAL);
+        sends(&b, 0, LEASE_RENEW); /* it may be there */
+        no(&b, 0);
+        abandon(&b);
+        wakes(&b, how == SETTLED ? 6 : 7);
+        for (unsigned i = 1; i < 3; i++) {
+            sends(&b, i, LEASE_RELEASE);
+            yes(&b, i);
+        }
+        if (how == UNSETTLED) {
+            sends(&b, 0, LEASE_RELEASE);
+            no(&b, 0);
+            next_is(&b, b.now + SECOND); /* it may still come */
+            until(&b, evl_lease_next(b.lease));
+            sends(&b, 0, LEASE_RELEASE);
+            yes(&b, 0);
+        }
+        is_over(&b);
+    }
+}
+
+static void a_rearm_that_is_unanswered_is_undone_behind_itself(void **state) {
+    (void)state;
+    for (int releases = 0; releases < 2; releases++) {
+        struct bench b = bench_new();
+        held_by_two_of_three(&b);
+        pass(&b, INTERVAL);
+        sends(&b, 0, LEASE_REARM);
+        if (releases)
+            release(&b);
+        else
+            abandon(&b);
+        wakes(&b, 7);
+        for (unsigned i = 0; i < 3; i++)
+            sends(&b, i, LEASE_RELEASE);
+        for (unsigned i = 1; i < 3; i++)
+            yes(&b, i);
+        is_in(&b, LEASE_UNDOING);
+        next_is(&b, LEASE_NEVER); /* it may run at any time */
+        yes_ttl(&b, 0, TTL);
+        next_is(&b, b.now + life(TTL));
+        unknown(&b, 0);
+        sends(&b, 0, LEASE_RELEASE);
+        yes(&b, 0);
+        is_over(&b);
+    }
+}
+
+static void a_rearm_that_is_lost_during_an_undo_is_a_stray(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_two_of_three(&b);
+    pass(&b, INTERVAL);
+    sends(&b, 0, LEASE_REARM);
+    abandon(&b);
+    sends(&b, 0, LEASE_RELEASE);
+    unknown(&b, 0); /* the re-arming */
+    unknown(&b, 0); /* the release */
+    back(&b, 0, UNSETTLED);
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0);
+    next_is(&b, b.now + SECOND); /* once more */
+}
+
+static void a_rearm_gives_no_more_than_a_lost_replacement_leaves(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by(&b, 3);
+    extend(&b, LEASE_REPLACE, 3 * SECOND);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_REPLACE);
+    int64_t kept = evl_lease_deadline(b.lease) - b.now;
+    yes_ttl(&b, 1, 3 * SECOND);
+    yes_ttl(&b, 2, 3 * SECOND);
+    unknown(&b, 0);
+    back(&b, 0, UNSETTLED);
+    until(&b, evl_lease_next(b.lease));
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_RENEW);
+    yes_ttl(&b, 1, TTL);
+    yes_ttl(&b, 2, TTL);
+    no(&b, 0);
+    until(&b, evl_lease_next(b.lease));
+    sends(&b, 0, LEASE_REARM);
+    yes_ttl(&b, 0, TTL); /* the replacement may still run */
+    assert_int_equal(b.lease->slots[0].deadline, b.now + kept);
+}
+
+static void nothing_is_rearmed_without_renewal(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.interval = 0;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    no(&b, 0);
+    yes(&b, 1);
+    yes(&b, 2);
+    back(&b, 0, REPLACED);
+    wakes(&b, 0);
+    next_is(&b, b.now + KEPT - LEAD);
+}
+
+/* --- Several nodes: one is away ----------------------------------------------------------------------------------- */
+
+static void the_others_renew_without_a_node_that_is_away(void **state) {
+    static void (*const gone[])(struct bench * b, unsigned node) = {away, excluded};
+    (void)state;
+    for (size_t g = 0; g < 2; g++) {
+        struct bench b = bench_new();
+        held_by(&b, 3);
+        pass(&b, INTERVAL);
+        gone[g](&b, 0);
+        tells_nothing(&b);
+        sends_nothing(&b, 0); /* it is not kept for later */
+        for (unsigned i = 1; i < 3; i++) {
+            sends(&b, i, LEASE_RENEW);
+            yes_ttl(&b, i, TTL);
+        }
+        deadline_is(&b, b.now + KEPT);
+        back(&b, 0, SETTLED);
+        wakes(&b, 0);
+        pass(&b, INTERVAL);
+        wakes(&b, 7); /* and is asked with the next */
+        sends(&b, 0, LEASE_RENEW);
+    }
+}
+
+static void nodes_that_come_back_before_a_quorum_renewed_are_asked_at_once(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by(&b, 3);
+    pass(&b, INTERVAL);
+    for (unsigned i = 0; i < 3; i++)
+        away(&b, i);
+    tells_nothing(&b);
+    back(&b, 2, SETTLED);
+    wakes(&b, 7);
+}
+
+static void a_quorum_away_loses_it_by_the_deadline(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by(&b, 3);
+    pass(&b, INTERVAL);
+    excluded(&b, 0);
+    excluded(&b, 1);
+    sends(&b, 2, LEASE_RENEW);
+    yes_ttl(&b, 2, TTL);
+    deadline_is(&b, b.now - INTERVAL + KEPT);
+    until(&b, evl_lease_deadline(b.lease) - RISK);
+    assert_int_equal(b.out.events, LEASE_TELL_RISK);
+    until(&b, evl_lease_deadline(b.lease) - LEAD);
+    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_renewal_counts_from_when_it_was_sent),
@@ -542,8 +815,20 @@ int main(void) {
         cmocka_unit_test(a_node_that_hangs_endangers_nothing),
         cmocka_unit_test(a_lease_is_lost_with_its_quorum),
         cmocka_unit_test(a_node_that_may_yet_get_it_does_not_keep_it),
+        cmocka_unit_test(a_loss_says_how_many_had_agreed),
         cmocka_unit_test(a_node_that_was_replaced_is_one_of_several),
         cmocka_unit_test(answers_after_the_loss_tell_nothing),
+        cmocka_unit_test(a_node_without_the_token_is_asked_to_take_it),
+        cmocka_unit_test(a_node_that_took_it_counts_for_the_renewal),
+        cmocka_unit_test(a_node_that_does_not_take_it_is_asked_with_the_next_renewal),
+        cmocka_unit_test(a_lost_rearm_is_undone_like_an_acquire),
+        cmocka_unit_test(a_rearm_that_is_unanswered_is_undone_behind_itself),
+        cmocka_unit_test(a_rearm_that_is_lost_during_an_undo_is_a_stray),
+        cmocka_unit_test(a_rearm_gives_no_more_than_a_lost_replacement_leaves),
+        cmocka_unit_test(nothing_is_rearmed_without_renewal),
+        cmocka_unit_test(the_others_renew_without_a_node_that_is_away),
+        cmocka_unit_test(nodes_that_come_back_before_a_quorum_renewed_are_asked_at_once),
+        cmocka_unit_test(a_quorum_away_loses_it_by_the_deadline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

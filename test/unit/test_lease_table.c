@@ -1,6 +1,6 @@
 /*
  * Every state of a lease and every input: a table that says for each pair what it leads to, also where that is nothing.
- * One node, but for the situation that takes three. The states are split by what is wanted and what is unanswered, for
+ * One node, or the first of three. The states are split by what is wanted and what is unanswered, for
  * that is where inputs differ. The finer points of each (times, votes, sequences) are in the other tests of the lease.
  */
 #include "test_lease.h"
@@ -35,7 +35,8 @@ static const char *const input_names[INPUTS] = {
 /* --- What came out, in words -------------------------------------------------------------------------------------- */
 
 static const char *const state_names[] = {"acquiring", "held", "lost", "releasing", "undoing", "ended"};
-static const char *const command_names[] = {"nothing", "acquire", "adopt", "renew", "add", "replace", "release"};
+static const char *const command_names[] = {"nothing", "acquire", "adopt",   "raise",  "renew",
+                                            "rearm",   "add",     "replace", "release"};
 static const char *const reason_names[] = {"none", "deadline", "gone", "data", "max hold"};
 
 static const char *status_name(int status) {
@@ -52,6 +53,8 @@ static const char *status_name(int status) {
         return "unreachable";
     case EVLOCK_EREFUSED:
         return "refused";
+    case EVLOCK_EQUORUM:
+        return "quorum";
     case EVLOCK_EPERM:
         return "forbidden";
     default:
@@ -173,6 +176,83 @@ static void held_elsewhere(struct bench *b) {
         sends(b, i, LEASE_ACQUIRE);
     yes(b, 1);
     yes(b, 2);
+}
+
+/* Of three nodes this one, the first, drew less than the second; the third has not answered. */
+static void raise_wanted(struct bench *b) {
+    begin_fenced(b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(b, i, LEASE_ACQUIRE);
+    draws(b, 0, 5);
+    draws(b, 1, 7);
+}
+
+static void raise_sent(struct bench *b) {
+    raise_wanted(b);
+    sends(b, 0, LEASE_RAISE);
+}
+
+static void raise_overtaken(struct bench *b) {
+    raise_sent(b);
+    draws(b, 2, 7);
+}
+
+/* Held by the other two of three. */
+static void rearm_wanted(struct bench *b) {
+    held_by_two_of_three(b);
+    pass(b, INTERVAL);
+}
+
+static void rearm_sent(struct bench *b) {
+    rearm_wanted(b);
+    sends(b, 0, LEASE_REARM);
+}
+
+static void one_renewal_of_three_wanted(struct bench *b) {
+    held_by(b, 3);
+    pass(b, INTERVAL);
+}
+
+static void one_extension_of_three_wanted(struct bench *b) {
+    held_by(b, 3);
+    pass(b, SECOND);
+    extend(b, LEASE_ADD, SECOND);
+}
+
+/* The last that is missing for the decision; one of the others has refused. */
+static void last_extension_of_three_wanted(struct bench *b) {
+    one_extension_of_three_wanted(b);
+    for (unsigned i = 1; i < 3; i++)
+        sends(b, i, LEASE_ADD);
+    yes_ttl(b, 1, TTL);
+    refused(b, 2);
+}
+
+static void lost_while_rearming(struct bench *b) {
+    rearm_sent(b);
+    until(b, evl_lease_deadline(b->lease));
+}
+
+static void release_behind_rearm(struct bench *b) {
+    rearm_sent(b);
+    release(b);
+    sends(b, 0, LEASE_RELEASE);
+}
+
+static void undo_before_rearms_answer(struct bench *b) {
+    rearm_sent(b);
+    abandon(b);
+}
+
+static void undo_behind_rearm(struct bench *b) {
+    undo_before_rearms_answer(b);
+    sends(b, 0, LEASE_RELEASE);
+}
+
+static void undo_behind_raise(struct bench *b) {
+    raise_sent(b);
+    abandon(b);
+    sends(b, 0, LEASE_RELEASE);
 }
 
 static void lost(struct bench *b) {
@@ -367,6 +447,73 @@ static const struct row {
       [BACK_UNSETTLED] = "held ?acquire", [BACK_REPLACED] = "held ?acquire", [EXTEND] = "held add ?acquire",
       [RELEASE] = "releasing !release ?acquire", [ABANDON] = "undoing !release ?acquire", [EXPORT] = "ended ?acquire",
       [SAME] = "held ?acquire", [NEXT] = "held ?acquire"}},
+    {"raise wanted", raise_wanted,
+     {[TAKE] = "acquiring ?raise", [AWAY] = "acquiring", [BACK] = "acquiring raise",
+      [BACK_UNSETTLED] = "acquiring raise", [BACK_REPLACED] = "acquiring raise", [ABANDON] = "undoing !release",
+      [SAME] = "acquiring raise", [NEXT] = "acquiring raise"}},
+    {"raise sent", raise_sent,
+     {[TAKE] = "acquiring ?raise", [YES] = "held: granted", [NO] = "acquiring", [AGAIN] = "acquiring !raise",
+      [REFUSED] = "acquiring", [FORBID] = "acquiring", [UNKNOWN] = "acquiring", [AWAY] = "acquiring ?raise",
+      [BACK] = "acquiring ?raise", [BACK_UNSETTLED] = "acquiring ?raise", [BACK_REPLACED] = "acquiring ?raise",
+      [ABANDON] = "undoing !release ?raise", [SAME] = "acquiring ?raise", [NEXT] = "acquiring ?raise"}},
+    {"raise overtaken", raise_overtaken,
+     {[TAKE] = "held ?raise", [YES] = "held", [NO] = "held", [AGAIN] = "held", [REFUSED] = "held", [FORBID] = "held",
+      [UNKNOWN] = "held", [AWAY] = "held ?raise", [BACK] = "held ?raise", [BACK_UNSETTLED] = "held ?raise",
+      [BACK_REPLACED] = "held ?raise", [EXTEND] = "held add ?raise", [RELEASE] = "releasing !release ?raise",
+      [ABANDON] = "undoing !release ?raise", [EXPORT] = "ended ?raise", [SAME] = "held ?raise",
+      [NEXT] = "held ?raise"}},
+    {"rearm wanted", rearm_wanted,
+     {[TAKE] = "held ?rearm", [AWAY] = "held", [BACK] = "held rearm", [BACK_UNSETTLED] = "held rearm",
+      [BACK_REPLACED] = "held rearm", [EXTEND] = "held !add", [RELEASE] = "releasing !release", [ABANDON] = "undoing",
+      [EXPORT] = "over", [SAME] = "held rearm", [NEXT] = "held rearm"}},
+    {"rearm sent", rearm_sent,
+     {[TAKE] = "held ?rearm", [YES] = "held", [NO] = "held", [AGAIN] = "held", [REFUSED] = "held", [FORBID] = "held",
+      [UNKNOWN] = "held", [AWAY] = "held ?rearm", [BACK] = "held ?rearm", [BACK_UNSETTLED] = "held ?rearm",
+      [BACK_REPLACED] = "held ?rearm", [EXTEND] = "held add ?rearm", [RELEASE] = "releasing !release ?rearm",
+      [ABANDON] = "undoing !release ?rearm", [EXPORT] = "ended ?rearm", [SAME] = "held ?rearm",
+      [NEXT] = "held ?rearm"}},
+    {"renewal of three wanted", one_renewal_of_three_wanted,
+     {[TAKE] = "held ?renew", [AWAY] = "held", [BACK] = "held renew", [BACK_UNSETTLED] = "held renew",
+      [BACK_REPLACED] = "held renew", [EXTEND] = "held !add", [RELEASE] = "releasing !release",
+      [ABANDON] = "undoing !release", [EXPORT] = "over", [SAME] = "held renew", [NEXT] = "held renew"}},
+    {"extension of three wanted", one_extension_of_three_wanted,
+     {[TAKE] = "held ?add", [AWAY] = "held", [BACK] = "held add", [BACK_UNSETTLED] = "held add",
+      [BACK_REPLACED] = "held add", [RELEASE] = "releasing !release", [ABANDON] = "undoing !release",
+      [EXPORT] = "over", [SAME] = "held add", [NEXT] = "held: extended unreachable"}},
+    {"last extension of three wanted", last_extension_of_three_wanted,
+     {[TAKE] = "held ?add", [AWAY] = "held: extended quorum", [BACK] = "held add", [BACK_UNSETTLED] = "held add",
+      [BACK_REPLACED] = "held add", [RELEASE] = "releasing !release", [ABANDON] = "undoing !release",
+      [EXPORT] = "over", [SAME] = "held add", [NEXT] = "held add"}},
+    {"lost while rearming", lost_while_rearming,
+     {[TAKE] = "lost ?rearm", [YES] = "lost", [NO] = "lost", [AGAIN] = "lost", [REFUSED] = "lost", [FORBID] = "lost",
+      [UNKNOWN] = "lost", [AWAY] = "lost ?rearm", [BACK] = "lost ?rearm", [BACK_UNSETTLED] = "lost ?rearm",
+      [BACK_REPLACED] = "lost ?rearm", [RELEASE] = "releasing !release ?rearm", [ABANDON] = "undoing !release ?rearm",
+      [SAME] = "lost ?rearm"}},
+    {"release behind rearm", release_behind_rearm,
+     {[TAKE] = "releasing ?rearm ?release", [YES] = "releasing ?release", [NO] = "releasing ?release",
+      [AGAIN] = "releasing ?release", [REFUSED] = "releasing ?release", [FORBID] = "releasing ?release",
+      [UNKNOWN] = "releasing ?release", [AWAY] = "releasing ?rearm ?release", [BACK] = "releasing ?rearm ?release",
+      [BACK_UNSETTLED] = "releasing ?rearm ?release", [BACK_REPLACED] = "releasing ?rearm ?release",
+      [ABANDON] = "undoing ?rearm ?release", [SAME] = "releasing ?rearm ?release",
+      [NEXT] = "undoing ?rearm ?release: released unreachable"}},
+    {"undo before rearms answer", undo_before_rearms_answer,
+     {[TAKE] = "undoing ?rearm ?release", [YES] = "undoing !release", [NO] = "undoing", [AGAIN] = "undoing",
+      [REFUSED] = "undoing", [FORBID] = "undoing", [UNKNOWN] = "undoing !release", [AWAY] = "undoing release ?rearm",
+      [BACK] = "undoing release ?rearm", [BACK_UNSETTLED] = "undoing release ?rearm",
+      [BACK_REPLACED] = "undoing release ?rearm", [ABANDON] = "undoing release ?rearm",
+      [SAME] = "undoing release ?rearm"}},
+    {"undo behind rearm", undo_behind_rearm,
+     {[TAKE] = "undoing ?rearm ?release", [YES] = "undoing ?release", [NO] = "undoing ?release",
+      [AGAIN] = "undoing ?release", [REFUSED] = "undoing ?release", [FORBID] = "undoing ?release",
+      [UNKNOWN] = "undoing ?release", [AWAY] = "undoing ?rearm ?release", [BACK] = "undoing ?rearm ?release",
+      [BACK_UNSETTLED] = "undoing ?rearm ?release", [BACK_REPLACED] = "undoing ?rearm ?release",
+      [ABANDON] = "undoing ?rearm ?release", [SAME] = "undoing ?rearm ?release"}},
+    {"undo behind raise", undo_behind_raise,
+     {[TAKE] = "undoing ?raise ?release", [YES] = "undoing ?release", [NO] = "undoing ?release",
+      [AGAIN] = "undoing ?release", [REFUSED] = "undoing ?release", [FORBID] = "undoing ?release",
+      [UNKNOWN] = "undoing ?release", [AWAY] = "undoing ?raise ?release", [BACK] = "undoing ?raise ?release",
+      [BACK_UNSETTLED] = "undoing ?raise ?release", [BACK_REPLACED] = "undoing ?raise ?release",
+      [ABANDON] = "undoing ?raise ?release", [SAME] = "undoing ?raise ?release"}},
     {"lost", lost,
      {[TAKE] = "lost", [AWAY] = "lost", [BACK] = "lost", [BACK_UNSETTLED] = "lost", [BACK_REPLACED] = "lost",
       [RELEASE] = "releasing !release", [ABANDON] = "undoing !release", [SAME] = "lost"}},

@@ -1,0 +1,316 @@
+/*
+ * How a fence is drawn: the greatest number of the quorum, granted when a quorum has a counter at least as great.
+ */
+#include "test_lease.h"
+
+#define fence_is(b, number) assert_int_equal((b)->lease->fence, number)
+
+/* All of `nodes` nodes are asked for a fence. */
+static void asked(struct bench *b, unsigned nodes) {
+    begin_fenced(b, nodes);
+    for (unsigned i = 0; i < nodes; i++)
+        sends(b, i, LEASE_ACQUIRE);
+}
+
+static void one_node_draws_it_alone(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    asked(&b, 1);
+    draws(&b, 0, INT64_C(1700000000000000));
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    fence_is(&b, INT64_C(1700000000000000));
+    sends_nothing(&b, 0);
+    deadline_is(&b, b.now + KEPT);
+}
+
+static void nodes_that_agree_are_asked_once(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    asked(&b, 5);
+    for (unsigned i = 0; i < 2; i++) {
+        draws(&b, i, 7);
+        tells_nothing(&b);
+        fence_is(&b, 0);
+    }
+    draws(&b, 2, 7);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    wakes(&b, 0);
+    fence_is(&b, 7);
+    draws(&b, 3, 9); /* the quorum's is not changed by what comes later */
+    wakes(&b, 0);
+    fence_is(&b, 7);
+}
+
+static void without_a_fence_numbers_mean_nothing(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    draws(&b, 0, 5);
+    draws(&b, 1, 7);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    wakes(&b, 0);
+    fence_is(&b, 0);
+}
+
+/* Of three nodes the first drew 5 and the second 7; the first is to be raised, the third has not answered. */
+static void raising(struct bench *b) {
+    asked(b, 3);
+    draws(b, 0, 5);
+    pass(b, SECOND);
+    draws(b, 1, 7);
+    tells_nothing(b);
+    fence_is(b, 7);
+    wakes(b, 1);
+    is_in(b, LEASE_ACQUIRING);
+}
+
+static void a_node_that_drew_less_is_raised(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    raising(&b);
+    sends(&b, 0, LEASE_RAISE);
+    sends_nothing(&b, 1);
+    pass(&b, SECOND);
+    yes(&b, 0);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    fence_is(&b, 7);
+    deadline_is(&b, b.now - 2 * SECOND + KEPT); /* from the acquire */
+    next_is(&b, b.now - 2 * SECOND + INTERVAL);
+}
+
+static void the_greatest_is_found_wherever_it_is(void **state) {
+    static const int64_t orders[][3] = {{7, 5, 6}, {5, 7, 6}, {5, 6, 7}};
+    (void)state;
+    for (size_t o = 0; o < 3; o++) {
+        struct bench b = bench_new();
+        asked(&b, 5);
+        for (unsigned i = 0; i < 3; i++)
+            draws(&b, i, orders[o][i]);
+        tells_nothing(&b);
+        fence_is(&b, 7);
+        wakes(&b, 7U & ~(1U << o));
+        unsigned raised = 0;
+        for (unsigned i = 0; i < 3; i++) {
+            if (i == o)
+                continue;
+            sends(&b, i, LEASE_RAISE);
+            yes(&b, i);
+            tells(&b, ++raised == 2 ? LEASE_TELL_GRANTED : 0, 0);
+        }
+    }
+}
+
+static void another_node_that_has_it_saves_the_raising(void **state) {
+    (void)state;
+    for (int64_t more = 0; more < 2; more++) {
+        struct bench b = bench_new();
+        raising(&b);
+        sends(&b, 0, LEASE_RAISE);
+        draws(&b, 2, 7 + more);
+        tells(&b, LEASE_TELL_GRANTED, 0);
+        fence_is(&b, 7); /* it stays what it is */
+        yes(&b, 0);      /* comes too late to matter */
+        tells_nothing(&b);
+        wakes(&b, 0);
+    }
+}
+
+static void another_node_that_drew_less_is_raised_too(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    raising(&b);
+    sends(&b, 0, LEASE_RAISE);
+    draws(&b, 2, 6);
+    tells_nothing(&b);
+    wakes(&b, 4);
+    sends(&b, 2, LEASE_RAISE);
+    refused(&b, 0);
+    tells_nothing(&b);
+    yes(&b, 2);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    fence_is(&b, 7);
+}
+
+static void a_number_that_was_not_of_the_quorum_does_not_count(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin_fenced(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    b.lease->slots[0].counter = 100;
+    no(&b, 0);
+    draws(&b, 1, 5);
+    draws(&b, 2, 5);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    fence_is(&b, 5);
+}
+
+static void a_raise_that_did_not_run_is_sent_again(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    raising(&b);
+    sends(&b, 0, LEASE_RAISE);
+    again(&b, 0);
+    tells_nothing(&b);
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_RAISE);
+    yes(&b, 0);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+}
+
+static void a_quorum_that_cannot_be_raised_fails_the_acquire(void **state) {
+    static void (*const failures[])(struct bench * b, unsigned node) = {no, refused, forbidden, unknown};
+    (void)state;
+    for (size_t f = 0; f < 4; f++) {
+        struct bench b = bench_new();
+        raising(&b);
+        no(&b, 2);
+        tells_nothing(&b);
+        sends(&b, 0, LEASE_RAISE);
+        failures[f](&b, 0);
+        tells(&b, LEASE_TELL_FAILED, EVLOCK_EHELD);
+        assert_int_equal(b.out.denied, 2);
+        wakes(&b, 3); /* undone also where it was not raised */
+        for (unsigned i = 0; i < 2; i++) {
+            sends(&b, i, LEASE_RELEASE);
+            yes(&b, i);
+        }
+        is_over(&b);
+
+        raising(&b);
+        sends(&b, 0, LEASE_RAISE);
+        failures[f](&b, 0);
+        tells_nothing(&b); /* the third may make a quorum */
+        refused(&b, 2);
+        tells(&b, LEASE_TELL_FAILED, EVLOCK_EQUORUM);
+    }
+}
+
+static void a_node_that_cannot_be_sent_a_raise_has_voted_no(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    raising(&b);
+    excluded(&b, 0);
+    tells_nothing(&b);
+    sends_nothing(&b, 0);
+    draws(&b, 2, 6);
+    wakes(&b, 4);
+    sends(&b, 2, LEASE_RAISE);
+    yes(&b, 2);
+    tells(&b, LEASE_TELL_GRANTED, 0); /* by the other two */
+}
+
+static void a_raise_is_not_waited_for_longer_than_agreed(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.patience = 3 * SECOND;
+    raising(&b);
+    next_is(&b, b.now + 2 * SECOND);
+    sends(&b, 0, LEASE_RAISE);
+    next_is(&b, b.now + 2 * SECOND);
+    pass(&b, 2 * SECOND);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EQUORUM);
+    is_in(&b, LEASE_UNDOING);
+    next_is(&b, LEASE_NEVER); /* the acquire of node 2 is unanswered */
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0); /* the raise says nothing of the token */
+    is_not_over(&b);
+    yes(&b, 0);
+    sends(&b, 1, LEASE_RELEASE);
+    yes(&b, 1);
+    no(&b, 2);
+    is_over(&b);
+}
+
+/* Until its deadline nobody else can have drawn a number of the node; later somebody may have, before it was raised. */
+static void a_raise_counts_while_the_node_keeps_the_token(void **state) {
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct bench b = bench_new();
+        begin_fenced(&b, 3);
+        sends(&b, 0, LEASE_ACQUIRE);
+        draws(&b, 0, 5);
+        int64_t kept = b.now + KEPT;
+        pass(&b, TTL / 2);
+        for (unsigned i = 1; i < 3; i++)
+            sends(&b, i, LEASE_ACQUIRE);
+        draws(&b, 1, 7);
+        sends(&b, 0, LEASE_RAISE);
+        draws(&b, 2, 6);
+        sends(&b, 2, LEASE_RAISE);
+        until(&b, kept - !late);
+        yes(&b, 0);
+        tells(&b, late ? 0 : LEASE_TELL_GRANTED, 0);
+        yes(&b, 2);
+        tells(&b, late ? LEASE_TELL_GRANTED : 0, 0);
+    }
+}
+
+static void a_raise_unanswered_stands_in_nobodys_way(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    raising(&b);
+    sends(&b, 0, LEASE_RAISE);
+    draws(&b, 2, 7);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    int64_t deadline = evl_lease_deadline(b.lease);
+    refused(&b, 0); /* nor does the answer matter, which has no ttl */
+    tells_nothing(&b);
+    deadline_is(&b, deadline);
+    next_is(&b, b.now - SECOND + INTERVAL);
+    release(&b);
+    wakes(&b, 7);
+}
+
+static void a_raise_that_was_not_sent_when_granted_may_still_be(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    raising(&b);
+    draws(&b, 2, 7);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    sends(&b, 0, LEASE_RAISE);
+    release(&b);
+    wakes(&b, 7);
+    sends(&b, 0, LEASE_RELEASE); /* behind it */
+    yes(&b, 0);                  /* the raise */
+    tells_nothing(&b);
+    yes(&b, 0);
+    sends(&b, 1, LEASE_RELEASE);
+    yes(&b, 1);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_OK);
+}
+
+static void a_yes_too_late_is_no_grant_with_a_fence_either(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    raising(&b);
+    sends(&b, 0, LEASE_RAISE);
+    pass(&b, KEPT - LEAD - SECOND);
+    yes(&b, 0);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EUNREACHABLE);
+    wakes(&b, 7);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_node_draws_it_alone),
+        cmocka_unit_test(nodes_that_agree_are_asked_once),
+        cmocka_unit_test(without_a_fence_numbers_mean_nothing),
+        cmocka_unit_test(a_node_that_drew_less_is_raised),
+        cmocka_unit_test(the_greatest_is_found_wherever_it_is),
+        cmocka_unit_test(another_node_that_has_it_saves_the_raising),
+        cmocka_unit_test(another_node_that_drew_less_is_raised_too),
+        cmocka_unit_test(a_number_that_was_not_of_the_quorum_does_not_count),
+        cmocka_unit_test(a_raise_that_did_not_run_is_sent_again),
+        cmocka_unit_test(a_quorum_that_cannot_be_raised_fails_the_acquire),
+        cmocka_unit_test(a_node_that_cannot_be_sent_a_raise_has_voted_no),
+        cmocka_unit_test(a_raise_is_not_waited_for_longer_than_agreed),
+        cmocka_unit_test(a_raise_counts_while_the_node_keeps_the_token),
+        cmocka_unit_test(a_raise_unanswered_stands_in_nobodys_way),
+        cmocka_unit_test(a_raise_that_was_not_sent_when_granted_may_still_be),
+        cmocka_unit_test(a_yes_too_late_is_no_grant_with_a_fence_either),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
