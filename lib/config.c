@@ -118,15 +118,16 @@ static int read_retrying(struct config *config, const evlock_options *given) {
     int64_t delay_ms = or_default(given->retry_delay_ms, 100);
     int status = check_range("retry_delay_ms", delay_ms, 1, TEN_YEARS_MS);
 
-    if (status == EVLOCK_OK && given->retry_delay_ms != EVLOCK_DEFAULT && given->ttl_ms != EVLOCK_DEFAULT &&
-        given->ttl_ms != 0 && delay_ms > given->ttl_ms)
+    if (status != EVLOCK_OK)
+        return status;
+    if (given->retry_delay_ms != EVLOCK_DEFAULT && given->ttl_ms != EVLOCK_DEFAULT && given->ttl_ms != 0 &&
+        delay_ms > given->ttl_ms)
         return evl_fail(EVLOCK_ERETRY, "the retry delay of %" PRId64 " ms is longer than the ttl of %" PRId64 " ms",
                         delay_ms, given->ttl_ms);
     config->retry_delay = delay_ms * 1000;
     config->retry_jitter = or_default(given->retry_jitter, 50);
     config->retry_times = config->wait_timeout = EVLOCK_UNLIMITED;
-    if (status == EVLOCK_OK)
-        status = check_range("retry_jitter", config->retry_jitter, 0, 100);
+    status = check_range("retry_jitter", config->retry_jitter, 0, 100);
     if (status == EVLOCK_OK)
         status = evl_config_waiting(&config->retry_times, &config->wait_timeout, given->retry_times,
                                     given->wait_timeout_ms);
@@ -136,24 +137,26 @@ static int read_retrying(struct config *config, const evlock_options *given) {
 static int read_renewal(struct config *config, const evlock_options *given) {
     int64_t ttl = config->terms.ttl;
     int64_t renewal = or_default(given->auto_renewal, 0);
-    int64_t interval = or_default(given->renewal_interval_ms, ttl / 3000 ? ttl / 3000 : 1) * 1000;
+    int64_t interval_ms = or_default(given->renewal_interval_ms, ttl / 3000 ? ttl / 3000 : 1);
+    int64_t interval;
     int64_t max_hold_ms = or_default(given->max_hold_ms, EVLOCK_UNLIMITED);
     int64_t percent = or_default(given->at_risk_percent, 33);
     int status = check_range("auto_renewal", renewal, 0, 1);
 
     if (status == EVLOCK_OK && given->renewal_interval_ms != EVLOCK_DEFAULT)
-        status = check_range("renewal_interval_ms", given->renewal_interval_ms, 1, TEN_YEARS_MS);
+        status = check_range("renewal_interval_ms", interval_ms, 1, TEN_YEARS_MS);
     if (status == EVLOCK_OK && max_hold_ms != EVLOCK_UNLIMITED)
         status = check_range("max_hold_ms", max_hold_ms, 1, TEN_YEARS_MS);
     if (status == EVLOCK_OK)
         status = check_range("at_risk_percent", percent, 1, 99);
     if (status != EVLOCK_OK)
         return status;
+    interval = interval_ms * 1000;
     if (renewal && ttl == 0)
         return evl_fail(EVLOCK_ERENEWAL, "a lock without expiry has nothing to renew");
     if (ttl && (renewal || given->renewal_interval_ms != EVLOCK_DEFAULT) && interval >= ttl - evl_lease_drift(ttl))
         return evl_fail(EVLOCK_ERENEWAL, "the renewal interval of %" PRId64 " ms leaves no time before the deadline",
-                        interval / 1000);
+                        interval_ms);
     config->terms.interval = renewal ? interval : 0;
     config->terms.max_hold = max_hold_ms == EVLOCK_UNLIMITED ? LEASE_NEVER : max_hold_ms * 1000;
     config->terms.risk = ttl / 100 * percent;

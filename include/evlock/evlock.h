@@ -180,7 +180,8 @@ typedef void (*evlock_log_cb)(enum evlock_log_level level, const char *line, voi
 enum evlock_connection {
     EVLOCK_CONNECTING = 1, /**< resolving, connecting, authenticating */
     EVLOCK_CONNECTED = 2,  /**< ready for commands */
-    EVLOCK_AWAY = 3,       /**< lost or refused; the next try comes by itself */
+    EVLOCK_AWAY = 3,       /**< lost or refused; the next try comes by itself. A connection that had served and is lost
+                                is made anew at once: CONNECTING follows, without AWAY between */
 };
 
 /**
