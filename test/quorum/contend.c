@@ -55,13 +55,14 @@ static void on_released(evlock *lock, int status, void *arg) {
 }
 
 static void let_go(struct contender *contender) {
+    struct window window = contender->window;
     int64_t now = evlock_clock_us();
     contender->holding = false;
-    if (now < contender->window.until)
-        contender->window.until = now;
+    if (now < window.until)
+        window.until = now;
     die_unless(evlock_release(contender->lock, on_released, contender) == EVLOCK_OK, 3);
-    if (contender->window.until > contender->window.from)
-        die_unless(write(STDOUT_FILENO, &contender->window, sizeof(contender->window)) == sizeof(contender->window), 4);
+    if (window.until > window.from)
+        die_unless(write(STDOUT_FILENO, &window, sizeof(window)) == sizeof(window), 4);
 }
 
 static void look(struct contender *contender) {
