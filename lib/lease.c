@@ -48,6 +48,12 @@ static int64_t kept_until(int64_t sent, int64_t ttl) {
     return ttl == LEASE_NEVER ? LEASE_NEVER : max64(sent + ttl - evl_lease_drift(ttl), 1);
 }
 
+/* For how long a node that has the token for `ttl` is believed in: if it starts again without its data, it is asked for
+ * nothing for no longer than the greatest ttl. */
+static int64_t believed(const struct lease *lease, int64_t ttl) {
+    return lease->nodes > 1 && lease->terms->max_ttl ? min64(ttl, lease->terms->max_ttl) : ttl;
+}
+
 /* The quorum-th greatest of the nodes' deadlines: then, a majority still keeps the token. */
 int64_t evl_lease_deadline(const struct lease *lease) {
     int64_t sorted[LEASE_NODES];
@@ -309,7 +315,7 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
     case LEASE_YES:
         slot->trace = THERE;
         slot->replaced = false;
-        slot->deadline = kept_until(slot->sent, ttl);
+        slot->deadline = kept_until(slot->sent, believed(lease, ttl));
         slot->counter = answer->fence;
         lease->longest = max64(lease->longest, lifetime(ttl));
         if (lease->state == LEASE_ACQUIRING)
@@ -388,7 +394,7 @@ static void lose(struct lease *lease, int reason, struct lease_out *out) {
 
 static void confirm(struct lease *lease, unsigned node, int64_t ttl) {
     struct lease_slot *slot = &lease->slots[node];
-    int64_t certain = min64(ttl, slot->cut);
+    int64_t certain = min64(believed(lease, ttl), slot->cut);
     int64_t deadline = kept_until(slot->sent, certain);
     unsigned fresh = 0;
 
