@@ -716,6 +716,34 @@ static void a_rearm_gives_no_more_than_a_lost_replacement_leaves(void **state) {
     assert_int_equal(b.lease->slots[0].deadline, b.now + kept);
 }
 
+/* A node that starts again without its data is asked for nothing for as long as the greatest ttl, and no longer. */
+static void among_several_nothing_is_counted_on_beyond_the_greatest_ttl(void **state) {
+    (void)state;
+    for (unsigned nodes = 1; nodes <= 3; nodes += 2) {
+        struct bench b = bench_new();
+        b.terms.max_ttl = 2 * TTL;
+        held_by(&b, nodes);
+        deadline_is(&b, b.now + KEPT);
+        extend(&b, LEASE_ADD, 2 * TTL);
+        for (unsigned i = 0; i < nodes; i++)
+            sends(&b, i, LEASE_ADD);
+        for (unsigned i = 0; i < nodes; i++)
+            yes_ttl(&b, i, 3 * TTL);
+        int64_t counted = nodes == 1 ? 3 * TTL : 2 * TTL;
+        deadline_is(&b, b.now + counted - evl_lease_drift(counted));
+        abandon(&b);
+        next_is(&b, b.now + life(3 * TTL)); /* but it may be there for longer */
+    }
+    struct bench b = bench_new();
+    b.terms.max_ttl = 2 * TTL;
+    begin_adopting(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ADOPT);
+    for (unsigned i = 0; i < 3; i++)
+        yes_ttl(&b, i, i < 2 ? LEASE_NEVER : TTL);
+    deadline_is(&b, b.now + 2 * TTL - evl_lease_drift(2 * TTL));
+}
+
 static void nothing_is_rearmed_without_renewal(void **state) {
     struct bench b = bench_new();
     (void)state;
@@ -825,6 +853,7 @@ int main(void) {
         cmocka_unit_test(a_rearm_that_is_unanswered_is_undone_behind_itself),
         cmocka_unit_test(a_rearm_that_is_lost_during_an_undo_is_a_stray),
         cmocka_unit_test(a_rearm_gives_no_more_than_a_lost_replacement_leaves),
+        cmocka_unit_test(among_several_nothing_is_counted_on_beyond_the_greatest_ttl),
         cmocka_unit_test(nothing_is_rearmed_without_renewal),
         cmocka_unit_test(the_others_renew_without_a_node_that_is_away),
         cmocka_unit_test(nodes_that_come_back_before_a_quorum_renewed_are_asked_at_once),
