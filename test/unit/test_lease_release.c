@@ -606,6 +606,25 @@ static void an_export_waits_for_what_is_unanswered(void **state) {
     is_over(&b);
 }
 
+static void what_may_yet_be_shortened_is_not_exported(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by(&b, 3);
+    assert_true(evl_lease_exportable(b.lease));
+    extend(&b, LEASE_REPLACE, SECOND);
+    assert_true(evl_lease_exportable(b.lease)); /* it was not sent */
+    sends(&b, 2, LEASE_REPLACE);
+    assert_false(evl_lease_exportable(b.lease));
+    unknown(&b, 2);
+    assert_false(evl_lease_exportable(b.lease));
+    back(&b, 2, SETTLED);
+    assert_true(evl_lease_exportable(b.lease));
+    sends(&b, 1, LEASE_REPLACE);
+    unknown(&b, 1);
+    back(&b, 1, UNSETTLED);
+    assert_false(evl_lease_exportable(b.lease));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_release_ends_holding_at_once),
@@ -643,6 +662,7 @@ int main(void) {
         cmocka_unit_test(answers_come_to_an_undo_in_any_order),
         cmocka_unit_test(an_exported_lease_ends_and_leaves_the_token),
         cmocka_unit_test(an_export_waits_for_what_is_unanswered),
+        cmocka_unit_test(what_may_yet_be_shortened_is_not_exported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
