@@ -49,31 +49,12 @@ static bool being_undone(const struct call *call) {
 
     if (!call->acquire.token)
         return false;
-    TAILQ_FOREACH(ghost, &lock->client->ghosts, link)
+    TAILQ_FOREACH (ghost, &lock->client->ghosts, link)
         if (ghost->token_len == call->acquire.token_len && ghost->lock->key_len == lock->key_len &&
             memcmp(ghost->token, call->acquire.token, ghost->token_len) == 0 &&
             memcmp(ghost->lock->key, lock->key, lock->key_len) == 0)
             return true;
     return false;
-}
-
-/* EVLOCK_OK or EVLOCK_ENOMEM. */
-static int attempt(struct call *call) {
-    struct evlock *lock = call->lock;
-    struct bytes token = {call->acquire.token, call->acquire.token_len};
-    int64_t again;
-
-    if (being_undone(call)) {
-        again = evl_client_now(lock->client) + settle_pause;
-        wake_at(call, again < call->acquire.wait_until ? again : call->acquire.wait_until);
-        return EVLOCK_OK;
-    }
-    lock->tenure = evl_tenure_new(lock, token);
-    if (!lock->tenure)
-        return evl_fail(EVLOCK_ENOMEM, "no memory for an attempt");
-    wake_at(call, call->acquire.wait_until);
-    evl_tenure_begin(lock->tenure, false, call->acquire.fenced);
-    return EVLOCK_OK;
 }
 
 /* After a failed attempt: a pause, unless that was the last one or the pause would outlast the wait. */
@@ -96,6 +77,44 @@ static void pause_or_give_up(struct call *call, int status) {
         evl_call_finish(call, EVLOCK_ETIMEDOUT);
     else
         wake_at(call, next);
+}
+
+/* An earlier attempt with the token, the caller's own, is settled first: as long as a command may take, and then it is
+ * this attempt that has failed. */
+static void await_settling(struct call *call) {
+    const struct evlock_client *client = call->lock->client;
+    const struct node *trouble = NULL;
+    int64_t now = evl_client_now(client), again = now + settle_pause;
+    bool away = evl_client_connection(client, &trouble) == EVLOCK_AWAY;
+
+    if (!call->acquire.settled_by)
+        call->acquire.settled_by = now + client->config.command_timeout;
+    if (away || now >= call->acquire.settled_by) {
+        call->acquire.settled_by = 0;
+        evl_error_set("an earlier use of the token is not settled yet");
+        note_obstacle(call, EVLOCK_EREFUSED);
+        pause_or_give_up(call, away ? trouble->status : EVLOCK_EREFUSED);
+        return;
+    }
+    wake_at(call, again < call->acquire.wait_until ? again : call->acquire.wait_until);
+}
+
+/* EVLOCK_OK or EVLOCK_ENOMEM. */
+static int attempt(struct call *call) {
+    struct evlock *lock = call->lock;
+    struct bytes token = {call->acquire.token, call->acquire.token_len};
+
+    if (being_undone(call)) {
+        await_settling(call);
+        return EVLOCK_OK;
+    }
+    call->acquire.settled_by = 0;
+    lock->tenure = evl_tenure_new(lock, token);
+    if (!lock->tenure)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for an attempt");
+    wake_at(call, call->acquire.wait_until);
+    evl_tenure_begin(lock->tenure, false, call->acquire.fenced, call->acquire.token != NULL);
+    return EVLOCK_OK;
 }
 
 void evl_acquire_ring(struct call *call, int64_t now) {

@@ -44,6 +44,7 @@ struct call {
             int64_t wait_until; /* INT64_MAX: without limit */
             char *token;        /* the caller's own, or NULL */
             uint8_t token_len;
+            int64_t settled_by; /* the end of waiting for an earlier use of the token; 0: not waiting */
             bool fenced;
             bool looked;        /* that the key holds a string at all */
             uint16_t asked;     /* nodes, by bit, whose replicas are to confirm */

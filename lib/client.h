@@ -47,7 +47,8 @@ struct evlock_client {
     bool news;                  /* a node changed since */
     enum client_state state;
     unsigned depth;             /* of enter and leave */
-    bool unclean;               /* the close left something to its ttl */
+    bool late;                  /* the close took too long */
+    bool left;                  /* something was left to its ttl */
 };
 
 int64_t evl_client_now(const struct evlock_client *client);

@@ -110,7 +110,8 @@ int evl_config_check_ttl(int64_t ttl_ms) {
     if (ttl_ms < 0 || ttl_ms > TEN_YEARS_MS)
         return evl_fail(EVLOCK_ETTL, "the ttl is %" PRId64 " ms, not from 0 to ten years", ttl_ms);
     if (ttl_ms > 0 && ttl_ms * 1000 <= evl_lease_drift(ttl_ms * 1000))
-        return evl_fail(EVLOCK_ETTL, "the ttl of %" PRId64 " ms is not longer than its drift of ttl / 100 + 2 ms", ttl_ms);
+        return evl_fail(EVLOCK_ETTL, "the ttl of %" PRId64 " ms is not longer than its drift of ttl / 100 + 2 ms",
+                        ttl_ms);
     return EVLOCK_OK;
 }
 
@@ -129,8 +130,8 @@ static int read_retrying(struct config *config, const evlock_options *given) {
     config->retry_times = config->wait_timeout = EVLOCK_UNLIMITED;
     status = check_range("retry_jitter", config->retry_jitter, 0, 100);
     if (status == EVLOCK_OK)
-        status = evl_config_waiting(&config->retry_times, &config->wait_timeout, given->retry_times,
-                                    given->wait_timeout_ms);
+        status =
+            evl_config_waiting(&config->retry_times, &config->wait_timeout, given->retry_times, given->wait_timeout_ms);
     return status;
 }
 
@@ -204,11 +205,10 @@ static bool same(const struct config *a, const struct config *b, const evlock_op
     return a->terms.ttl == b->terms.ttl && a->terms.interval == b->terms.interval &&
            a->terms.max_hold == b->terms.max_hold && a->terms.risk == b->terms.risk &&
            a->terms.patience == b->terms.patience && a->min_replicas == b->min_replicas &&
-           a->replica_timeout == b->replica_timeout &&
-           a->retry_delay == b->retry_delay && a->retry_jitter == b->retry_jitter &&
-           a->retry_times == b->retry_times && a->wait_timeout == b->wait_timeout && a->on_lost == b->on_lost &&
-           a->on_at_risk == b->on_at_risk && same_text(a->prefix, b_strings->prefix) &&
-           same_text(a->label, b_strings->label);
+           a->replica_timeout == b->replica_timeout && a->retry_delay == b->retry_delay &&
+           a->retry_jitter == b->retry_jitter && a->retry_times == b->retry_times &&
+           a->wait_timeout == b->wait_timeout && a->on_lost == b->on_lost && a->on_at_risk == b->on_at_risk &&
+           same_text(a->prefix, b_strings->prefix) && same_text(a->label, b_strings->label);
 }
 
 static char *copy_text(const char *text, bool *failed) {

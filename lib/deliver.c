@@ -58,8 +58,11 @@ static void tell_connection(struct evlock_client *client) {
  * but losses are always told next. */
 static void deliver(struct evlock_client *client) {
     enum client_state state = client->state;
-    struct call *call, *last = TAILQ_LAST(&client->done, calls);
+    struct call *call;
+    size_t count = 0;
 
+    TAILQ_FOREACH (call, &client->done, link)
+        count++;
     while (client->state == state) {
         if (state != CLIENT_FREED)
             ring(client);
@@ -67,10 +70,8 @@ static void deliver(struct evlock_client *client) {
             evl_lock_tell_notices(TAILQ_FIRST(&client->noticed));
             continue;
         }
-        if (!last || !(call = TAILQ_FIRST(&client->done)))
+        if (count-- == 0 || !(call = TAILQ_FIRST(&client->done)))
             break;
-        if (call == last)
-            last = NULL;
         TAILQ_REMOVE(&client->done, call, link);
         evl_call_tell(call);
     }

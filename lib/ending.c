@@ -10,7 +10,9 @@
 void evl_client_destroy(struct evlock_client *client) {
     evlock_closed_cb closed = client->closed;
     void *arg = client->closed_arg;
-    int status = client->state == CLIENT_FREED ? EVLOCK_ECANCELLED : client->unclean ? EVLOCK_EUNREACHABLE : EVLOCK_OK;
+    int status = client->state == CLIENT_FREED  ? EVLOCK_ECANCELLED
+                 : client->late || client->left ? EVLOCK_EUNREACHABLE
+                                                : EVLOCK_OK;
     bool forked = evl_client_forked(client);
 
     if (!forked) /* in a child it is registered with the parent's loop */
@@ -30,9 +32,9 @@ void evl_client_tear_down(struct evlock_client *client, bool forked) {
     struct tenure *tenure;
     struct evlock *lock;
 
-    TAILQ_FOREACH(lock, &client->handles, link)
-    if (lock->tenure)
-        evl_tenure_let_go(lock->tenure);
+    TAILQ_FOREACH (lock, &client->handles, link)
+        if (lock->tenure)
+            evl_tenure_let_go(lock->tenure);
     for (unsigned i = 0; i < client->node_count; i++) {
         evl_node_stop(&client->nodes[i], forked);
         if (client->links)
@@ -49,8 +51,8 @@ void evl_client_tear_down(struct evlock_client *client, bool forked) {
 static void drop_all(struct evlock_client *client) {
     struct evlock *lock;
 
-    TAILQ_FOREACH(lock, &client->handles, link)
-    evl_lock_drop(lock);
+    TAILQ_FOREACH (lock, &client->handles, link)
+        evl_lock_drop(lock);
 }
 
 /* A forked child's copy: memory goes, nobody is told, and the loop is not touched. */
@@ -58,8 +60,8 @@ static void free_forked(struct evlock_client *client) {
     struct evlock *lock;
     struct call *call;
 
-    TAILQ_FOREACH(lock, &client->handles, link)
-    evl_lock_drop_forked(lock);
+    TAILQ_FOREACH (lock, &client->handles, link)
+        evl_lock_drop_forked(lock);
     evl_client_tear_down(client, true);
     while ((call = TAILQ_FIRST(&client->done))) {
         TAILQ_REMOVE(&client->done, call, link);
@@ -78,7 +80,7 @@ bool evl_client_is_over(const struct evlock_client *client) {
     case CLIENT_OPEN:
         return false;
     case CLIENT_CLOSING:
-        return TAILQ_EMPTY(&client->done) && (client->unclean || all_settled(client));
+        return TAILQ_EMPTY(&client->done) && (client->late || all_settled(client));
     case CLIENT_FREED:
         return TAILQ_EMPTY(&client->done);
     }
@@ -86,7 +88,7 @@ bool evl_client_is_over(const struct evlock_client *client) {
 }
 
 void evl_client_close_ring(struct evlock_client *client) {
-    client->unclean = !all_settled(client);
+    client->late = !all_settled(client);
     drop_all(client);
 }
 
@@ -100,11 +102,11 @@ int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
     if ((status = evl_client_check(client)) != EVLOCK_OK)
         return status;
     client->state = CLIENT_CLOSING;
+    client->left = false;
     client->closed = cb;
     client->closed_arg = arg;
-    TAILQ_FOREACH(lock, &client->handles, link)
-    if (!evl_lock_pending(lock, CALL_RELEASE)) /* what is being released is waited for */
-        evl_lock_drop(lock);
+    TAILQ_FOREACH (lock, &client->handles, link)
+        evl_lock_wind_up(lock);
     evl_alarm_set(&client->alarms, &client->close_alarm, evl_client_now(client) + client->config.command_timeout);
     evl_client_rearm(client);
     return EVLOCK_OK;

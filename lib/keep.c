@@ -165,6 +165,16 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
     return EVLOCK_OK;
 }
 
+/* A lease that was lost and not released is given up, unless it is the very one to be adopted. */
+static void give_up_lost_but(struct evlock *lock, struct bytes token) {
+    struct tenure *lost = lock->tenure;
+
+    if (lost && lost->token_len == token.len && memcmp(lost->token, token.data, token.len) == 0)
+        evl_tenure_export(lost);
+    else if (lost)
+        evl_lock_give_up_lost(lock);
+}
+
 int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb, void *arg) {
     struct call *call;
     int status = evl_lock_check(lock);
@@ -179,8 +189,7 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for an adoption");
     call->cb = cb;
-    if (lock->tenure)
-        evl_lock_give_up_lost(lock);
+    give_up_lost_but(lock, (struct bytes){token, token_len});
     lock->tenure = evl_tenure_new(lock, (struct bytes){token, token_len});
     if (!lock->tenure) {
         TAILQ_REMOVE(&lock->calls, call, link);
@@ -188,7 +197,7 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
         return evl_fail(EVLOCK_ENOMEM, "no memory for an adoption");
     }
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "adopting");
-    evl_tenure_begin(lock->tenure, true, false);
+    evl_tenure_begin(lock->tenure, true, false, true);
     evl_client_rearm(lock->client);
     return EVLOCK_OK;
 }

@@ -139,7 +139,7 @@ static void end(struct lease *lease) {
 
 static bool clean(const struct lease *lease) {
     for (unsigned i = 0; i < lease->nodes; i++)
-        if (lease->slots[i].trace != CLEAR)
+        if (lease->slots[i].trace != CLEAR || lease->slots[i].late != SETTLED)
             return false;
     return true;
 }
@@ -148,7 +148,7 @@ static bool clean(const struct lease *lease) {
 static void set_undo_limit(struct lease *lease, int64_t now) {
     lease->until = now + lease->longest + evl_lease_drift(lease->longest);
     for (unsigned i = 0; i < lease->nodes; i++)
-        if (lease->slots[i].stray == UNSEEN || lease->slots[i].flying)
+        if (lease->slots[i].stray == UNSEEN || lease->slots[i].late == UNSEEN || lease->slots[i].flying)
             lease->until = LEASE_NEVER;
 }
 
@@ -196,6 +196,7 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
         break;
     case LEASE_FORBIDDEN: /* to repeat it is no use: what is there expires */
         lease->status = (int16_t)answer->status;
+        lease->left |= slot->trace != CLEAR;
         slot->trace = CLEAR;
         slot->vote = NO;
         break;
@@ -256,8 +257,8 @@ static void hold(struct lease *lease, unsigned node, int64_t ttl, int64_t now, s
     out->events |= LEASE_TELL_GRANTED;
 }
 
-/* The fence is the greatest number that the quorum drew. It stands when a quorum has a counter at least as great, so that
- * the next holder's is greater: nodes that drew less are raised, and vote again by their answer. */
+/* The fence is the greatest number that the quorum drew. It stands when a quorum has a counter at least as great, so
+ * that the next holder's is greater: nodes that drew less are raised, and vote again by their answer. */
 static bool settle_fence(struct lease *lease, struct lease_out *out) {
     if (!lease->fenced)
         return true;
@@ -456,6 +457,10 @@ static void decide_extension(struct lease *lease, unsigned node, const struct le
         finish_extension(lease, lease->nodes == 1 ? lease->status : EVLOCK_EQUORUM, out);
 }
 
+static bool did_not_run(enum lease_verdict verdict) {
+    return verdict == LEASE_AGAIN || verdict == LEASE_REFUSED || verdict == LEASE_FORBIDDEN;
+}
+
 /* The answer to a renewal or an extension while the lease is held. */
 static void note_prolonged(struct lease *lease, unsigned node, enum lease_command command,
                            const struct lease_answer *answer, int64_t now, struct lease_out *out) {
@@ -465,6 +470,8 @@ static void note_prolonged(struct lease *lease, unsigned node, enum lease_comman
     slot->voting = false;
     if (answer->verdict != LEASE_UNKNOWN)
         slot->replacing = LEASE_NEVER;
+    if (command == LEASE_REPLACE && did_not_run(answer->verdict))
+        slot->deadline = slot->uncut;
     if (answer->verdict == LEASE_AGAIN) {
         if (command == LEASE_RENEW ? slot->want == LEASE_NOTHING : extension)
             want(lease, node, command, out);
@@ -523,8 +530,11 @@ static void hold_on(struct lease *lease, int64_t now, struct lease_out *out) {
         lease->warned = true;
         out->events |= LEASE_TELL_RISK;
     }
-    if (lease->extending && now >= lease->until)
+    if (lease->extending && now >= lease->until) {
+        enum lease_command command = (enum lease_command)lease->extending;
         finish_extension(lease, lease->status ? lease->status : EVLOCK_EUNREACHABLE, out);
+        note_unconfirmed(lease, command, now);
+    }
 }
 
 /* --- Releasing ---------------------------------------------------------------------------------------------------- */
@@ -584,6 +594,7 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
         slot->trace = MAYBE;
     if (command == LEASE_REPLACE) { /* it may run from now on: a shorter time counts before it is sent */
         slot->replacing = lease->extension;
+        slot->uncut = slot->deadline;
         slot->deadline = min64(slot->deadline, kept_until(now, lease->extension));
     }
     return command;
@@ -618,6 +629,8 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
         command = LEASE_RELEASE;
     }
     slot->flying = LEASE_NOTHING;
+    if (answer->verdict == LEASE_UNKNOWN && lease->own)
+        slot->late = UNSEEN;
     switch ((enum lease_state)lease->state) {
     case LEASE_ACQUIRING:
         if (command == LEASE_RAISE)
@@ -707,6 +720,8 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
     if (!settled)
         slot->cut = min64(slot->cut, slot->replacing);
     slot->replacing = LEASE_NEVER;
+    if (slot->late == UNSEEN)
+        slot->late = settled ? SETTLED : MAY_STILL_RUN;
     switch ((enum lease_state)lease->state) {
     case LEASE_HELD:
         /* Ask at once whether the token outlived what happened. */
@@ -715,6 +730,8 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
         break;
     case LEASE_UNDOING:
         set_undo_limit(lease, now);
+        if (clean(lease))
+            end(lease);
         break;
     case LEASE_ACQUIRING:
     case LEASE_RELEASING:
@@ -731,6 +748,7 @@ void evl_lease_extend(struct lease *lease, enum lease_command command, int64_t t
     lease->extension = ttl;
     lease->until = until;
     lease->longest = command == LEASE_ADD ? lease->longest + ttl : max64(lease->longest, ttl);
+    lease->longest = min64(lease->longest, LEASE_NEVER / 4);
     open_votes(lease);
     for (unsigned i = 0; i < lease->nodes; i++)
         want(lease, i, command, out);
@@ -774,7 +792,7 @@ bool evl_lease_exportable(const struct lease *lease) {
 }
 
 void evl_lease_export(struct lease *lease) {
-    assert(lease->state == LEASE_HELD);
+    assert(lease->state == LEASE_HELD || lease->state == LEASE_LOST);
     end(lease);
 }
 

@@ -4,7 +4,8 @@
  * and going, the time) and puts out what to send and what to tell. It reads no clock, sends nothing, allocates nothing
  * and calls nobody: `now` is a parameter, in microseconds.
  *
- * A token is never used twice. What an attempt may have left on a server is undone by the same lease in the background,
+ * A random token is never used twice; one that is its user's is, once nothing of its last use can still run. What an
+ * attempt may have left on a server is undone by the same lease in the background,
  * while the next attempt is already another lease.
  */
 #ifndef EVL_LEASE_H
@@ -89,6 +90,7 @@ struct lease_slot {
     int64_t deadline;  /* until then the node keeps the token for sure; 0: it does not count */
     int64_t sent;      /* the clock before the last command that sets a ttl was queued */
     int64_t counter;   /* the node's fence counter at least */
+    int64_t uncut;     /* the deadline before an unanswered replacement */
     int64_t replacing; /* the ttl that an unanswered replacement asks for, or one just lost; LEASE_NEVER: none */
     int64_t cut;       /* the ttl that a lost replacement may set at any time; LEASE_NEVER: none */
     uint8_t want;      /* enum lease_command: to be sent next */
@@ -96,6 +98,7 @@ struct lease_slot {
     uint8_t vote;      /* the node's say in the acquire, extension or release that is under way */
     uint8_t trace;     /* whether the token may be there */
     uint8_t stray;     /* whether an acquire that was lost with its connection may still run */
+    uint8_t late;      /* of an own token: whether anything that was so lost may still run */
     bool voting;       /* `flying` is the extension that is under way, not one that was given up */
     bool releasing;    /* a release is unanswered */
     bool resent;       /* a release was lost with its connection and may have run */
@@ -120,6 +123,8 @@ struct lease {
     bool fenced;  /* the acquire draws a fence */
     bool raising; /* the fence is known; a quorum has to have it */
     bool adopted; /* the token was not set by this lease */
+    bool own;     /* the token is its user's, and may be set again by another lease */
+    bool left;    /* a release was forbidden, and what is there is left to its ttl */
     bool failing; /* the last renewal was not confirmed */
     bool warned;  /* of the present risk */
     struct lease_slot slots[];
@@ -132,7 +137,7 @@ int64_t evl_lease_drift(int64_t ttl);
 size_t evl_lease_size(unsigned nodes);
 
 /* Begins: to acquire, or to adopt a token that somebody else has set. An acquire that is to draw a fence is marked
- * `fenced` right after. */
+ * `fenced` right after, a token that may be used again `own`. */
 void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes, bool adopt, int64_t now,
                      struct lease_out *out);
 

@@ -42,9 +42,9 @@ int evl_lock_check(const struct evlock *lock) {
 struct call *evl_lock_pending(const struct evlock *lock, enum call_kind kind) {
     struct call *call;
 
-    TAILQ_FOREACH(call, &lock->calls, link)
-    if (call->kind == kind)
-        return call;
+    TAILQ_FOREACH (call, &lock->calls, link)
+        if (call->kind == kind)
+            return call;
     return NULL;
 }
 
@@ -183,6 +183,20 @@ void evl_lock_drop(struct evlock *lock) {
         evl_call_cancel(call);
 }
 
+void evl_lock_wind_up(struct evlock *lock) {
+    struct call *call, *next, *release = evl_lock_pending(lock, CALL_RELEASE);
+
+    if (!release) {
+        evl_lock_drop(lock);
+        return;
+    }
+    for (call = TAILQ_FIRST(&lock->calls); call; call = next) {
+        next = TAILQ_NEXT(call, link);
+        if (call != release)
+            evl_call_cancel(call);
+    }
+}
+
 void evl_lock_cancel_acquire(struct evlock *lock, struct call *call) {
     drop_tenure(lock);
     if (call)
@@ -190,7 +204,6 @@ void evl_lock_cancel_acquire(struct evlock *lock, struct call *call) {
 }
 
 void evl_lock_give_up_lost(struct evlock *lock) {
-    evl_lock_forget_notices(lock);
     evl_tenure_abandon(lock->tenure);
 }
 
@@ -200,8 +213,8 @@ void evl_lock_drop_forked(struct evlock *lock) {
 
     evl_lock_forget_notices(lock);
     lock->untold = NULL;
-    TAILQ_FOREACH(call, &lock->calls, link)
-    call->finished = true;
+    TAILQ_FOREACH (call, &lock->calls, link)
+        call->finished = true;
     TAILQ_CONCAT(&client->done, &lock->calls, link);
     if (lock->tenure)
         evl_tenure_let_go(lock->tenure);
@@ -320,8 +333,8 @@ static void count_denied(const struct evlock *lock, uint8_t denied) {
     char words[200];
 
     snprintf(words, sizeof(words), "%s", evlock_last_error());
-    evl_fail(EVLOCK_EQUORUM, "%u of %u nodes did not agree%s%s", denied, lock->client->node_count,
-             words[0] ? ": " : "", words);
+    evl_fail(EVLOCK_EQUORUM, "%u of %u nodes did not agree%s%s", denied, lock->client->node_count, words[0] ? ": " : "",
+             words);
 }
 
 static void on_failed(struct evlock *lock, int status, uint8_t denied) {

@@ -45,6 +45,9 @@ int evl_lock_check(const struct evlock *lock);
 /* Ends everything of the handle that is pending, and gives up what it holds; nothing is told but CANCELLED. */
 void evl_lock_drop(struct evlock *lock);
 
+/* The same, but for a release that is pending: it is waited for. */
+void evl_lock_wind_up(struct evlock *lock);
+
 /* The same in a forked child: nothing is sent and nobody is told, only memory is made ready to go. */
 void evl_lock_drop_forked(struct evlock *lock);
 

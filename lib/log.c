@@ -24,14 +24,16 @@ void evl_log(struct evlock_client *client, enum evlock_log_level level, const ch
     client->config.on_log(level, line, client->config.arg);
 }
 
-/* The name with unprintable bytes as \xXX, cut to what fits. */
+/* The label or the name, with unprintable bytes as \xXX, cut to what fits. */
 static void write_name(const struct evlock *lock, char *to, size_t size) {
-    const unsigned char *name = (const unsigned char *)lock->key + lock->prefix_len;
-    size_t len = (size_t)lock->key_len - lock->prefix_len;
+    const char *label = lock->config->label;
+    const unsigned char *name = (const unsigned char *)(label ? label : lock->key + lock->prefix_len);
+    size_t len = label ? strlen(label) : (size_t)lock->key_len - lock->prefix_len;
 
     to[0] = '\0';
     for (size_t i = 0; i < len && size > 5; i++) {
-        int written = snprintf(to, size, isprint(name[i]) && name[i] != '\\' ? "%c" : "\\x%02x", name[i]);
+        bool plain = isprint(name[i]) && (label || name[i] != '\\');
+        int written = snprintf(to, size, plain ? "%c" : "\\x%02x", name[i]);
         to += written;
         size -= (size_t)written;
     }
@@ -47,5 +49,5 @@ void evl_log_lock(const struct evlock *lock, enum evlock_log_level level, const 
     va_start(args, format);
     vsnprintf(words, sizeof(words), format, args);
     va_end(args);
-    evl_log(lock->client, level, "%.80s: %s", lock->config->label ? lock->config->label : name, words);
+    evl_log(lock->client, level, "%s: %s", name, words);
 }

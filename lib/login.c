@@ -193,6 +193,7 @@ bool evl_node_greet(struct node *node) {
     struct command id, server, memory, replication;
 
     node->id = 0;
+    node->greetings = 0;
     node->killed = false;
     node->run_id[0] = '\0';
     node->replid[0] = '\0';

@@ -112,10 +112,15 @@ static void send_waiting(struct node *node) {
 /* A script that is missing is loaded, and the command sent again by its owner; the second time in a row, the owner is
  * told why that does not help. */
 static void mend_noscript(struct node *node, struct request *request, struct reply *reply) {
+    bool older = request->older > 0;
+
+    request->older = (uint8_t)(request->older - older);
     if (reply->type != REPLY_ERROR || strncmp(reply->text, "NOSCRIPT", 8) != 0) {
-        request->reloaded = false;
+        request->reloaded &= older;
         return;
     }
+    if (older)
+        return;
     if (request->reloaded) {
         reply->text = node->load_error[0] ? node->load_error : "TRYAGAIN the server keeps losing its scripts";
         reply->len = strlen(reply->text);
@@ -123,6 +128,7 @@ static void mend_noscript(struct node *node, struct request *request, struct rep
         return;
     }
     request->reloaded = true;
+    request->older = (uint8_t)(request->flying - 1);
     evl_node_load_scripts(node);
 }
 
@@ -203,8 +209,8 @@ static void tell_away(struct node *node, int status) {
     struct request *request;
     size_t count = 0;
 
-    TAILQ_FOREACH(request, &node->waiting, link)
-    count++;
+    TAILQ_FOREACH (request, &node->waiting, link)
+        count++;
     while (count-- > 0 && (request = TAILQ_FIRST(&node->waiting))) {
         TAILQ_REMOVE(&node->waiting, request, link);
         TAILQ_INSERT_TAIL(&node->waiting, request, link);
@@ -226,6 +232,7 @@ static void tell_lost(struct node *node) {
         TAILQ_REMOVE(&lost, request, link);
         request->flying = 0;
         request->reloaded = false;
+        request->older = 0;
         /* The owner may go with its last answer, and queues nothing here before it. */
         while (count-- > 0)
             request->ops->answer(request, &reply, now_of(node));
@@ -276,6 +283,7 @@ static void release_context(struct node *node, bool forked) {
 
 static void connection_end(struct node *node, int status) {
     bool was_ready = node->state == NODE_READY;
+    bool busy = node->inflight > 0; /* or else it may have been closed for idling */
     bool quick;
 
     if (node->resolution) {
@@ -299,7 +307,8 @@ static void connection_end(struct node *node, int status) {
     tell_lost(node);
     /* A connection that served is worth an immediate try; nobody needs to be told that it is away. */
     if (quick && status == EVLOCK_EUNREACHABLE) {
-        evl_log(node->client, EVLOCK_LOG_WARN, "node %u: connection lost: %s", node->index, node->error);
+        evl_log(node->client, busy ? EVLOCK_LOG_WARN : EVLOCK_LOG_INFO, "node %u: connection lost: %s", node->index,
+                node->error);
         connect_begin(node);
     } else if (node->address_next < node->address_count && !was_ready && status == EVLOCK_EUNREACHABLE) {
         evl_node_open(node);
@@ -364,7 +373,9 @@ void evl_node_open(struct node *node) {
     redisAsyncContext *connection;
     int status = EVLOCK_EUNREACHABLE;
 
-    wake_at(node, node->since + node->client->config.connect_timeout);
+    /* Each address has its share of the time. */
+    wake_at(node, now_of(node) +
+                      node->client->config.connect_timeout / (int64_t)(node->address_count ? node->address_count : 1));
     do {
         connection = new_context(node);
         node->address_next++;
@@ -551,7 +562,6 @@ void evl_node_ring(struct node *node, int64_t now) {
         snprintf(words, sizeof(words), "no connection within %" PRId64 " ms",
                  node->client->config.connect_timeout / 1000);
         evl_node_note(node, words);
-        node->address_next = node->address_count;
         connection_end(node, EVLOCK_EUNREACHABLE);
         break;
     case NODE_READY:

@@ -35,6 +35,7 @@ struct request {
     uint8_t flying;   /* commands unanswered */
     bool waiting;
     bool reloaded;    /* the last answer was NOSCRIPT, and the script was loaded again */
+    uint8_t older;    /* commands unanswered that were sent before that */
 };
 
 TAILQ_HEAD(requests, request);

@@ -164,7 +164,8 @@ static bool note_ttl(struct finding *finding, const struct reply *reply) {
 static bool note_broken(struct finding *finding, const struct reply *reply) {
     if (reply->type != REPLY_INTEGER)
         return false;
-    finding->state = reply->integer ? BROKEN : CHANGED;
+    /* Gone after a release whose answer was lost: by that one. */
+    finding->state = reply->integer || finding->resent ? BROKEN : CHANGED;
     return true;
 }
 
@@ -184,6 +185,7 @@ static bool note_token(struct request *request, const struct reply *reply) {
         return true;
     }
     finding->state = FOUND;
+    finding->resent = false;
     if (evl_call_of(request)->kind == CALL_BREAK)
         submit(request);
     return true;
@@ -192,9 +194,10 @@ static bool note_token(struct request *request, const struct reply *reply) {
 /* The command did not run, or may be run twice without harm. */
 static bool send_again(struct request *request, const struct reply *reply) {
     struct finding *finding = finding_of(request);
+    const struct node *node = &evl_call_of(request)->lock->client->nodes[request->node];
     bool missing = reply->type == REPLY_ERROR && evl_reply_meaning(reply->text).verdict == LEASE_AGAIN;
 
-    if (!missing && (reply->type != REPLY_LOST || finding->resent))
+    if (!missing && (reply->type != REPLY_LOST || finding->resent || node->state == NODE_STOPPED))
         return false;
     finding->resent = !missing;
     submit(request);

@@ -55,7 +55,7 @@ static void on_released(evlock *lock, int status, void *arg) {
     evlock_scope *scope = arg;
 
     (void)lock;
-    if (status == EVLOCK_ENOTOWNED || (status == EVLOCK_OK && !scope->held))
+    if (status == EVLOCK_ENOTOWNED || !scope->held)
         status = EVLOCK_ELOST;
     finish(scope, status);
 }
@@ -66,6 +66,8 @@ void evlock_scope_end(evlock_scope *scope) {
     scope->held = evlock_is_held(scope->lock);
     if (!scope->lock->freed)
         status = evlock_release(scope->lock, on_released, scope);
+    if (status == EVLOCK_ENOMEM) /* nobody can be told, but it must not be kept */
+        evl_lock_drop(scope->lock);
     if (status != EVLOCK_OK)
         finish(scope, status);
 }

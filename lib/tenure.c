@@ -28,6 +28,7 @@ void evl_tenure_destroy(struct tenure *tenure) {
     struct evlock_client *client = tenure->lock->client;
 
     assert(tenure->lock->tenure != tenure);
+    client->left |= tenure->lease->left;
     take_out(tenure);
     for (unsigned i = 0; i < client->node_count; i++)
         evl_node_withdraw(&client->nodes[i], &tenure->requests[i]);
@@ -168,13 +169,14 @@ struct tenure *evl_tenure_new(struct evlock *lock, struct bytes token) {
     return tenure;
 }
 
-void evl_tenure_begin(struct tenure *tenure, bool adopt, bool fenced) {
+void evl_tenure_begin(struct tenure *tenure, bool adopt, bool fenced, bool own) {
     const struct evlock_client *client = tenure->lock->client;
     struct lease_out out = {0};
 
     evl_lease_begin(tenure->lease, &tenure->lock->config->terms, client->node_count, adopt, evl_client_now(client),
                     &out);
     tenure->lease->fenced = fenced;
+    tenure->lease->own = own;
     act(tenure, &out);
 }
 

@@ -31,7 +31,7 @@ TAILQ_HEAD(tenures, tenure);
 struct tenure *evl_tenure_new(struct evlock *lock, struct bytes token);
 
 /* Begins: sends what the new lease asks for. */
-void evl_tenure_begin(struct tenure *tenure, bool adopt, bool fenced);
+void evl_tenure_begin(struct tenure *tenure, bool adopt, bool fenced, bool own);
 
 /* The handle's inputs. abandon and export make it a ghost. The tenure may be gone on return. */
 void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl);

@@ -109,8 +109,8 @@ static void acquire(struct command *command, struct bytes key, struct bytes toke
 }
 
 void evl_command_fenced(struct command *command, struct bytes key, struct bytes token, int64_t ttl, bool only) {
-    /* A tenth of a second, for several: they seldom disagree about it. One that restarted, and so may know an old number
-     * alone, does not count before that has passed. */
+    /* A tenth of a second, for several: they seldom disagree about it. One that restarted, and so may know an old
+     * number alone, does not count before that has passed. */
     const char *grain = only ? "1" : "100000";
 
     begin_script(command, ACQUIRE_FENCED, "2");
@@ -154,6 +154,9 @@ void evl_command_lease(struct command *command, enum lease_command kind, struct 
         push_number(command, 0, ms(ttl));
 }
 
+/* In milliseconds; a foreign key may live longer, and none has to be believed in for so long. */
+static const int64_t longest_ttl = INT64_C(100) * 366 * 24 * 3600 * 1000;
+
 static bool answer_integer(enum lease_command kind, int64_t value, struct lease_answer *answer) {
     if (value == 0) {
         answer->verdict = LEASE_NO;
@@ -166,12 +169,17 @@ static bool answer_integer(enum lease_command kind, int64_t value, struct lease_
         answer->fence = value;
         return value > 0;
     }
-    answer->ttl = value == -1 ? LEASE_NEVER : value * 1000;
+    answer->ttl = value == -1 ? LEASE_NEVER : (value < longest_ttl ? value : longest_ttl) * 1000;
     if (value == -1 && kind == LEASE_ADD) {
         answer->verdict = LEASE_REFUSED;
         answer->status = evl_fail(EVLOCK_ENOTOWNED, "the key has no expiry");
     }
     return value > 0 || (value == -1 && (kind == LEASE_ADD || kind == LEASE_ADOPT));
+}
+
+/* To these, a key of another type says as surely as another token that theirs is gone. */
+static bool prolongs(enum lease_command kind) {
+    return kind == LEASE_RENEW || kind == LEASE_ADD || kind == LEASE_REPLACE;
 }
 
 bool evl_command_answer(enum lease_command kind, bool fenced, const struct reply *reply,
@@ -188,7 +196,7 @@ bool evl_command_answer(enum lease_command kind, bool fenced, const struct reply
         return true;
     case REPLY_ERROR:
         meaning = evl_reply_meaning(reply->text);
-        ret_answer->verdict = meaning.verdict;
+        ret_answer->verdict = meaning.status == EVLOCK_EWRONGTYPE && prolongs(kind) ? LEASE_NO : meaning.verdict;
         ret_answer->status = meaning.status;
         evl_error_set(reply->text);
         return true;

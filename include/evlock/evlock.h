@@ -300,7 +300,7 @@ typedef void (*evlock_closed_cb)(int status, void *arg);
  * EVLOCK_OK if every key is known to be gone from the server, and EVLOCK_EUNREACHABLE if some are left to their ttl.
  * No lease is told lost after this call. Handles stay the user's, to be freed before or after.
  *
- * Returns EVLOCK_OK, EVLOCK_EINVAL (NULL), EVLOCK_ECLOSED (closing already), EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ * Returns EVLOCK_OK, EVLOCK_EINVAL (NULL), EVLOCK_ECLOSED (closing already), EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg);
 
@@ -340,7 +340,7 @@ typedef struct evlock_options {
                                       each node of a quorum (WAIT, on a connection of its own); 0 or more; default 0 */
     int64_t replica_timeout_ms;  /**< how long they may take for that; 1 or more; default ttl / 10 */
     const char *prefix;          /**< put before the name to make the key; default none */
-    const char *label;           /**< what logs call this lock; default the name, with unprintable bytes as \xXX */
+    const char *label;           /**< what logs call this lock; default the name; unprintable bytes are logged as \xXX */
     evlock_lost_cb on_lost;      /**< may be NULL */
     evlock_risk_cb on_at_risk;   /**< may be NULL */
     void *arg;                   /**< for on_lost and on_at_risk */
@@ -381,7 +381,9 @@ typedef struct evlock_acquire_options {
     size_t size;             /**< set by EVLOCK_ACQUIRE_OPTIONS_INIT */
     int64_t retry_times;     /**< as in evlock_options; default: the lock's; 0: a try */
     int64_t wait_timeout_ms; /**< as in evlock_options; default: the lock's */
-    const void *token;       /**< the caller's own token, for every attempt; default NULL: a random one for each */
+    const void *token;       /**< the caller's own token, for every attempt; default NULL: a random one for each. An
+                                  attempt waits until nothing of an earlier use of the token by this client can still
+                                  run, for command_timeout_ms at most; then it has failed with EVLOCK_EREFUSED */
     size_t token_len;        /**< 1 to 128, or EVLOCK_CSTRING */
     int64_t fence;           /**< 1: draw a fence, see evlock_fence(); default 0 */
 } evlock_acquire_options;
@@ -464,7 +466,7 @@ enum evlock_extend_mode {
 };
 
 /**
- * Extends a held lease by, or to, `ms` (1 or more; as a ttl it must be longer than its drift). Extensions of one handle
+ * Extends a held lease by `ms` (1 or more), or to `ms` (as a ttl: longer than its drift). Extensions of one handle
  * are done one after the other, in order. One that shortens moves the deadline in before it is sent, one that lengthens
  * moves it out when the server has answered; one whose outcome is unknown never moves it out. Automatic renewal goes on: it
  * does not lower a longer time, and brings a shorter one back to the lock's ttl. `cb` may be NULL. The callback's status:
