@@ -433,14 +433,14 @@ static void note_gone(struct lease *lease, unsigned node, struct lease_out *out)
         lose(lease, slot->replaced ? EVLOCK_LOST_DATA : EVLOCK_LOST_GONE, out);
 }
 
-/* A node that had lost the token, or never had it, was asked to take it. */
+/* A node that had lost the token, or never had it, and where no acquire may still run, was asked to take it. */
 static void note_rearmed(struct lease *lease, unsigned node, const struct lease_answer *answer) {
     struct lease_slot *slot = &lease->slots[node];
 
     if (answer->verdict == LEASE_UNKNOWN)
         slot->stray = UNSEEN;
     else
-        note_absent(slot);
+        slot->trace = CLEAR;
     if (answer->verdict == LEASE_YES)
         confirm(lease, node, answer->ttl);
 }
