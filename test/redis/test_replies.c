@@ -628,14 +628,16 @@ static void wrongtype_ends_every_call(void **state) {
     assert_int_equal(server_integer(f->server, "LLEN a"), 2);
 }
 
-static void wrongtype_under_a_hold_ends_what_is_asked(void **state) {
+/* A key of another type says as surely as another token that the lease is gone. */
+static void wrongtype_under_a_hold_ends_the_lease(void **state) {
     struct fixture *f = *state;
     evlock *lock = held(f, "a");
     server_do(f->server, "DEL a");
     server_do(f->server, "RPUSH a x y");
-    assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_EWRONGTYPE);
-    assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_REPLACE), EVLOCK_EWRONGTYPE);
-    assert_status(await_query(f, lock, evlock_owned), EVLOCK_EWRONGTYPE);
+    assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_ENOTOWNED);
+    assert_words(f, "WRONGTYPE");
+    assert_false(evlock_is_held(lock));
+    assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_REPLACE, NULL, NULL), EVLOCK_ELOST);
     assert_status(await_release(f, lock), EVLOCK_EWRONGTYPE);
     assert_words(f, "WRONGTYPE");
     assert_int_equal(server_integer(f->server, "LLEN a"), 2);
@@ -751,7 +753,7 @@ int main(void) {
         REPLY_TEST(a_key_without_permission_ends_an_acquire),
         REPLY_TEST(scripts_that_may_not_be_loaded_may_be_there),
         REPLY_TEST(wrongtype_ends_every_call),
-        REPLY_TEST(wrongtype_under_a_hold_ends_what_is_asked),
+        REPLY_TEST(wrongtype_under_a_hold_ends_the_lease),
         REPLY_TEST_BARE(clusterdown_is_waited_out),
         REPLY_TEST_BARE(redirections_end_an_acquire),
         REPLY_TEST(a_policy_that_evicts_locks_is_logged),

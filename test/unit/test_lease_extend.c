@@ -157,8 +157,9 @@ static void an_extension_that_failed_is_made_up_for_by_a_renewal(void **state) {
         sends(&b, 0, LEASE_REPLACE);
         failures[f](&b, 0);
         tells(&b, LEASE_TELL_EXTENDED, statuses[f]);
-        deadline_is(&b, b.now + kept(SECOND));
-        next_is(&b, b.now + kept(SECOND) / 8);
+        /* What did not run has shortened nothing; what may have run counts as if it had. */
+        deadline_is(&b, b.now + (f < 2 ? KEPT : kept(SECOND)));
+        next_is(&b, b.now + (f < 2 ? SECOND : kept(SECOND) / 8));
         until(&b, evl_lease_next(b.lease));
         sends(&b, 0, LEASE_RENEW);
         yes_ttl(&b, 0, TTL);
