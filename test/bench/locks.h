@@ -5,8 +5,8 @@
 #ifndef EVLOCK_BENCH_LOCKS_H
 #define EVLOCK_BENCH_LOCKS_H
 
-#include <evlock/libevent.h>
 #include <evlock/evlock.h>
+#include <evlock/libevent.h>
 
 #include <event2/event.h>
 
@@ -32,7 +32,7 @@ void locks_close(struct locks *locks);
 void locks_acquire_all(struct locks *locks);
 void locks_release_all(struct locks *locks);
 
-/* Ends the benchmark unless the first server has every lock's key and no others, and some locks' tokens. All are held. */
+/* Ends the benchmark unless all are held, and the first server has every key, no others, and the tokens of some. */
 void locks_check_held(const struct locks *locks);
 
 /* Ends the benchmark unless it is EVLOCK_OK. */

@@ -42,9 +42,8 @@ static void read_server(char *to, size_t size) {
 }
 
 struct machine machine_describe(void) {
-    struct machine machine = {.cores = (int)sysconf(_SC_NPROCESSORS_ONLN),
-                              .libevent = event_get_version(),
-                              .evlock = evlock_version()};
+    struct machine machine = {
+        .cores = (int)sysconf(_SC_NPROCESSORS_ONLN), .libevent = event_get_version(), .evlock = evlock_version()};
     struct utsname system;
     read_cpu(machine.cpu, sizeof(machine.cpu));
     if (uname(&system) == 0)

@@ -10,10 +10,10 @@
 struct probe {
     struct event *event;
     int fd;
-    double due; /* of the oldest expiry that was not served */
-    double cpu; /* the thread's at the last turn */
-    double latest;     /* seconds: by the clock */
-    double latest_own; /* and of that at most the thread's own work */
+    double due;              /* of the oldest expiry that was not served */
+    double cpu;              /* the thread's at the last turn */
+    double latest;           /* seconds: by the clock */
+    double latest_own;       /* and of that at most the thread's own work */
     void (*turn)(void *arg); /* called at every expiry; may be NULL */
     void *arg;
 };

@@ -23,7 +23,7 @@ enum { EVLOCK, FLOOR, EVLOCK_ONE, FLOOR_ONE, KINDS };
 static struct event_base *base;
 static struct samples times; /* of the block that is under way, in microseconds */
 static double begun;
-static long wanted; /* acquires still to be begun in this block */
+static long wanted;  /* acquires still to be begun in this block */
 static bool holding; /* stop when the lock is held, for a look at the servers */
 
 /* --- evlock ------------------------------------------------------------------------------------------------------- */

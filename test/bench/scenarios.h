@@ -1,4 +1,4 @@
-/* The scenarios: each measures one thing, reports its figures, and ends the benchmark if what it measured was not so. */
+/* The scenarios: each measures one thing, reports it, and ends the benchmark if what it measured was not so. */
 #ifndef EVLOCK_BENCH_SCENARIOS_H
 #define EVLOCK_BENCH_SCENARIOS_H
 

@@ -7,7 +7,7 @@
 
 struct server servers[SERVERS_MAX];
 
-/* The cores that were there at first, in two parts: one for this process, and the others, or the same if it is alone. */
+/* The cores that there were, in two parts: one for this process, and the others, or the same if it is alone. */
 static cpu_set_t own_core, other_cores;
 
 static void part_cores(void) {
