@@ -56,7 +56,7 @@ static int64_t believed(const struct lease *lease, int64_t ttl) {
 
 /* The quorum-th greatest of the nodes' deadlines: then, a majority still keeps the token. */
 int64_t evl_lease_deadline(const struct lease *lease) {
-    int64_t sorted[LEASE_NODES];
+    int64_t sorted[LEASE_NODES] = {0};
     unsigned count = 0;
 
     if (lease->state != LEASE_HELD)
@@ -137,10 +137,13 @@ static void end(struct lease *lease) {
     want_nothing(lease);
 }
 
+/* Nothing of the token is left, and, where it may be set again, nothing can still run. */
 static bool clean(const struct lease *lease) {
-    for (unsigned i = 0; i < lease->nodes; i++)
-        if (lease->slots[i].trace != CLEAR || lease->slots[i].late != SETTLED)
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        const struct lease_slot *slot = &lease->slots[i];
+        if (slot->trace != CLEAR || (lease->own && (slot->late != SETTLED || slot->flying || slot->releasing)))
             return false;
+    }
     return true;
 }
 
@@ -629,8 +632,11 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
         command = LEASE_RELEASE;
     }
     slot->flying = LEASE_NOTHING;
-    if (answer->verdict == LEASE_UNKNOWN && lease->own)
+    if (answer->verdict == LEASE_UNKNOWN && lease->own) {
         slot->late = UNSEEN;
+        if (lease->state == LEASE_UNDOING)
+            set_undo_limit(lease, now);
+    }
     switch ((enum lease_state)lease->state) {
     case LEASE_ACQUIRING:
         if (command == LEASE_RAISE)
