@@ -1,0 +1,618 @@
+/*
+ * Where two things cross: an ending and a question, a loss and the next acquire, a resent command and its lost answer,
+ * a refusal and the deadline. Each test is named after what the user may rely on, and may leave its server in any
+ * state: the next one gets a new process.
+ */
+#include "harness.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "relay.h"
+
+static struct relay relay;
+
+static int teardown(void **state) {
+    relay_stop(&relay);
+    server_stop(&suite_server);
+    server_start(&suite_server, true, NULL);
+    return fixture_teardown(state);
+}
+
+#define CROSSING(function) cmocka_unit_test_setup_teardown(function, fixture_setup_bare, teardown)
+
+/* Gives a silent server up soon, and is back soon. */
+static evlock_client_options impatient(struct fixture *f) {
+    evlock_client_options options = client_options(f);
+    options.command_timeout_ms = 300;
+    options.connect_timeout_ms = 300;
+    options.backoff_min_ms = 10;
+    options.backoff_max_ms = 100;
+    return options;
+}
+
+/* A client of the user that the test has made. */
+static evlock_client *worker_new(struct fixture *f, const char *url, evlock_client_options options) {
+    options.user = "worker";
+    options.password = "work";
+    return client_new(f, url, &options);
+}
+
+static evlock *held(struct fixture *f, const char *name, const evlock_options *options) {
+    evlock *lock = lock_new(f, name, options);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    return lock;
+}
+
+/* Options of a lock whose loss is recorded. */
+static evlock_options watched(int64_t ttl_ms, struct record *lost) {
+    evlock_options options = with_ttl(ttl_ms);
+    options.on_lost = record_lost;
+    options.arg = lost;
+    return options;
+}
+
+static evlock_acquire_options with_token(const char *token, int64_t retry_times) {
+    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    options.token = token;
+    options.token_len = EVLOCK_CSTRING;
+    options.retry_times = retry_times;
+    return options;
+}
+
+/* --- The caller's own token --------------------------------------------------------------------------------------- */
+
+/* A release that is held back on the way, and may run after its connection was given up, must not end a later lease of
+ * the same token. This user cannot have it cut off. */
+static void a_late_release_does_not_make_two_holders(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(60000), quick = EVLOCK_OPTIONS_INIT;
+    evlock_acquire_options own = with_token("mine", EVLOCK_UNLIMITED);
+    struct record first = {0}, release = {0}, second = {0}, rival = {0};
+    server_do(f->server, "ACL SETUSER worker on >work ~* -@all +get +set +del +pttl +pexpire +evalsha +script|load");
+    relay_start(&relay, f->server);
+    worker_new(f, relay.url, impatient(f));
+    evlock *lock = lock_new(f, "a", &options);
+    assert_status(evlock_acquire(lock, &own, record_end, &first), EVLOCK_OK);
+    await(f, relay_pump(&relay) && first.count);
+    assert_ended(&first, EVLOCK_OK);
+
+    relay.pairs[0].held = true;
+    assert_status(evlock_release(lock, record_end, &release), EVLOCK_OK);
+    await(f, relay_pump(&relay) && release.count && !key_exists(f->server, "a"));
+    assert_status(evlock_acquire(lock, &own, record_end, &second), EVLOCK_OK);
+    int64_t end = evlock_clock_us() + 500 * 1000;
+    await(f, relay_pump(&relay) && (second.count || evlock_clock_us() > end));
+
+    long long before = server_calls(f->server, "evalsha");
+    relay.pairs[0].held = false;
+    await(f, relay_pump(&relay) && relay.pairs[0].client < 0 && server_calls(f->server, "evalsha") > before);
+    quick.retry_delay_ms = 10;
+    quick.wait_timeout_ms = 500;
+    evlock *other = lock_new_on(f, client_new(f, NULL, NULL), "a", &quick);
+    assert_status(evlock_acquire(other, NULL, record_end, &rival), EVLOCK_OK);
+    await(f, relay_pump(&relay) && rival.count);
+    assert_false(evlock_is_held(lock) && evlock_is_held(other));
+    lock_free(f, lock);
+    await(f, second.count);
+}
+
+static void an_unsettled_token_of_ones_own_does_not_wait_for_ever(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = impatient(f);
+    evlock_acquire_options twice = with_token("mine", 1), once = with_token("mine", 0);
+    client_new(f, NULL, &options);
+    evlock *lock = lock_new(f, "a", NULL);
+    await_connected(f, f->client);
+    server_pause(f->server);
+    /* the attempts failed for the silence, or for the unsettled token */
+    int status = await_acquire(f, lock, &twice);
+    assert_true(status == EVLOCK_EUNREACHABLE || status == EVLOCK_EREFUSED);
+    status = await_acquire(f, lock, &once);
+    assert_true(status == EVLOCK_EUNREACHABLE || status == EVLOCK_EREFUSED);
+}
+
+/* The lease was lost by the holder's clock alone: the server still has the token. */
+static void a_lost_token_can_be_adopted_by_the_handle_that_lost_it(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock_options options = watched(1000, &lost);
+    evlock_acquire_options own = with_token("mine", 0);
+    client_new(f, NULL, NULL);
+    evlock *lock = lock_new(f, "a", &options);
+    assert_status(await_acquire(f, lock, &own), EVLOCK_OK);
+    server_do(f->server, "PEXPIRE a 600000");
+    await(f, lost.count);
+    assert_status(await_adopt(f, lock, "mine", EVLOCK_CSTRING), EVLOCK_OK);
+    run_for(f, 100);
+    assert_true(evlock_is_held(lock));
+    assert_true(key_is(f->server, "a", "mine", 4));
+    assert_status(await_release(f, lock), EVLOCK_OK);
+}
+
+static void a_foreign_lease_without_end_to_speak_of_can_be_adopted(void **state) {
+    struct fixture *f = *state;
+    client_new(f, NULL, NULL);
+    server_do(f->server, "SET a stranger PX 9223000000000000000");
+    evlock *lock = lock_new(f, "a", NULL);
+    assert_status(await_adopt(f, lock, "stranger", EVLOCK_CSTRING), EVLOCK_OK);
+    assert_true(evlock_is_held(lock));
+    assert_true(evlock_remaining_ms(lock) > 0);
+    assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_OK);
+    assert_true(f->ended.value > 0);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_false(key_exists(f->server, "a"));
+}
+
+/* --- Closing ------------------------------------------------------------------------------------------------------ */
+
+/* The query waits for its turn behind the release. */
+static void a_close_ends_a_query_behind_a_release(void **state) {
+    struct fixture *f = *state;
+    struct record release = {0}, locked = {0};
+    evlock_client_options options = client_options(f);
+    options.max_inflight = 1;
+    evlock_client *client = client_new(f, NULL, &options);
+    evlock *lock = held(f, "a", NULL);
+    assert_status(evlock_release(lock, record_end, &release), EVLOCK_OK);
+    assert_status(evlock_locked(lock, record_value, &locked), EVLOCK_OK);
+    assert_status(await_close(f, client), EVLOCK_OK);
+    lock_free(f, lock);
+    run_for(f, 20);
+    assert_ended(&release, EVLOCK_OK);
+    assert_int_equal(locked.count, 1);
+}
+
+/* The release is answered before the break's second step. */
+static void a_close_ends_a_break_behind_a_release(void **state) {
+    struct fixture *f = *state;
+    struct record release = {0}, broken = {0};
+    evlock_client *client = client_new(f, NULL, NULL);
+    evlock *lock = held(f, "a", NULL);
+    server_do(f->server, "SET a stranger");
+    assert_status(evlock_release(lock, record_end, &release), EVLOCK_OK);
+    assert_status(evlock_break(lock, record_end, &broken), EVLOCK_OK);
+    await_close(f, client);
+    lock_free(f, lock);
+    run_for(f, 20);
+    assert_ended(&release, EVLOCK_ENOTOWNED);
+    assert_int_equal(broken.count, 1);
+}
+
+static void a_close_does_not_hide_a_forbidden_release(void **state) {
+    struct fixture *f = *state;
+    evlock_options forever = with_ttl(0);
+    server_do(f->server, "ACL SETUSER worker on >work ~* +@all -evalsha");
+    evlock_client *client = worker_new(f, NULL, client_options(f));
+    held(f, "a", &forever);
+    assert_int_not_equal(await_close(f, client), EVLOCK_OK);
+    assert_true(key_exists(f->server, "a"));
+}
+
+/* --- Losses ------------------------------------------------------------------------------------------------------- */
+
+static void a_hash_in_the_locks_place_is_a_loss_at_the_next_renewal(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock_options options = watched(600000, &lost);
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = 100;
+    client_new(f, NULL, NULL);
+    evlock *lock = held(f, "a", &options);
+    server_do(f->server, "DEL a");
+    server_do(f->server, "HSET a stranger 1");
+    await(f, lost.count);
+    assert_int_equal(lost.status, EVLOCK_LOST_GONE);
+    assert_false(evlock_is_held(lock));
+}
+
+static void a_hash_in_the_locks_place_is_not_owned_to_an_extension(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock_options options = watched(600000, &lost);
+    client_new(f, NULL, NULL);
+    evlock *lock = held(f, "a", &options);
+    server_do(f->server, "DEL a");
+    server_do(f->server, "HSET a stranger 1");
+    assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_ENOTOWNED);
+    assert_int_equal(lost.count, 1);
+    assert_int_equal(lost.status, EVLOCK_LOST_GONE);
+    assert_false(evlock_is_held(lock));
+}
+
+/* Acquires the other lock, which the same turn lost. */
+static void acquire_the_other(struct record *record) {
+    evlock_acquire(record->then_arg, NULL, NULL, NULL);
+}
+
+static void an_acquire_inside_a_loss_does_not_silence_another_loss(void **state) {
+    struct fixture *f = *state;
+    struct record lost[2] = {{.then = acquire_the_other}, {.then = acquire_the_other}};
+    evlock_options options[2] = {watched(1000, &lost[0]), watched(1000, &lost[1])};
+    client_new(f, NULL, NULL);
+    lost[1].then_arg = held(f, "a", &options[0]);
+    lost[0].then_arg = held(f, "b", &options[1]);
+    usleep(1200 * 1000);
+    server_do(f->server, "SET a stranger"); /* what is acquired now is not granted, nor lost again */
+    server_do(f->server, "SET b stranger");
+    await(f, lost[0].count || lost[1].count);
+    run_for(f, 100);
+    assert_int_equal(lost[0].count, 1);
+    assert_int_equal(lost[1].count, 1);
+}
+
+/* --- Renewals and extensions -------------------------------------------------------------------------------------- */
+
+static void a_refused_shortening_leaves_the_deadline(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock_options options = watched(600000, &lost);
+    server_do(f->server, "ACL SETUSER worker on >work ~* +@all -pexpire");
+    worker_new(f, NULL, client_options(f));
+    evlock *lock = held(f, "a", &options);
+    int64_t before = deadline_of(lock);
+    assert_status(await_extend(f, lock, 500, EVLOCK_EXTEND_REPLACE), EVLOCK_EPERM);
+    run_for(f, 600);
+    assert_int_equal(lost.count, 0);
+    assert_true(evlock_is_held(lock));
+    assert_true(llabs(deadline_of(lock) - before) < 1000 * 1000);
+}
+
+/* The renewal falls due while an extension waits for a server that is away, and after that its interval is longer than
+ * what is left of the lease. */
+static void an_extension_that_ran_out_of_time_does_not_starve_the_renewal(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0}, acquire = {0}, extend = {0};
+    evlock_client_options options = impatient(f);
+    evlock_options renewed = watched(9000, &lost);
+    options.command_timeout_ms = 5500;
+    renewed.auto_renewal = 1;
+    renewed.renewal_interval_ms = 5000;
+    relay_start(&relay, f->server);
+    client_new(f, relay.url, &options);
+    evlock *lock = lock_new(f, "a", &renewed);
+    assert_status(evlock_acquire(lock, NULL, record_end, &acquire), EVLOCK_OK);
+    await(f, relay_pump(&relay) && acquire.count);
+    assert_ended(&acquire, EVLOCK_OK);
+
+    relay_stop(&relay);
+    await(f, evlock_client_connection(f->client) == EVLOCK_AWAY);
+    assert_status(evlock_extend(lock, 100, EVLOCK_EXTEND_ADD, record_end, &extend), EVLOCK_OK);
+    await(f, extend.count);
+    assert_ended(&extend, EVLOCK_EUNREACHABLE);
+    relay_start(&relay, f->server);
+    await(f, relay_pump(&relay) && (lost.count || evlock_remaining_ms(lock) > 7000));
+    assert_int_equal(lost.count, 0);
+}
+
+/* Neither finds its script. By how many round trips the answer comes, not by the clock, is seen that no pause was made.
+ */
+static void a_release_behind_a_renewal_finds_its_script_again(void **state) {
+    struct fixture *f = *state;
+    struct record release = {0};
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    int trips = 0;
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = 200;
+    client_new(f, NULL, NULL);
+    evlock *lock = held(f, "a", &options), *other = lock_new(f, "b", NULL);
+    server_do(f->server, "CONFIG RESETSTAT");
+    server_do(f->server, "SCRIPT FLUSH");
+    server_pause(f->server);
+    run_for(f, 400);
+    assert_status(evlock_release(lock, record_end, &release), EVLOCK_OK);
+    run_for(f, 20);
+    server_resume(f->server);
+    for (; !release.count; trips++)
+        assert_status(await_query(f, other, evlock_locked), EVLOCK_OK);
+    assert_ended(&release, EVLOCK_OK);
+    assert_true(trips < 10);
+    assert_int_equal(server_calls(f->server, "evalsha"), 3); /* the renewal, the release, and the release again */
+    assert_null(strstr(f->log, "keeps losing"));
+}
+
+/* --- Lost answers ------------------------------------------------------------------------------------------------- */
+
+static bool evalsha_has_arrived(struct fixture *f) {
+    redisReply *reply = server_command(f->server, "CLIENT LIST");
+    bool arrived = reply->type == REDIS_REPLY_STRING && strstr(reply->str, "cmd=evalsha");
+    freeReplyObject(reply);
+    return arrived;
+}
+
+/* The first break ran; the second finds nothing, and can only have been the first's work. */
+static void a_break_whose_answer_was_lost_was_done(void **state) {
+    struct fixture *f = *state;
+    struct record broken = {0};
+    relay_start(&relay, f->server);
+    client_new(f, relay.url, NULL);
+    evlock *lock = lock_new(f, "a", NULL);
+    server_do(f->server, "SET a stranger");
+    await(f, relay_pump(&relay) && evlock_client_connection(f->client) == EVLOCK_CONNECTED);
+    server_do(f->server, "CLIENT PAUSE 3600000 WRITE");
+    assert_status(evlock_break(lock, record_end, &broken), EVLOCK_OK);
+    await(f, relay_pump(&relay) && evalsha_has_arrived(f));
+    server_do(f->server, "CLIENT UNPAUSE");
+    await(f, !key_exists(f->server, "a"));
+    relay_stop(&relay); /* with the answer */
+    relay_start(&relay, f->server);
+    await(f, relay_pump(&relay) && broken.count);
+    assert_ended(&broken, EVLOCK_OK);
+}
+
+/* --- Scopes ------------------------------------------------------------------------------------------------------- */
+
+/* A scope under way, and its end. */
+struct run {
+    evlock_scope *scope; /* set by the body */
+    struct record done;
+};
+
+static void keep_scope(evlock_scope *scope, evlock *lock, void *arg) {
+    (void)lock;
+    ((struct run *)arg)->scope = scope;
+}
+
+static void run_done(int status, int ran, void *arg) {
+    record_scope(status, ran, &((struct run *)arg)->done);
+}
+
+/* Begins a scope and waits for its body. */
+static void enter_scope(struct fixture *f, evlock *lock, struct run *run) {
+    assert_status(evlock_with(lock, keep_scope, run_done, run), EVLOCK_OK);
+    await(f, run->scope);
+}
+
+static void a_scope_that_lost_its_lease_says_so_without_a_server(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    struct run run = {0};
+    evlock_client_options options = impatient(f);
+    evlock_options brief = watched(1000, &lost);
+    client_new(f, NULL, &options);
+    enter_scope(f, lock_new(f, "a", &brief), &run);
+    server_kill9(f->server);
+    await(f, lost.count);
+    evlock_scope_end(run.scope);
+    await(f, run.done.count);
+    assert_ended(&run.done, EVLOCK_ELOST);
+    assert_int_equal(run.done.value, 1);
+}
+
+static void a_scope_that_lost_its_lease_says_so_where_releases_are_forbidden(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    struct run run = {0};
+    evlock_options brief = watched(1000, &lost);
+    server_do(f->server, "ACL SETUSER worker on >work ~* +@all -evalsha");
+    worker_new(f, NULL, client_options(f));
+    enter_scope(f, lock_new(f, "a", &brief), &run);
+    await(f, lost.count);
+    evlock_scope_end(run.scope);
+    await(f, run.done.count);
+    assert_ended(&run.done, EVLOCK_ELOST);
+    assert_int_equal(run.done.value, 1);
+}
+
+static bool out_of_memory;
+
+static void *resize(void *block, size_t size) {
+    return out_of_memory ? NULL : realloc(block, size);
+}
+
+static void a_scope_without_memory_for_its_release_gives_the_lock_up(void **state) {
+    struct fixture *f = *state;
+    struct run run = {0};
+    evlock_options renewed = with_ttl(2000);
+    renewed.auto_renewal = 1;
+    assert_status(evlock_set_allocator(resize, free), EVLOCK_OK); /* what realloc gave fits either */
+    client_new(f, NULL, NULL);
+    evlock *lock = lock_new(f, "a", &renewed);
+    enter_scope(f, lock, &run);
+    out_of_memory = true;
+    evlock_scope_end(run.scope);
+    out_of_memory = false;
+    await(f, run.done.count);
+    assert_int_equal(run.done.value, 1);
+    assert_false(evlock_is_held(lock));
+    await(f, !key_exists(f->server, "a"));
+    assert_status(evlock_set_allocator(NULL, NULL), EVLOCK_OK);
+    assert_int_equal(run.done.count, 1);
+}
+
+/* --- Connecting --------------------------------------------------------------------------------------------------- */
+
+static const char *const hole_address = "127.0.0.9";
+
+/* An address at which nothing answers: a listener of ours whose queue is full. -1 when this system has none. */
+static int dig_hole(int port, int fillers[3]) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int hole = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    inet_pton(AF_INET, hole_address, &address.sin_addr);
+    if (bind(hole, (struct sockaddr *)&address, sizeof(address)) || listen(hole, 0)) {
+        close(hole);
+        return -1;
+    }
+    for (int i = 0; i < 3; i++) {
+        fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (connect(fillers[i], (struct sockaddr *)&address, sizeof(address)) && errno != EINPROGRESS)
+            fail_msg("the hole: %s", strerror(errno));
+    }
+    usleep(100 * 1000);
+    return hole;
+}
+
+/* A resolver that knows one answer: the hole, then the server. */
+static struct {
+    const evlock_loop_ops *loop; /* the real ones */
+    void *timer;
+    evlock_resolve_cb cb;
+    void *arg;
+} resolver;
+
+static void answer_two(void *arg) {
+    const char *const addresses[] = {hole_address, "127.0.0.1"};
+    (void)arg;
+    resolver.loop->timer_free(resolver.timer);
+    resolver.cb(addresses, 2, NULL, resolver.arg);
+}
+
+static void *resolve_two(void *data, const char *host, evlock_resolve_cb cb, void *arg) {
+    (void)host;
+    resolver.cb = cb;
+    resolver.arg = arg;
+    resolver.timer = resolver.loop->timer_new(data, answer_two, NULL);
+    resolver.loop->timer_set(resolver.timer, 0);
+    return &resolver;
+}
+
+static void cancel_two(void *resolution) {
+    (void)resolution;
+    resolver.loop->timer_free(resolver.timer);
+}
+
+static void a_silent_address_leaves_time_for_the_next(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = client_options(f);
+    evlock_loop loop = loop_for_evlock(f->loop);
+    static evlock_loop_ops ops; /* outlives the client, also where the test fails */
+    int fillers[3];
+    char url[64];
+    int hole = dig_hole(f->server->port, fillers);
+    if (hole < 0)
+        skip();
+    resolver.loop = loop.ops;
+    ops = *loop.ops;
+    ops.resolve = resolve_two;
+    ops.resolve_cancel = cancel_two;
+    loop.ops = &ops;
+    options.connect_timeout_ms = 4000;
+    snprintf(url, sizeof(url), "redis://two.example:%d", f->server->port);
+    evlock_client *client = NULL;
+    assert_status(evlock_client_new(&client, loop, url, &options), EVLOCK_OK);
+    f->clients[f->clients_len++] = client;
+    await_connected(f, client);
+    assert_int_equal(f->connection_states[EVLOCK_AWAY], 0); /* it was within the first connect_timeout */
+    client_free(f, client);
+    for (int i = 0; i < 3; i++)
+        close(fillers[i]);
+    close(hole);
+}
+
+/* --- The log ------------------------------------------------------------------------------------------------------ */
+
+static void note_newline(enum evlock_log_level level, const char *line, void *arg) {
+    int *lines = arg; /* how many, and how many of them are more than one */
+    (void)level;
+    lines[0]++;
+    lines[1] += strpbrk(line, "\r\n") != NULL;
+}
+
+static void a_label_with_a_newline_stays_one_line(void **state) {
+    struct fixture *f = *state;
+    int lines[2] = {0};
+    evlock_client_options options = client_options(f);
+    evlock_options labelled = EVLOCK_OPTIONS_INIT;
+    options.on_connection = NULL;
+    options.on_log = note_newline;
+    options.arg = lines;
+    labelled.label = "two\r\nlines";
+    client_new(f, NULL, &options);
+    evlock *lock = held(f, "a", &labelled);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_true(lines[0] > 0);
+    assert_int_equal(lines[1], 0);
+}
+
+static void an_idle_connections_end_is_no_warning(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = client_options(f);
+    options.log_level = EVLOCK_LOG_WARN;
+    client_new(f, NULL, &options);
+    assert_status(await_release(f, held(f, "a", NULL)), EVLOCK_OK);
+    server_do(f->server, "CONFIG SET timeout 1");
+    await(f, f->connection_states[EVLOCK_CONNECTED] >= 2);
+    if (f->log)
+        fail_msg("logged: %s", f->log);
+}
+
+/* --- Delivery ----------------------------------------------------------------------------------------------------- */
+
+enum { MANY = 1000 };
+
+/* A question that is answered without the server, and asked again from its callback. */
+struct asker {
+    evlock *lock; /* holds nothing */
+    struct record told;
+    int limit; /* of told.count, so that a loop without end ends */
+};
+
+static void ask(struct record *record) {
+    struct asker *asker = record->then_arg;
+    if (record->count < asker->limit)
+        evlock_owned(asker->lock, record_value, record);
+}
+
+/* Begins to ask, and takes so long that the other lease, granted and not yet told, is over. */
+static void ask_and_dawdle(struct record *record) {
+    ask(&((struct asker *)record->then_arg)->told);
+    usleep(1200 * 1000);
+}
+
+static void a_user_who_always_asks_again_does_not_hold_up_the_loop(void **state) {
+    struct fixture *f = *state;
+    struct asker asker = {.told = {.then = ask, .then_arg = &asker}};
+    struct record first = {.then = ask_and_dawdle, .then_arg = &asker}, last = {0};
+    evlock_options brief = with_ttl(1000);
+    int most = 0;
+    client_new(f, NULL, NULL);
+    await_connected(f, f->client);
+    asker.lock = lock_new(f, "asked", NULL);
+    evlock *one = lock_new(f, "a", NULL), *two = lock_new(f, "b", &brief);
+    server_pause(f->server); /* so that both grants come at once */
+    assert_status(evlock_acquire(one, NULL, record_end, &first), EVLOCK_OK);
+    assert_status(evlock_acquire(two, NULL, record_end, &last), EVLOCK_OK);
+    run_for(f, 50);
+    server_resume(f->server);
+    for (int turns = 0; turns < 20 || !last.count; turns++) {
+        int before = asker.told.count;
+        asker.limit = before + MANY;
+        loop_turn(f->loop);
+        most = asker.told.count - before > most ? asker.told.count - before : most;
+    }
+    asker.limit = 0;
+    run_for(f, 20);
+    assert_true(most > 0);
+    assert_true(most < MANY / 10);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        CROSSING(a_late_release_does_not_make_two_holders),
+        CROSSING(an_unsettled_token_of_ones_own_does_not_wait_for_ever),
+        CROSSING(a_lost_token_can_be_adopted_by_the_handle_that_lost_it),
+        CROSSING(a_foreign_lease_without_end_to_speak_of_can_be_adopted),
+        CROSSING(a_close_ends_a_query_behind_a_release),
+        CROSSING(a_close_ends_a_break_behind_a_release),
+        CROSSING(a_close_does_not_hide_a_forbidden_release),
+        CROSSING(a_hash_in_the_locks_place_is_a_loss_at_the_next_renewal),
+        CROSSING(a_hash_in_the_locks_place_is_not_owned_to_an_extension),
+        CROSSING(an_acquire_inside_a_loss_does_not_silence_another_loss),
+        CROSSING(a_refused_shortening_leaves_the_deadline),
+        CROSSING(an_extension_that_ran_out_of_time_does_not_starve_the_renewal),
+        CROSSING(a_release_behind_a_renewal_finds_its_script_again),
+        CROSSING(a_break_whose_answer_was_lost_was_done),
+        CROSSING(a_scope_that_lost_its_lease_says_so_without_a_server),
+        CROSSING(a_scope_that_lost_its_lease_says_so_where_releases_are_forbidden),
+        CROSSING(a_scope_without_memory_for_its_release_gives_the_lock_up),
+        CROSSING(a_silent_address_leaves_time_for_the_next),
+        CROSSING(a_label_with_a_newline_stays_one_line),
+        CROSSING(an_idle_connections_end_is_no_warning),
+        CROSSING(a_user_who_always_asks_again_does_not_hold_up_the_loop),
+    };
+    return run_suite("crossings", tests);
+}
