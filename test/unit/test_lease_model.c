@@ -33,7 +33,7 @@ struct tenant {
     struct lease_terms terms;
     int user, token;
     bool granted, lost, extending, releasing, done; /* what was told, what is still to be told, nothing any more */
-    bool fenced;
+    bool fenced, own;
     bool leaves; /* the token need not be gone when it is over: it is another's, or cannot be removed */
 };
 
@@ -258,11 +258,12 @@ static void act(struct tenant *t, struct lease_out *out) {
     }
 }
 
-/* What an undo could not remove must have expired, but for what was lost, or is not known of an adopted token. */
+/* What an undo could not remove must have expired, but for what was lost, or is not known of an adopted token, or was
+ * forbidden to remove. */
 static void pass_undo_limit(struct tenant *t) {
-    t->leaves = true;
     for (unsigned i = 0; i < w.nodes; i++)
-        promise(w.strayed[t->token] || t->lease->adopted || !has(&w.servers[i], t->token));
+        promise(w.strayed[t->token] || t->lease->adopted || t->leaves || !has(&w.servers[i], t->token));
+    t->leaves = true;
 }
 
 /* Before anything else is done, the leases are told the time. */
@@ -454,6 +455,7 @@ static void begin_tenancy(int user) {
     assert_non_null(t->lease);
     evl_lease_begin(t->lease, &t->terms, w.nodes, adopt, w.now, &out);
     t->lease->fenced = t->fenced = !adopt && chance(50);
+    t->lease->own = t->own = !adopt && chance(30);
     act(t, &out);
 }
 
@@ -530,7 +532,7 @@ static void check_end(struct tenant *t) {
         promise(t->leaves || !has(&w.servers[i], t->token));
     for (int i = 0; i < w.stray_count; i++)
         promise(t->leaves || w.strays[i].token != t->token ||
-                (w.strays[i].command != LEASE_ACQUIRE && w.strays[i].command != LEASE_REARM));
+                (!t->own && w.strays[i].command != LEASE_ACQUIRE && w.strays[i].command != LEASE_REARM));
     w.left[t->token] = t->leaves;
     free(t->lease);
     t->lease = NULL;

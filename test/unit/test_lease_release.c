@@ -466,6 +466,107 @@ static void a_renewal_that_finds_nothing_saves_the_undo(void **state) {
     sends_nothing(&b, 0);
 }
 
+/* --- Undoing a token that may be set again ------------------------------------------------------------------------ */
+
+/* Held with an own token; a renewal was lost with its connection, and the release was done on the next. */
+static void own_is_released_after_a_loss(struct bench *b, bool own, enum back how) {
+    renewing(b);
+    b->lease->own = own;
+    unknown(b, 0);
+    back(b, 0, how);
+    release(b);
+    sends(b, 0, LEASE_RELEASE);
+    yes(b, 0);
+    tells(b, LEASE_TELL_RELEASED, EVLOCK_OK);
+}
+
+static void an_own_token_is_not_done_with_while_anything_may_still_run(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    own_is_released_after_a_loss(&b, false, UNSETTLED);
+    is_over(&b); /* a random one is not used again */
+    own_is_released_after_a_loss(&b, true, SETTLED);
+    is_over(&b);
+    own_is_released_after_a_loss(&b, true, UNSETTLED);
+    is_in(&b, LEASE_UNDOING);
+    wakes(&b, 0);
+    next_is(&b, b.now + life(TTL));
+    until(&b, evl_lease_next(b.lease));
+    is_over(&b);
+}
+
+static void an_own_token_waits_for_the_node_that_was_not_back(void **state) {
+    (void)state;
+    for (enum back how = UNSETTLED; how <= SETTLED; how++) {
+        struct bench b = bench_new();
+        renewing(&b);
+        b.lease->own = true;
+        release(&b);
+        sends(&b, 0, LEASE_RELEASE);
+        yes_ttl(&b, 0, TTL);
+        pass(&b, 5 * SECOND);
+        tells(&b, LEASE_TELL_RELEASED, EVLOCK_EUNREACHABLE);
+        unknown(&b, 0);           /* the release */
+        next_is(&b, LEASE_NEVER); /* it may run at any time */
+        back(&b, 0, how);
+        sends(&b, 0, LEASE_RELEASE);
+        no(&b, 0);
+        if (how == UNSETTLED) {
+            is_in(&b, LEASE_UNDOING);
+            next_is(&b, b.now + life(TTL));
+            back(&b, 0, SETTLED); /* of another connection */
+            is_in(&b, LEASE_UNDOING);
+            until(&b, evl_lease_next(b.lease));
+        }
+        is_over(&b);
+    }
+}
+
+static void an_own_token_waits_for_every_answer(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    b.lease->own = true;
+    abandon(&b);
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0); /* the renewal: it is gone, and the release has nothing to do, */
+    is_in(&b, LEASE_UNDOING);
+    unknown(&b, 0); /* but may run when the token is set again */
+    next_is(&b, LEASE_NEVER);
+    back(&b, 0, SETTLED);
+    is_over(&b);
+
+    held_by_two_of_three(&b); /* and for that of any other command */
+    b.lease->own = true;
+    extend(&b, LEASE_ADD, SECOND);
+    sends(&b, 0, LEASE_ADD);
+    abandon(&b);
+    for (unsigned i = 1; i < 3; i++) {
+        sends(&b, i, LEASE_RELEASE);
+        yes(&b, i);
+    }
+    is_in(&b, LEASE_UNDOING);
+    no(&b, 0);
+    is_over(&b);
+}
+
+static void a_token_that_is_left_to_its_ttl_is_remembered(void **state) {
+    (void)state;
+    for (int there = 0; there < 2; there++) {
+        struct bench b = bench_new();
+        renewing(&b);
+        if (there)
+            yes_ttl(&b, 0, TTL);
+        else
+            no(&b, 0);
+        release(&b);
+        sends(&b, 0, LEASE_RELEASE);
+        forbidden(&b, 0);
+        is_over(&b);
+        assert_int_equal(b.lease->left, there);
+    }
+}
+
 /* --- Undoing on several nodes ------------------------------------------------------------------------------------- */
 
 /* Of three nodes two have granted it, and the third's answer was lost with its connection. */
@@ -655,6 +756,10 @@ int main(void) {
         cmocka_unit_test(an_abandoned_acquire_is_undone_behind_itself),
         cmocka_unit_test(an_acquire_that_did_not_run_needs_no_undo),
         cmocka_unit_test(a_renewal_that_finds_nothing_saves_the_undo),
+        cmocka_unit_test(an_own_token_is_not_done_with_while_anything_may_still_run),
+        cmocka_unit_test(an_own_token_waits_for_the_node_that_was_not_back),
+        cmocka_unit_test(an_own_token_waits_for_every_answer),
+        cmocka_unit_test(a_token_that_is_left_to_its_ttl_is_remembered),
         cmocka_unit_test(a_stray_is_undone_also_when_a_renewal_found_nothing),
         cmocka_unit_test(a_renewal_that_finds_nothing_does_not_save_the_undo_of_a_stray),
         cmocka_unit_test(a_settled_node_is_clean),
