@@ -52,12 +52,13 @@ static void joins_later(struct fixture *f, const struct trouble *trouble, size_t
     assert_nothing_left(f, "a");
 }
 
-/* The trouble comes and goes while the lock is held. */
+/* The trouble comes and goes while the lock is held, and worries nobody. */
 static void holds_on(struct fixture *f, const struct trouble *trouble, size_t count) {
-    struct record lost = {0};
+    struct record told = {0};
     evlock_options options = renewed_options();
     options.on_lost = record_lost;
-    options.arg = &lost;
+    options.on_at_risk = record_risk;
+    options.arg = &told;
     evlock *lock = acquired(f, "a", &options);
     await(f, nodes_with(lock) == NODES);
     inflict(trouble, count);
@@ -69,7 +70,7 @@ static void holds_on(struct fixture *f, const struct trouble *trouble, size_t co
     assert_deadline_is_backed(lock, NODES);
     mend(trouble, count);
     await_on_all(f, lock);
-    assert_int_equal(lost.count, 0);
+    assert_int_equal(told.count, 0);
     assert_status(await_release(f, lock), EVLOCK_OK);
     assert_nothing_left(f, "a");
 }
@@ -149,6 +150,42 @@ static void broken_connections_on_all_nodes(void **state) {
     assert_status(await_extend(f, lock, LONG_TTL, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
     assert_status(await_release(f, lock), EVLOCK_OK);
     assert_nothing_left(f, "a");
+}
+
+/* Of many locks on a stopped node no more than max_inflight commands lie there. */
+static void what_waits_for_a_stopped_node_is_bounded(void **state) {
+    enum { INFLIGHT = 50, ROUNDS = 500 };
+    struct fixture *f = *state;
+    evlock_client_options options = durable_options(f);
+    options.max_inflight = INFLIGHT;
+    options.command_timeout_ms = 2 * WAIT_MS; /* the connection stays */
+    quorum_client(f, NODES, &options);
+    await(f, nodes_counting(f->client) == NODES);
+    evlock *lock = lock_new(f, "a", NULL);
+    server_pause(&nodes[0]);
+    for (int i = 0; i < ROUNDS; i++) {
+        assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+        assert_status(await_release(f, lock), EVLOCK_OK);
+    }
+    server_resume(&nodes[0]);
+    assert_nothing_left(f, "a");
+    assert_in_range(server_calls(&nodes[0], "set"), 1, INFLIGHT);
+    /* The node takes part again. */
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    await(f, nodes_with(lock) == NODES);
+}
+
+static void a_close_does_not_wait_for_a_stopped_node_for_ever(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = durable_options(f);
+    options.command_timeout_ms = 500;
+    quorum_client(f, NODES, &options);
+    await(f, nodes_counting(f->client) == NODES);
+    evlock *lock = acquired(f, "a", NULL);
+    await(f, nodes_with(lock) == NODES);
+    server_pause(&nodes[0]);
+    assert_status(await_close(f, f->client), EVLOCK_EUNREACHABLE); /* not known of every key that it is gone */
+    assert_int_equal(nodes_having("a"), 0);
 }
 
 /* --- Late answers ------------------------------------------------------------------------------------------------- */
@@ -389,6 +426,8 @@ int main(void) {
         QUORUM_TEST(two_restarted_empty_are_armed_again),
         QUORUM_TEST(all_restarted_with_their_data_go_on),
         QUORUM_TEST(broken_connections_on_all_nodes),
+        QUORUM_TEST_BARE(what_waits_for_a_stopped_node_is_bounded),
+        QUORUM_TEST_BARE(a_close_does_not_wait_for_a_stopped_node_for_ever),
         QUORUM_TEST(late_yeses_are_kept),
         QUORUM_TEST(late_noes_are_ignored),
         MAJOR_TEST_LIST(stopped),

@@ -5,6 +5,7 @@
 #include "nodes.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { TOKEN_SIZE = 128 };
 
@@ -409,6 +410,42 @@ static void a_stranger_on_a_minority_does_not_disturb(void **state) {
     }
 }
 
+/* Has redis-py's own lock class do something with the lock "a" on that node; whether it says so. Skips the test where
+ * there is no redis-py. */
+static bool redis_py(const struct server *node, const char *method) {
+    char command[512];
+    char said[16] = "";
+    snprintf(command, sizeof(command),
+             "/usr/bin/python3 -c \"import redis; r = redis.Redis(unix_socket_path='%s'); "
+             "l = r.lock('a', timeout=600, thread_local=False); l.local.token = b'py'; print(l.%s)\" 2>&1",
+             node->socket, method);
+    FILE *python = popen(command, "r");
+    assert_non_null(python);
+    while (fgets(said, sizeof(said), python))
+        continue;
+    pclose(python);
+    return strcmp(said, "True\n") == 0 || strcmp(said, "None\n") == 0;
+}
+
+static void redis_py_on_one_node_does_not_disturb(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = renewed_options();
+    if (system("/usr/bin/python3 -c 'import redis' 2>/dev/null"))
+        skip();
+    assert_true(redis_py(&nodes[0], "acquire(blocking=False, token='py')"));
+    evlock *lock = acquired(f, "a", &options);
+    await(f, nodes_with(lock) == NODES - 1);
+    assert_true(redis_py(&nodes[0], "extend(60)"));
+    run_for(f, 200);
+    assert_true(evlock_is_held(lock));
+    assert_true(redis_py(&nodes[0], "release()"));
+    await(f, nodes_with(lock) == NODES);
+    assert_false(redis_py(&nodes[0], "acquire(blocking=False, token='py')"));
+    assert_int_equal(nodes_with(lock), NODES);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    await(f, nodes_having("a") == 0);
+}
+
 static void a_stranger_on_a_majority_holds(void **state) {
     struct fixture *f = *state;
     evlock *lock = lock_new(f, "a", NULL);
@@ -491,10 +528,11 @@ int main(void) {
         QUORUM_TEST(another_client_adopts),
         QUORUM_TEST(a_token_on_a_minority_is_not_adopted),
         QUORUM_TEST(a_stranger_on_a_minority_does_not_disturb),
+        QUORUM_TEST(redis_py_on_one_node_does_not_disturb),
         QUORUM_TEST(a_stranger_on_a_majority_holds),
         QUORUM_TEST(a_split_vote_resolves),
         QUORUM_TEST(something_else_under_the_name),
         QUORUM_TEST(a_stranger_who_breaks_in_on_one_node),
     };
-    return run_quorum_suite("quorum", tests);
+    return run_quorum_suite("lock", tests);
 }
