@@ -40,8 +40,8 @@ static void wake_after(struct contender *contender, int64_t us) {
 
 /* --- Holding ------------------------------------------------------------------------------------------------------ */
 
-/* Takes note until when the lock may be believed in, seen from `now`. That was read before: so a stop of this process in
- * between makes the window too short, and never too long. */
+/* Takes note until when the lock may be believed in, seen from `now`. That was read before: so a stop of this process
+ * in between makes the window too short, and never too long. */
 static void believe(struct contender *contender, int64_t now) {
     int64_t until = now + evlock_remaining_ms(contender->lock) * 1000;
     if (evlock_is_held(contender->lock) && until > contender->window.until)

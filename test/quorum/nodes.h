@@ -76,10 +76,10 @@ struct trouble {
     void (*mend)(struct server *node);
 };
 
-extern const struct trouble stopped;     /* SIGSTOP */
-extern const struct trouble killed;      /* SIGKILL; mended without its data */
-extern const struct trouble read_only;   /* a replica of nobody */
-extern const struct trouble full;        /* no memory for writes */
+extern const struct trouble stopped;   /* SIGSTOP */
+extern const struct trouble killed;    /* SIGKILL; mended without its data */
+extern const struct trouble read_only; /* a replica of nobody */
+extern const struct trouble full;      /* no memory for writes */
 
 /* Saves first, so that the restarted server has what it had. */
 void restart_with_data(struct server *node);

@@ -247,7 +247,8 @@ static void weather_on(struct weather *weather, struct contenders *contenders) {
     for (int i = 0; i < NODES; i++)
         weather->until[i] = weather->until[i] ? 1 : 0; /* it is over */
     mend_nodes(weather);
-    printf("# %zu windows in %" PRId64 " ms; nodes were stopped %d times and killed %d times (%d came back empty, %d with "
+    printf("# %zu windows in %" PRId64
+           " ms; nodes were stopped %d times and killed %d times (%d came back empty, %d with "
            "an old copy; %d times three at once); contenders were stopped %d times\n",
            contenders->count, (evlock_clock_us() - start) / 1000, weather->stops, weather->kills, weather->empties,
            weather->copies, weather->storms, weather->holders);

@@ -21,7 +21,7 @@ static void describe(const char *fault, const struct window *before, const struc
 }
 
 size_t windows_check(struct window *windows, size_t count, char *words, size_t size) {
-    const struct window *last = windows;    /* the one that ends last, so far */
+    const struct window *last = windows;     /* the one that ends last, so far */
     const struct window *greatest = windows; /* the one with the greatest fence, so far */
     size_t faults = 0;
 

@@ -10,8 +10,8 @@
 
 /* One tenure. What is written through pipes. */
 struct window {
-    int64_t from;   /* the grant was told, by evlock_clock_us() */
-    int64_t until;  /* the release was called, or the deadline if that was earlier; not before `from` */
+    int64_t from;  /* the grant was told, by evlock_clock_us() */
+    int64_t until; /* the release was called, or the deadline if that was earlier; not before `from` */
     uint64_t fence;
     int64_t holder; /* for the words */
 };
