@@ -396,20 +396,26 @@ static void lose(struct lease *lease, int reason, struct lease_out *out) {
     out->reason = reason;
 }
 
+/* A quorum has answered yes since the renewal began. */
+static bool confirmed(const struct lease *lease) {
+    unsigned fresh = 0;
+
+    for (unsigned i = 0; i < lease->nodes; i++)
+        fresh += lease->slots[i].fresh;
+    return fresh >= quorum(lease);
+}
+
 static void confirm(struct lease *lease, unsigned node, int64_t ttl) {
     struct lease_slot *slot = &lease->slots[node];
     int64_t certain = min64(believed(lease, ttl), slot->cut);
     int64_t deadline = kept_until(slot->sent, certain);
-    unsigned fresh = 0;
 
     slot->trace = THERE;
     slot->replaced = false;
     slot->fresh = true;
     slot->deadline = max64(slot->deadline, deadline); /* both are what the server keeps at least */
     lease->longest = max64(lease->longest, lifetime(ttl));
-    for (unsigned i = 0; i < lease->nodes; i++)
-        fresh += lease->slots[i].fresh;
-    if (fresh >= quorum(lease)) {
+    if (confirmed(lease)) {
         lease->asked = 0;
         lease->failing = false;
         lease->warned = false;
@@ -421,6 +427,8 @@ static void confirm(struct lease *lease, unsigned node, int64_t ttl) {
 static void note_unconfirmed(struct lease *lease, enum lease_command command, int64_t now) {
     int64_t left = evl_lease_deadline(lease) - now;
 
+    if (command == LEASE_RENEW && confirmed(lease))
+        return; /* one node that refuses does not make all be asked more often */
     lease->failing |= command == LEASE_RENEW;
     if (lease->due != LEASE_NEVER)
         lease->due = min64(lease->due, now + retry_pause(min64(lease->terms->interval, left)));

@@ -140,6 +140,7 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
         return status;
     if ((status = evl_config_get(&config, client->last_config, options)) != EVLOCK_OK)
         return status;
+    config->terms.max_ttl = client->config.max_ttl;
     if ((status = check_deployment(client, config)) != EVLOCK_OK) {
         evl_config_unref(config);
         return status;

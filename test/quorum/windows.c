@@ -26,6 +26,8 @@ size_t windows_check(struct window *windows, size_t count, char *words, size_t s
     size_t faults = 0;
 
     words[0] = '\0';
+    if (count == 0)
+        return 0;
     qsort(windows, count, sizeof(*windows), earlier);
     for (size_t i = 1; i < count; i++) {
         const struct window *window = &windows[i];

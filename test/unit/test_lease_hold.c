@@ -202,6 +202,20 @@ static void each_renewal_takes_a_quorum_of_its_own(void **state) {
     next_is(&b, b.now + SECOND);
 }
 
+/* One node that is read-only, say, would else have all of them asked again every second. */
+static void a_node_that_refuses_last_hastens_nothing(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by(&b, 3);
+    pass(&b, INTERVAL);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    yes_ttl(&b, 1, TTL);
+    refused(&b, 2);
+    next_is(&b, b.now + INTERVAL);
+}
+
 /* --- In danger ---------------------------------------------------------------------------------------------------- */
 
 static void danger_is_told_once_an_episode(void **state) {
@@ -825,6 +839,7 @@ int main(void) {
         cmocka_unit_test(the_pause_is_short_beside_what_is_left),
         cmocka_unit_test(a_node_that_comes_back_is_asked_at_once),
         cmocka_unit_test(each_renewal_takes_a_quorum_of_its_own),
+        cmocka_unit_test(a_node_that_refuses_last_hastens_nothing),
         cmocka_unit_test(danger_is_told_once_an_episode),
         cmocka_unit_test(a_renewal_just_asked_for_worries_nobody),
         cmocka_unit_test(a_renewal_that_cannot_be_sent_worries_at_once),
