@@ -5,6 +5,7 @@
 #include "status.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #define ERROR_SIZE 256
@@ -15,79 +16,47 @@ const char *evlock_version(void) {
     return EVLOCK_VERSION_STRING;
 }
 
+/* By the status without its sign. */
+static const char *const words[] = {
+    [-EVLOCK_OK] = "success",
+    [-EVLOCK_EHELD] = "held by another",
+    [-EVLOCK_ETIMEDOUT] = "the wait timed out",
+    [-EVLOCK_ECANCELLED] = "cancelled",
+    [-EVLOCK_ENOTHELD] = "not held",
+    [-EVLOCK_ENOTOWNED] = "not owned: the server does not have the token",
+    [-EVLOCK_ELOST] = "the lease was lost",
+    [-EVLOCK_ENOTTL] = "the lock has no expiry",
+    [-EVLOCK_EALREADY] = "the handle is acquiring, holding or releasing already",
+    [-EVLOCK_EQUORUM] = "too few nodes agreed",
+    [-EVLOCK_EREPLICAS] = "too few replicas confirmed the lock in time",
+    [-EVLOCK_EFENCE] = "the fence went backwards",
+    [-EVLOCK_EEXCLUDED] = "restarted or replaced lately: it may have forgotten locks",
+    [-EVLOCK_EINVAL] = "invalid argument",
+    [-EVLOCK_ENAME] = "a name must be 1 to 512 bytes long, its prefix included",
+    [-EVLOCK_ETOKEN] = "a token must be 1 to 128 bytes long",
+    [-EVLOCK_ETTL] = "the ttl is negative, not longer than its drift, or over ten years",
+    [-EVLOCK_ERETRY] = "the retry delay is longer than the ttl",
+    [-EVLOCK_ERENEWAL] = "the renewal interval leaves no time to renew within the ttl",
+    [-EVLOCK_EURL] = "malformed URL",
+    [-EVLOCK_ESCHEME] = "the URL's scheme is not supported",
+    [-EVLOCK_EPATH] = "the unix socket's path is too long",
+    [-EVLOCK_ESAME] = "two nodes are the same server",
+    [-EVLOCK_ECLOSED] = "the client is closed",
+    [-EVLOCK_EFORKED] = "the object belongs to the parent process",
+    [-EVLOCK_ENOMEM] = "out of memory",
+    [-EVLOCK_ESYSTEM] = "refused by the system or the event loop",
+    [-EVLOCK_EUNREACHABLE] = "the server cannot be reached",
+    [-EVLOCK_EAUTH] = "authentication refused",
+    [-EVLOCK_EPERM] = "permission refused",
+    [-EVLOCK_EWRONGTYPE] = "the key holds something that is not a lock",
+    [-EVLOCK_EREFUSED] = "the server refuses for now",
+    [-EVLOCK_EUNSUPPORTED] = "the server lacks something that is needed",
+    [-EVLOCK_EPROTOCOL] = "unexpected answer",
+};
+
 const char *evlock_strerror(int status) {
-    switch (status) {
-    case EVLOCK_OK:
-        return "success";
-    case EVLOCK_EHELD:
-        return "held by another";
-    case EVLOCK_ETIMEDOUT:
-        return "the wait timed out";
-    case EVLOCK_ECANCELLED:
-        return "cancelled";
-    case EVLOCK_ENOTHELD:
-        return "not held";
-    case EVLOCK_ENOTOWNED:
-        return "not owned: the server does not have the token";
-    case EVLOCK_ELOST:
-        return "the lease was lost";
-    case EVLOCK_ENOTTL:
-        return "the lock has no expiry";
-    case EVLOCK_EALREADY:
-        return "the handle is acquiring, holding or releasing already";
-    case EVLOCK_EQUORUM:
-        return "too few nodes agreed";
-    case EVLOCK_EREPLICAS:
-        return "too few replicas confirmed the lock in time";
-    case EVLOCK_EFENCE:
-        return "the fence went backwards";
-    case EVLOCK_EEXCLUDED:
-        return "restarted or replaced lately: it may have forgotten locks";
-    case EVLOCK_EINVAL:
-        return "invalid argument";
-    case EVLOCK_ENAME:
-        return "a name must be 1 to 512 bytes long, its prefix included";
-    case EVLOCK_ETOKEN:
-        return "a token must be 1 to 128 bytes long";
-    case EVLOCK_ETTL:
-        return "the ttl is negative, not longer than its drift, or over ten years";
-    case EVLOCK_ERETRY:
-        return "the retry delay is longer than the ttl";
-    case EVLOCK_ERENEWAL:
-        return "the renewal interval leaves no time to renew within the ttl";
-    case EVLOCK_EURL:
-        return "malformed URL";
-    case EVLOCK_ESCHEME:
-        return "the URL's scheme is not supported";
-    case EVLOCK_EPATH:
-        return "the unix socket's path is too long";
-    case EVLOCK_ESAME:
-        return "two nodes are the same server";
-    case EVLOCK_ECLOSED:
-        return "the client is closed";
-    case EVLOCK_EFORKED:
-        return "the object belongs to the parent process";
-    case EVLOCK_ENOMEM:
-        return "out of memory";
-    case EVLOCK_ESYSTEM:
-        return "refused by the system or the event loop";
-    case EVLOCK_EUNREACHABLE:
-        return "the server cannot be reached";
-    case EVLOCK_EAUTH:
-        return "authentication refused";
-    case EVLOCK_EPERM:
-        return "permission refused";
-    case EVLOCK_EWRONGTYPE:
-        return "the key holds something that is not a lock";
-    case EVLOCK_EREFUSED:
-        return "the server refuses for now";
-    case EVLOCK_EUNSUPPORTED:
-        return "the server lacks something that is needed";
-    case EVLOCK_EPROTOCOL:
-        return "unexpected answer";
-    default:
-        return "unknown status";
-    }
+    bool known = status <= 0 && status > -(int)(sizeof(words) / sizeof(words[0])) && words[-status];
+    return known ? words[-status] : "unknown status";
 }
 
 const char *evlock_lost_reason_string(enum evlock_lost_reason reason) {
