@@ -174,26 +174,22 @@ static void see_nothing(struct request *request, int status, int64_t now) {
 
 static const struct request_ops look_ops = {take_look, see, see_nothing};
 
-/* One node that answers will do: what is wrong with a key is wrong everywhere, or else costs one node. */
-static void look(struct call *call) {
-    struct evlock_client *client = call->lock->client;
+/* Only where there is one node: among several, one that hangs or is odd must neither hold up nor end an acquire. */
+static bool may_look(const struct call *call) {
+    return call->count == 1 && !call->acquire.looked && !call->requests[0].flying;
+}
 
+static void look(struct call *call) {
     call->acquire.looked = true;
-    for (unsigned i = 0; i < client->node_count; i++) {
-        if (client->nodes[i].state != NODE_READY || call->requests[i].flying)
-            continue;
-        call->requests[i].ops = &look_ops;
-        evl_node_submit(&client->nodes[i], &call->requests[i]);
-        return;
-    }
-    pause_or_give_up(call, EVLOCK_EHELD);
+    call->requests[0].ops = &look_ops;
+    evl_node_submit(&call->lock->client->nodes[0], &call->requests[0]);
 }
 
 void evl_acquire_failed(struct call *call, int status) {
     note_obstacle(call, status);
     if (is_final(status))
         evl_call_finish(call, status);
-    else if (status == EVLOCK_EHELD && !call->acquire.looked)
+    else if (status == EVLOCK_EHELD && may_look(call))
         look(call);
     else
         pause_or_give_up(call, status);

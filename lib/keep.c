@@ -169,7 +169,8 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
 static void give_up_lost_but(struct evlock *lock, struct bytes token) {
     struct tenure *lost = lock->tenure;
 
-    if (lost && lost->token_len == token.len && memcmp(lost->token, token.data, token.len) == 0)
+    if (lost && lost->token_len == token.len && memcmp(lost->token, token.data, token.len) == 0 &&
+        evl_lease_exportable(lost->lease))
         evl_tenure_export(lost);
     else if (lost)
         evl_lock_give_up_lost(lock);

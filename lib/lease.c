@@ -192,7 +192,8 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
     case LEASE_NO:
         /* Before the deadline nobody else can have removed it but the release whose answer was lost. */
         slot->vote = slot->resent && now < slot->deadline ? YES : NO;
-        lease->status = EVLOCK_ENOTOWNED;
+        if (slot->trace != CLEAR || lease->nodes == 1) /* else it says nothing of the others */
+            lease->status = EVLOCK_ENOTOWNED;
         note_absent(slot);
         if (slot->trace != CLEAR)
             repeat_later(lease, now);
@@ -559,7 +560,7 @@ static void decide_release(struct lease *lease, int64_t now, struct lease_out *o
     if (agreed(lease))
         finish_release(lease, EVLOCK_OK, now, out);
     else if (hopeless(lease))
-        finish_release(lease, lease->status, now, out);
+        finish_release(lease, lease->status ? lease->status : EVLOCK_ENOTOWNED, now, out);
 }
 
 /* --- Inputs ------------------------------------------------------------------------------------------------------- */

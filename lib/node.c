@@ -476,6 +476,11 @@ int evl_node_trouble(const struct node *node, int64_t now) {
 void evl_node_ready(struct node *node, bool settled) {
     bool replaced = differs(node->old_run_id, node->run_id);
 
+    if (!node->link)
+        evl_client_refuse_twins(node->client, node);
+    if (node->broken)
+        return;
+
     /* The commands of a process that has ended cannot run any more. */
     settled = settled || replaced;
     exclude(node, replaced || differs(node->old_replid, node->replid));

@@ -726,6 +726,38 @@ static void what_may_yet_be_shortened_is_not_exported(void **state) {
     assert_false(evl_lease_exportable(b.lease));
 }
 
+/* A node that is known not to have the token says nothing new by having none. */
+static void a_node_without_the_token_does_not_speak_for_the_others(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_two_of_three(&b);
+    release(&b);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_RELEASE);
+    no(&b, 0);
+    yes(&b, 1);
+    until(&b, evl_lease_next(b.lease));
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_EUNREACHABLE);
+}
+
+static void a_lost_lease_that_is_gone_everywhere_is_not_owned(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_two_of_three(&b);
+    pass(&b, INTERVAL);
+    sends(&b, 1, LEASE_RENEW);
+    sends(&b, 2, LEASE_RENEW);
+    no(&b, 1);
+    no(&b, 2);
+    is_in(&b, LEASE_LOST);
+    release(&b);
+    for (unsigned i = 1; i < 3; i++)
+        sends(&b, i, LEASE_RELEASE);
+    no(&b, 1);
+    no(&b, 2);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_ENOTOWNED);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_release_ends_holding_at_once),
@@ -767,6 +799,8 @@ int main(void) {
         cmocka_unit_test(answers_come_to_an_undo_in_any_order),
         cmocka_unit_test(an_exported_lease_ends_and_leaves_the_token),
         cmocka_unit_test(an_export_waits_for_what_is_unanswered),
+        cmocka_unit_test(a_node_without_the_token_does_not_speak_for_the_others),
+        cmocka_unit_test(a_lost_lease_that_is_gone_everywhere_is_not_owned),
         cmocka_unit_test(what_may_yet_be_shortened_is_not_exported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
