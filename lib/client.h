@@ -42,6 +42,7 @@ struct evlock_client {
     evlock_closed_cb closed;
     void *closed_arg;
     uint64_t random;
+    struct fence_seen *fences;  /* see fences.c */
     uint32_t fork;
     int told_connection;        /* the last enum evlock_connection that was told */
     bool news;                  /* a node changed since */
@@ -79,6 +80,9 @@ unsigned evl_client_quorum(const struct evlock_client *client);
 
 /* What all nodes together are doing; `*ret_trouble` is set to one that is away, if any is. */
 enum evlock_connection evl_client_connection(const struct evlock_client *client, const struct node **ret_trouble);
+
+/* fences.c: notes a fence that was drawn for a lock; false: it is not greater than one that this client has seen. */
+bool evl_client_note_fence(struct evlock_client *client, struct bytes key, int64_t fence);
 
 /* deliver.c: what the client's timer calls. */
 void evl_client_on_timer(void *arg);

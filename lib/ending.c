@@ -19,6 +19,7 @@ void evl_client_destroy(struct evlock_client *client) {
         client->loop.ops->timer_free(client->timer);
     evl_alarms_clear(&client->alarms);
     evl_config_unref(client->last_config);
+    evl_free(client->fences);
     evl_free(client->links);
     evl_free(client->nodes);
     evl_free(client);

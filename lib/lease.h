@@ -82,7 +82,7 @@ struct lease_out {
     int status;     /* of the failed attempt, the extension or the release */
     int reason;     /* enum evlock_lost_reason */
     uint8_t denied; /* with FAILED: the nodes that did not agree */
-    uint8_t agreed; /* with LOST: the nodes that had confirmed the last renewal */
+    uint8_t agreed; /* with LOST: the nodes that had not said otherwise */
 };
 
 /* What a lease knows of one node. */

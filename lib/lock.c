@@ -312,13 +312,11 @@ static void on_granted(struct evlock *lock) {
 void evl_lock_grant(struct evlock *lock, struct call *call) {
     int64_t fence = lock->tenure->lease->fence;
 
-    if (fence && fence <= lock->fence_seen) {
+    if (fence && !evl_client_note_fence(lock->client, evl_lock_key(lock), fence)) {
         evl_error_set("the fence went backwards");
         evl_lock_fail(lock, call, EVLOCK_EFENCE);
         return;
     }
-    if (fence)
-        lock->fence_seen = fence;
     lock->untold = call;
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "held");
     evl_call_finish(call, EVLOCK_OK);

@@ -16,7 +16,6 @@ struct evlock {
     TAILQ_ENTRY(evlock) link;     /* in client->handles */
     TAILQ_ENTRY(evlock) notice;   /* in client->noticed */
     void *arg;
-    int64_t fence_seen;           /* the greatest fence that was drawn */
     uint32_t references;          /* the user's, and one for each tenure and call */
     uint32_t fork;
     uint16_t key_len;

@@ -91,7 +91,7 @@ enum evlock_status {
     EVLOCK_EALREADY = -8,     /**< this handle is acquiring, holds, or is being released already */
     EVLOCK_EQUORUM = -9,      /**< too few nodes agreed */
     EVLOCK_EREPLICAS = -10,   /**< too few replicas confirmed the lock in time */
-    EVLOCK_EFENCE = -11,      /**< the server gave a fence that is not greater than one this handle has seen */
+    EVLOCK_EFENCE = -11,      /**< the server gave a fence that is not greater than one this client has seen */
     EVLOCK_EEXCLUDED = -12,   /**< of a node: it restarted or was replaced lately, and does not count yet */
 
     /* What can be wrong with an argument; found before anything is sent. */
@@ -383,7 +383,9 @@ typedef struct evlock_acquire_options {
     int64_t wait_timeout_ms; /**< as in evlock_options; default: the lock's */
     const void *token;       /**< the caller's own token, for every attempt; default NULL: a random one for each. An
                                   attempt waits until nothing of an earlier use of the token by this client can still
-                                  run, for command_timeout_ms at most; then it has failed with EVLOCK_EREFUSED */
+                                  run, for command_timeout_ms at most; then it has failed with EVLOCK_EREFUSED (so for as
+                                  long as one node of several is away with something unanswered): a random one never
+                                  waits. Never give one token to two handles at a time */
     size_t token_len;        /**< 1 to 128, or EVLOCK_CSTRING */
     int64_t fence;           /**< 1: draw a fence, see evlock_fence(); default 0 */
 } evlock_acquire_options;
@@ -406,6 +408,7 @@ typedef struct evlock_acquire_options {
  *   EVLOCK_ETIMEDOUT     the wait ended; evlock_last_error() says what stood in the way last
  *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   the attempts are used up, the last for this reason
  *   EVLOCK_EAUTH, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL   at once: waiting is no use
+ *                        (EVLOCK_EWRONGTYPE on one node; among several, what is not a lock counts as a holder)
  *   EVLOCK_EQUORUM       the attempts are used up, and too few nodes agreed
  *   EVLOCK_EREPLICAS     the attempts are used up, and too few replicas confirmed the last
  *   EVLOCK_EFENCE        at once: the fence went backwards, so the server has lost more than it may

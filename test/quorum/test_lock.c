@@ -480,10 +480,22 @@ static void something_else_under_the_name(void **state) {
     assert_status(await_release(f, lock), EVLOCK_OK);
     await(f, nodes_having("a") == 2);
     server_do(&nodes[2], "RPUSH a x");
-    int status = await_try(f, lock);
-    if (status != EVLOCK_EWRONGTYPE)
-        assert_status(status, EVLOCK_EHELD);
+    assert_status(await_try(f, lock), EVLOCK_EHELD);
     await(f, nodes_having("a") == MAJORITY);
+}
+
+/* A node that hangs is still connected: nobody must wait for what it might say of a lock that is held elsewhere. */
+static void a_node_that_hangs_holds_up_no_contender(void **state) {
+    struct fixture *f = *state;
+    evlock *holder = acquired(f, "a", NULL), *lock = lock_new(f, "a", NULL);
+    await(f, nodes_with(holder) == NODES);
+    server_pause(&nodes[0]);
+    int64_t begun = evlock_clock_us();
+    int status = await_try(f, lock);
+    int64_t took = evlock_clock_us() - begun;
+    server_resume(&nodes[0]);
+    assert_status(status, EVLOCK_EHELD);
+    assert_in_range(took, 0, 3 * 1000000);
 }
 
 static void a_stranger_who_breaks_in_on_one_node(void **state) {
@@ -532,6 +544,7 @@ int main(void) {
         QUORUM_TEST(a_stranger_on_a_majority_holds),
         QUORUM_TEST(a_split_vote_resolves),
         QUORUM_TEST(something_else_under_the_name),
+        QUORUM_TEST(a_node_that_hangs_holds_up_no_contender),
         QUORUM_TEST(a_stranger_who_breaks_in_on_one_node),
     };
     return run_quorum_suite("lock", tests);
