@@ -92,12 +92,12 @@ static void finish_failed(struct call *call) {
     evl_call_finish(call, call->count == 1 ? call->status : EVLOCK_EQUORUM);
 }
 
-/* A break ends when every node has answered or cannot. */
+/* A break is told when it is done on a quorum, and goes on with the others. */
 static void decide_break(struct call *call, unsigned quorum) {
-    if (count(call, ASKED) + count(call, FOUND) > 0)
-        return;
     if (count(call, FAILED) > call->count - quorum)
         finish_failed(call);
+    else if (count(call, BROKEN) + count(call, ABSENT) + count(call, CHANGED) < quorum)
+        return;
     else if (count(call, BROKEN) > 0)
         evl_call_finish(call, EVLOCK_OK);
     else
@@ -148,8 +148,11 @@ static bool take(struct request *request, int64_t now, struct command *command) 
 }
 
 static void fail(struct request *request, int status) {
+    struct call *call = evl_call_of(request);
+
     finding_of(request)->state = FAILED;
-    evl_call_of(request)->status = status;
+    if (!call->finished)
+        call->status = status;
 }
 
 /* The notes are false for an answer that the command cannot have. */
@@ -228,6 +231,8 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
 
     (void)now;
     if (call->finished) {
+        if (call->kind == CALL_BREAK && reply->type != REPLY_LOST)
+            note(request, reply);
         evl_call_settle(call);
         return true;
     }

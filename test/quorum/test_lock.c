@@ -484,6 +484,20 @@ static void something_else_under_the_name(void **state) {
     await(f, nodes_having("a") == MAJORITY);
 }
 
+static void a_node_that_hangs_holds_up_no_break(void **state) {
+    struct fixture *f = *state;
+    evlock *holder = acquired(f, "a", NULL), *breaker = lock_new(f, "a", NULL);
+    await(f, nodes_with(holder) == NODES);
+    server_pause(&nodes[0]);
+    int64_t begun = evlock_clock_us();
+    int status = await_break(f, breaker);
+    int64_t took = evlock_clock_us() - begun;
+    server_resume(&nodes[0]);
+    assert_status(status, EVLOCK_OK);
+    assert_in_range(took, 0, 3 * 1000000);
+    await(f, nodes_having("a") == 0);
+}
+
 /* A node that hangs is still connected: nobody must wait for what it might say of a lock that is held elsewhere. */
 static void a_node_that_hangs_holds_up_no_contender(void **state) {
     struct fixture *f = *state;
@@ -545,6 +559,7 @@ int main(void) {
         QUORUM_TEST(a_split_vote_resolves),
         QUORUM_TEST(something_else_under_the_name),
         QUORUM_TEST(a_node_that_hangs_holds_up_no_contender),
+        QUORUM_TEST(a_node_that_hangs_holds_up_no_break),
         QUORUM_TEST(a_stranger_who_breaks_in_on_one_node),
     };
     return run_quorum_suite("lock", tests);
