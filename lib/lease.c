@@ -384,18 +384,14 @@ static void finish_extension(struct lease *lease, int status, struct lease_out *
     tell(out, LEASE_TELL_EXTENDED, status);
 }
 
-/* By its last word; where the time ran out, by its word on the last renewal. */
-static bool still_agrees(const struct lease_slot *slot, int reason) {
-    bool gone = reason == EVLOCK_LOST_GONE || reason == EVLOCK_LOST_DATA;
-    return slot->trace == THERE && (gone || slot->fresh);
-}
-
 static void lose(struct lease *lease, int reason, struct lease_out *out) {
+    int64_t deadline = evl_lease_deadline(lease); /* 0, if a quorum said that the token is gone */
+
     if (lease->extending)
         finish_extension(
             lease, reason == EVLOCK_LOST_GONE || reason == EVLOCK_LOST_DATA ? EVLOCK_ENOTOWNED : EVLOCK_ELOST, out);
     for (unsigned i = 0; i < lease->nodes; i++)
-        out->agreed = (uint8_t)(out->agreed + still_agrees(&lease->slots[i], reason));
+        out->agreed = (uint8_t)(out->agreed + (lease->slots[i].deadline > deadline));
     lease->state = LEASE_LOST;
     lease->due = LEASE_NEVER;
     want_nothing(lease);

@@ -82,7 +82,7 @@ struct lease_out {
     int status;     /* of the failed attempt, the extension or the release */
     int reason;     /* enum evlock_lost_reason */
     uint8_t denied; /* with FAILED: the nodes that did not agree */
-    uint8_t agreed; /* with LOST: the nodes that had not said otherwise */
+    uint8_t agreed; /* with LOST: the nodes that keep it longer than the quorum did */
 };
 
 /* What a lease knows of one node. */
