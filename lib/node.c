@@ -159,10 +159,6 @@ static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {
     send_waiting(node);
 }
 
-int evl_node_command(struct node *node, struct command *command, redisCallbackFn *handler, void *privdata) {
-    return redisAsyncCommandArgv(node->connection, handler, privdata, command->argc, command->argv, command->len);
-}
-
 static void fly(struct node *node, struct request *request, int64_t now) {
     if (request->flying++ == 0)
         TAILQ_INSERT_TAIL(&node->flying, request, link);
@@ -175,6 +171,7 @@ static void fly(struct node *node, struct request *request, int64_t now) {
 
 void evl_node_submit(struct node *node, struct request *request) {
     struct command command;
+    struct bytes text;
     int64_t now;
 
     if (request->waiting || node->state == NODE_STOPPED)
@@ -193,7 +190,8 @@ void evl_node_submit(struct node *node, struct request *request) {
     if (!request->ops->take(request, now, &command))
         return;
     fly(node, request, now);
-    if (evl_node_command(node, &command, on_reply, request) != REDIS_OK)
+    text = evl_command_text(&command);
+    if (redisAsyncFormattedCommand(node->connection, on_reply, request, text.data, text.len) != REDIS_OK)
         evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
 
