@@ -182,7 +182,7 @@ static bool may_look(const struct call *call) {
 static void look(struct call *call) {
     call->acquire.looked = true;
     call->requests[0].ops = &look_ops;
-    evl_node_submit(&call->lock->client->nodes[0], &call->requests[0]);
+    evl_node_submit(&call->lock->client->nodes[0], &call->requests[0], evl_client_now(call->lock->client));
 }
 
 void evl_acquire_failed(struct call *call, int status) {

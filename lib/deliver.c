@@ -8,9 +8,8 @@
 
 #define OWNER(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-static void ring(struct evlock_client *client) {
+static void ring(struct evlock_client *client, int64_t now) {
     struct alarm *alarm;
-    int64_t now = evl_client_now(client);
 
     while ((alarm = evl_alarms_due(&client->alarms, now))) {
         evl_error_clear();
@@ -65,7 +64,7 @@ static void deliver(struct evlock_client *client) {
         count++;
     while (client->state == state) {
         if (state != CLIENT_FREED)
-            ring(client);
+            ring(client, evl_client_now(client));
         if (!TAILQ_EMPTY(&client->noticed)) {
             evl_lock_tell_notices(TAILQ_FIRST(&client->noticed));
             continue;
@@ -91,8 +90,9 @@ static void settle(struct evlock_client *client) {
 bool evl_client_enter(struct evlock_client *client) {
     if (evl_client_forked(client))
         return false;
+    client->now = evl_client_now(client);
     if (client->depth++ == 0 && client->state != CLIENT_FREED)
-        ring(client);
+        ring(client, client->now);
     return true;
 }
 

@@ -99,13 +99,13 @@ void evl_node_break(struct node *node, int status, const char *error) {
     wake_at(node, 0);
 }
 
-static void send_waiting(struct node *node) {
+static void send_waiting(struct node *node, int64_t now) {
     struct request *request;
 
     while (node->state == NODE_READY && !node->broken && node->inflight < node->client->config.max_inflight &&
            (request = TAILQ_FIRST(&node->waiting))) {
         evl_node_withdraw(node, request);
-        evl_node_submit(node, request);
+        evl_node_submit(node, request, now);
     }
 }
 
@@ -144,7 +144,7 @@ static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {
         node->gone = true;
         return;
     }
-    now = node->since = now_of(node);
+    now = node->since = node->client->now; /* hiredis has many replies from one reading of the socket */
     node->overdue = false;
     reply = reply_from(raw);
     mend_noscript(node, request, &reply);
@@ -156,7 +156,7 @@ static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {
     evl_error_clear();
     if (!request->ops->answer(request, &reply, now))
         evl_node_break(node, EVLOCK_EPROTOCOL, "a reply that the command cannot have");
-    send_waiting(node);
+    send_waiting(node, now);
 }
 
 static void fly(struct node *node, struct request *request, int64_t now) {
@@ -169,10 +169,9 @@ static void fly(struct node *node, struct request *request, int64_t now) {
         wake_at(node, now + node->client->config.command_timeout);
 }
 
-void evl_node_submit(struct node *node, struct request *request) {
+void evl_node_submit(struct node *node, struct request *request, int64_t now) {
     struct command command;
     struct bytes text;
-    int64_t now;
 
     if (request->waiting || node->state == NODE_STOPPED)
         return;
@@ -186,7 +185,6 @@ void evl_node_submit(struct node *node, struct request *request) {
         }
         return;
     }
-    now = now_of(node);
     if (!request->ops->take(request, now, &command))
         return;
     fly(node, request, now);
@@ -497,7 +495,7 @@ void evl_node_ready(struct node *node, bool settled) {
         evl_client_node_back(node->client, node, settled, replaced);
     if (evl_node_trouble(node, node->since) != EVLOCK_OK)
         tell_away(node, EVLOCK_EEXCLUDED);
-    send_waiting(node);
+    send_waiting(node, node->since);
 }
 
 /* --- From the client and the loop --------------------------------------------------------------------------------- */

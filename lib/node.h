@@ -95,8 +95,9 @@ void evl_node_stop(struct node *node, bool forked);
 /* Writes out once what is queued, as far as the socket takes it. */
 void evl_node_flush(struct node *node);
 
-/* Sends as soon as can be: now, or when the node is ready. A request that waits already goes on waiting. */
-void evl_node_submit(struct node *node, struct request *request);
+/* Sends as soon as can be: now, by a clock read no later than that, or when the node is ready. A request that waits
+ * already goes on waiting. */
+void evl_node_submit(struct node *node, struct request *request, int64_t now);
 
 /* Takes a waiting request back; one with unanswered commands stays until they are answered. */
 void evl_node_withdraw(struct node *node, struct request *request);

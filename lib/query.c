@@ -129,7 +129,9 @@ static struct finding *finding_of(struct request *request) {
 }
 
 static void submit(struct request *request) {
-    evl_node_submit(&evl_call_of(request)->lock->client->nodes[request->node], request);
+    struct evlock_client *client = evl_call_of(request)->lock->client;
+
+    evl_node_submit(&client->nodes[request->node], request, evl_client_now(client));
 }
 
 static bool take(struct request *request, int64_t now, struct command *command) {

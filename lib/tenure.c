@@ -38,6 +38,10 @@ void evl_tenure_destroy(struct tenure *tenure) {
     evl_free(tenure);
 }
 
+static void set_alarm(struct tenure *tenure) {
+    evl_alarm_set(&tenure->lock->client->alarms, &tenure->alarm, evl_lease_next(tenure->lease));
+}
+
 /* What the node has just said, or what is said of it, is kept for a call that may end by its time. */
 static void note_words(struct tenure *tenure) {
     if (!tenure->ghost)
@@ -51,21 +55,21 @@ static void note_away(struct tenure *tenure, unsigned node, int status, int64_t 
 
 /* Sends what the lease wants sent to a node. One that is away, or must not grant anything now, may make it want
  * something else; a release waits for it. */
-static void send_wanted(struct tenure *tenure, unsigned i, struct lease_out *out) {
+static void send_wanted(struct tenure *tenure, unsigned i, int64_t now, struct lease_out *out) {
     struct node *node = &tenure->lock->client->nodes[i];
-    int64_t now = evl_client_now(tenure->lock->client);
     int trouble = evl_node_trouble(node, now);
 
     if (trouble != EVLOCK_EEXCLUDED || tenure->lease->slots[i].want == LEASE_RELEASE)
-        evl_node_submit(node, &tenure->requests[i]);
+        evl_node_submit(node, &tenure->requests[i], now);
     if (trouble != EVLOCK_OK) {
         evl_error_set(node->error);
         note_away(tenure, i, trouble, now, out);
     }
 }
 
-/* Does what an input led to. What the handle makes of it may be inputs in turn. The tenure may be gone on return. */
-static void act(struct tenure *tenure, struct lease_out *out) {
+/* Does what an input at `now` led to. What the handle makes of it may be inputs in turn. The tenure may be gone on
+ * return. */
+static void act(struct tenure *tenure, int64_t now, struct lease_out *out) {
     struct evlock *lock = tenure->lock;
 
     tenure->acting++;
@@ -73,9 +77,9 @@ static void act(struct tenure *tenure, struct lease_out *out) {
         if (!(out->wake & 1U << i))
             continue;
         out->wake &= ~(1U << i);
-        send_wanted(tenure, i, out);
+        send_wanted(tenure, i, now, out);
     }
-    evl_alarm_set(&lock->client->alarms, &tenure->alarm, evl_lease_next(tenure->lease));
+    set_alarm(tenure);
     if (out->events && !tenure->ghost)
         evl_lock_events(lock, out);
     if (--tenure->acting == 0 && tenure->ghost && evl_lease_over(tenure->lease))
@@ -100,8 +104,8 @@ static bool take(struct request *request, int64_t now, struct command *command) 
     else
         evl_command_lease(command, kind, key, token,
                           kind == LEASE_ADD || kind == LEASE_REPLACE ? lease->extension : lease->terms->ttl);
-    /* A node that was away takes it later than it was asked for. */
-    evl_alarm_set(&tenure->lock->client->alarms, &tenure->alarm, evl_lease_next(lease));
+    if (!tenure->acting) /* a node that was away takes it later than it was asked for */
+        set_alarm(tenure);
     return true;
 }
 
@@ -121,7 +125,7 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
         tenure->lock->client->nodes[request->node].agreed = answer.verdict == LEASE_YES;
     note_words(tenure);
     evl_lease_answer(tenure->lease, request->node, &answer, now, &out);
-    act(tenure, &out);
+    act(tenure, now, &out);
     return fits;
 }
 
@@ -130,7 +134,7 @@ static void away(struct request *request, int status, int64_t now) {
     struct lease_out out = {0};
 
     note_away(tenure, request->node, status, now, &out);
-    act(tenure, &out);
+    act(tenure, now, &out);
 }
 
 static const struct request_ops ops = {take, answer, away};
@@ -171,29 +175,31 @@ struct tenure *evl_tenure_new(struct evlock *lock, struct bytes token) {
 
 void evl_tenure_begin(struct tenure *tenure, bool adopt, bool fenced, bool own) {
     const struct evlock_client *client = tenure->lock->client;
+    int64_t now = evl_client_now(client);
     struct lease_out out = {0};
 
-    evl_lease_begin(tenure->lease, &tenure->lock->config->terms, client->node_count, adopt, evl_client_now(client),
-                    &out);
+    evl_lease_begin(tenure->lease, &tenure->lock->config->terms, client->node_count, adopt, now, &out);
     tenure->lease->fenced = fenced;
     tenure->lease->own = own;
-    act(tenure, &out);
+    act(tenure, now, &out);
 }
 
 void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl) {
-    struct evlock_client *client = tenure->lock->client;
+    const struct evlock_client *client = tenure->lock->client;
+    int64_t now = evl_client_now(client);
     struct lease_out out = {0};
 
-    evl_lease_extend(tenure->lease, command, ttl, evl_client_now(client) + client->config.command_timeout, &out);
-    act(tenure, &out);
+    evl_lease_extend(tenure->lease, command, ttl, now + client->config.command_timeout, &out);
+    act(tenure, now, &out);
 }
 
 void evl_tenure_release(struct tenure *tenure) {
-    struct evlock_client *client = tenure->lock->client;
+    const struct evlock_client *client = tenure->lock->client;
+    int64_t now = evl_client_now(client);
     struct lease_out out = {0};
 
-    evl_lease_release(tenure->lease, evl_client_now(client) + client->config.command_timeout, &out);
-    act(tenure, &out);
+    evl_lease_release(tenure->lease, now + client->config.command_timeout, &out);
+    act(tenure, now, &out);
 }
 
 void evl_tenure_let_go(struct tenure *tenure) {
@@ -207,19 +213,21 @@ void evl_tenure_let_go(struct tenure *tenure) {
 }
 
 void evl_tenure_abandon(struct tenure *tenure) {
+    int64_t now = evl_client_now(tenure->lock->client);
     struct lease_out out = {0};
 
     evl_tenure_let_go(tenure);
-    evl_lease_abandon(tenure->lease, evl_client_now(tenure->lock->client), &out);
-    act(tenure, &out);
+    evl_lease_abandon(tenure->lease, now, &out);
+    act(tenure, now, &out);
 }
 
 void evl_tenure_export(struct tenure *tenure) {
+    int64_t now = evl_client_now(tenure->lock->client);
     struct lease_out out = {0};
 
     evl_tenure_let_go(tenure);
     evl_lease_export(tenure->lease);
-    act(tenure, &out);
+    act(tenure, now, &out);
 }
 
 /* --- From the client ---------------------------------------------------------------------------------------------- */
@@ -228,12 +236,12 @@ void evl_tenure_ring(struct tenure *tenure, int64_t now) {
     struct lease_out out = {0};
 
     evl_lease_time(tenure->lease, now, &out);
-    act(tenure, &out);
+    act(tenure, now, &out);
 }
 
 void evl_tenure_node_back(struct tenure *tenure, unsigned node, bool settled, bool replaced, int64_t now) {
     struct lease_out out = {0};
 
     evl_lease_node_back(tenure->lease, node, settled, replaced, now, &out);
-    act(tenure, &out);
+    act(tenure, now, &out);
 }
