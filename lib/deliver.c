@@ -8,6 +8,17 @@
 
 #define OWNER(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
+/* So much at once keeps the server at work meanwhile, and the commands in the cache. */
+#define WRITE_SIZE 16384
+
+static void write_out(struct evlock_client *client, size_t bytes) {
+    for (unsigned i = 0; i < client->node_count; i++) {
+        evl_node_write(&client->nodes[i], bytes);
+        if (client->links)
+            evl_node_write(&client->links[i], bytes);
+    }
+}
+
 static void ring(struct evlock_client *client, int64_t now) {
     struct alarm *alarm;
 
@@ -27,6 +38,7 @@ static void ring(struct evlock_client *client, int64_t now) {
             evl_client_close_ring(OWNER(struct evlock_client, close_alarm, alarm));
             break;
         }
+        write_out(client, WRITE_SIZE);
     }
 }
 
@@ -73,6 +85,7 @@ static void deliver(struct evlock_client *client) {
             break;
         TAILQ_REMOVE(&client->done, call, link);
         evl_call_tell(call);
+        write_out(client, WRITE_SIZE);
     }
     if (client->state == CLIENT_OPEN)
         tell_connection(client);
@@ -100,6 +113,7 @@ void evl_client_leave(struct evlock_client *client) {
     if (client->depth == 1) {
         settle(client);
         deliver(client);
+        write_out(client, 0);
     }
     if (--client->depth > 0)
         return;
