@@ -350,6 +350,8 @@ static void on_disconnect(const redisAsyncContext *connection, int status) {
     if (!node)
         return;
     node->gone = true;
+    if (node->shield.refused)
+        evl_node_break(node, EVLOCK_EPROTOCOL, node->shield.refused);
     if (!node->broken)
         evl_node_note(node, connection->errstr && connection->errstr[0] ? connection->errstr : "connection closed");
 }
@@ -368,9 +370,7 @@ static bool attach(struct node *node) {
     if (!node->url.path)
         redisEnableKeepAlive(&connection->c);
     connection->c.err = 0; /* a keep-alive that the system refuses is no reason not to connect */
-#if HIREDIS_MAJOR > 1 || (HIREDIS_MAJOR == 1 && HIREDIS_MINOR >= 1)
-    connection->c.reader->maxelements = 16; /* no reply here is an array; a hostile one costs memory and time */
-#endif
+    evl_shield_raise(&node->shield, connection);
     if (node->client->loop.ops->attach(node->client->loop.data, connection) != 0)
         return false;
     redisAsyncSetConnectCallback(connection, on_connect);
@@ -618,13 +618,21 @@ void evl_node_write(struct node *node, size_t bytes) {
     evl_node_settle(node);
 }
 
+static void read_guarded(redisAsyncContext *connection) {
+    struct node *node = connection->data;
+
+    redisAsyncHandleRead(connection);
+    if (!node->gone && evl_shield_overrun(&node->shield))
+        evl_node_break(node, EVLOCK_EPROTOCOL, node->shield.refused);
+}
+
 void evlock_on_readable(redisAsyncContext *connection) {
     struct node *node = connection->data;
 
     if (!node || !evl_client_enter(node->client))
         return;
     if (node->connection == connection) /* deadlines have been seen to, which may have ended it */
-        redisAsyncHandleRead(connection);
+        read_guarded(connection);
     evl_client_leave(node->client);
 }
 
@@ -641,7 +649,7 @@ void evlock_on_writable(redisAsyncContext *connection) {
     if (!node || !evl_client_enter(node->client))
         return;
     if (node->connection == connection && spoke_first(node))
-        redisAsyncHandleRead(connection);
+        read_guarded(connection);
     if (node->connection == connection && !node->gone && !node->broken)
         write_quietly(connection);
     evl_client_leave(node->client);

@@ -14,6 +14,7 @@
 #include <sys/queue.h>
 
 #include "alarm.h"
+#include "shield.h"
 #include "url.h"
 #include "wire.h"
 
@@ -47,6 +48,7 @@ struct node {
     unsigned index;         /* which of the client's */
     struct url url;
     struct redisAsyncContext *connection;
+    struct shield shield;   /* before the connection's reader */
     struct alarm alarm;     /* connect timeout, command timeout, or the end of the backoff */
     enum node_state state;
     int status;             /* AWAY: why */
