@@ -2,6 +2,7 @@
  */
 #include "phrases.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -145,6 +146,8 @@ static const char *const plain[] = {
     "set %s %v ex %j",
     "set %s %v pxat %j",
     "set %s %v nx xx",
+    "set %s %v xx nx",
+    "set %s %v exat %T",
     "set %s %v px",
     "set %s %v xx get keepttl",
     "set %s %v px %t ex %t",
@@ -195,6 +198,9 @@ static const char *const plain[] = {
     "lpos %l %v count %j",
     "lpos %l %v rank %j",
     "lpos %l %v maxlen %n",
+    "rpush %l %o %o %o",
+    "lpos %l %o rank %n",
+    "lpos %l %o rank -1 count 0",
     "zadd %z %d %m",
     "zadd %z %d %m %d %m",
     "zadd %z nx %d %m",
@@ -237,6 +243,8 @@ static const char *const plain[] = {
     "select %n",
     "select %j",
     "select 0",
+    "select 15",
+    "select 16",
     "auth x",
     "auth default x",
     "auth nobody x",
@@ -269,6 +277,8 @@ static const char *const plain[] = {
     "script load",
     "nothing",
     "nothing %v %v",
+    "nothing a-word-of-some-sixty-characters-more-or-less-for-a-long-line-0 %v "
+    "another-word-of-some-sixty-characters-for-a-very-long-line-indeed-1 %v",
     "get|x %v",
     "evalsha 0123456789012345678901234567890123456789 0",
     "evalsha short 0",
@@ -476,28 +486,22 @@ static void call_own(struct phrases *phrases, struct phrase *phrase) {
 
 static void call_text(struct phrases *phrases, struct phrase *phrase) {
     const char *text = PICK(phrases, texts);
+    bool shouted = draw(phrases, 4) == 0;
+    uint64_t kind = draw(phrases, 8);
     char sha[41];
     sha1_hex(text, strlen(text), sha);
-    switch (draw(phrases, 8)) {
-    case 0:
+    for (int i = 0; i < 40 && shouted; i++)
+        sha[i] = (char)toupper((unsigned char)sha[i]);
+    if (kind == 0) {
         add_words(phrases, phrase, "script load");
         phrase->argv[phrase->argc++] = text;
-        break;
-    case 1:
+    } else if (kind == 1) {
         add_words(phrases, phrase, "script exists short");
         phrase->argv[phrase->argc++] = keep(phrase, "%s", sha);
-        break;
-    case 2:
-    case 3:
-        phrase->argv[phrase->argc++] = "evalsha";
-        phrase->argv[phrase->argc++] = keep(phrase, "%s", sha);
+    } else {
+        phrase->argv[phrase->argc++] = kind < 4 ? "evalsha" : "eval";
+        phrase->argv[phrase->argc++] = kind < 4 ? keep(phrase, "%s", sha) : text;
         add_words(phrases, phrase, draw(phrases, 8) ? "2 %k %k %v %v" : "%n %k %k");
-        break;
-    default:
-        phrase->argv[phrase->argc++] = "eval";
-        phrase->argv[phrase->argc++] = text;
-        add_words(phrases, phrase, draw(phrases, 8) ? "2 %k %k %v %v" : "%n %k %k");
-        break;
     }
     spoil(phrases, phrase, false);
 }
