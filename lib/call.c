@@ -86,12 +86,12 @@ void evl_call_tell(struct call *call) {
 
     if (lock->untold == call)
         lock->untold = NULL;
-    call->told = true;
     evl_error_set(call->error && call->status != EVLOCK_OK ? call->error : "");
     if (call->cb)
         call->cb(handle, call->status, call->arg);
     else if (call->value_cb)
         call->value_cb(handle, call->status, call->status == EVLOCK_OK ? call->value : 0, call->arg);
+    call->told = true; /* not before: what was called may have ended the connection, and with it the last request */
     evl_call_settle(call);
 }
 
