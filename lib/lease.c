@@ -56,13 +56,11 @@ static int64_t believed(const struct lease *lease, int64_t ttl) {
 
 /* The quorum-th greatest of the nodes' deadlines: then, a majority still keeps the token. */
 int64_t evl_lease_deadline(const struct lease *lease) {
-    int64_t sorted[LEASE_NODES];
+    int64_t sorted[LEASE_NODES] = {0};
     unsigned count = 0;
 
     if (lease->state != LEASE_HELD)
         return 0;
-    if (lease->nodes == 1)
-        return lease->slots[0].deadline;
     for (unsigned i = 0; i < lease->nodes; i++) {
         unsigned at = count++;
         for (; at > 0 && sorted[at - 1] < lease->slots[i].deadline; at--)

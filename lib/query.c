@@ -159,7 +159,7 @@ static void fail(struct request *request, int status) {
 
 /* The notes are false for an answer that the command cannot have. */
 static bool note_ttl(struct finding *finding, const struct reply *reply) {
-    if (reply->type != REPLY_INTEGER)
+    if (reply->type != REPLY_INTEGER || reply->integer < -2)
         return false;
     finding->state = reply->integer == -2 ? ABSENT : FOUND;
     finding->ttl = reply->integer == -1 ? INT64_MAX : reply->integer;

@@ -53,13 +53,20 @@ static void note_away(struct tenure *tenure, unsigned node, int status, int64_t 
     evl_lease_node_away(tenure->lease, node, status, now, out);
 }
 
+/* A node that must not grant anything takes a release like any other. */
+static bool gives_back(const struct tenure *tenure, unsigned node, int trouble) {
+    return trouble == EVLOCK_EEXCLUDED && tenure->lease->slots[node].want == LEASE_RELEASE;
+}
+
 /* Sends what the lease wants sent to a node. One that is away, or must not grant anything now, may make it want
  * something else; a release waits for it. */
 static void send_wanted(struct tenure *tenure, unsigned i, int64_t now, struct lease_out *out) {
     struct node *node = &tenure->lock->client->nodes[i];
     int trouble = evl_node_trouble(node, now);
 
-    if (trouble != EVLOCK_EEXCLUDED || tenure->lease->slots[i].want == LEASE_RELEASE)
+    if (gives_back(tenure, i, trouble))
+        trouble = EVLOCK_OK;
+    if (trouble != EVLOCK_EEXCLUDED)
         evl_node_submit(node, &tenure->requests[i], now);
     if (trouble != EVLOCK_OK) {
         evl_error_set(node->error);
@@ -133,6 +140,8 @@ static void away(struct request *request, int status, int64_t now) {
     struct tenure *tenure = tenure_of(request);
     struct lease_out out = {0};
 
+    if (gives_back(tenure, request->node, status))
+        return;
     note_away(tenure, request->node, status, now, &out);
     act(tenure, now, &out);
 }

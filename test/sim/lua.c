@@ -353,7 +353,9 @@ static void open_lua(void) {
     lua_setfield(lua, -2, "random");
     lua_settop(lua, 0);
     lua_newtable(lua);
-    lua_setfield(lua, LUA_REGISTRYINDEX, "scripts");
+    lua_setfield(lua, LUA_REGISTRYINDEX, "scripts"); /* functions by digests */
+    lua_newtable(lua);
+    lua_setfield(lua, LUA_REGISTRYINDEX, "digests"); /* by texts */
     make_sandbox();
     lua_pushcfunction(lua, on_error); /* stays at 1 */
 }
@@ -372,9 +374,26 @@ static bool push_script(const char *sha) {
     return false;
 }
 
-bool script_compile(const char sha[41], const char *text, size_t len, struct output *reply) {
+void script_digest(const char *text, size_t len, char sha[41]) {
     if (!lua)
         open_lua();
+    lua_getfield(lua, LUA_REGISTRYINDEX, "digests");
+    lua_pushlstring(lua, text, len);
+    lua_pushvalue(lua, -1);
+    lua_rawget(lua, -3);
+    if (lua_isnil(lua, -1)) {
+        sha1_hex(text, len, sha);
+        lua_pop(lua, 1);
+        lua_pushlstring(lua, sha, 40);
+        lua_rawset(lua, -3);
+        lua_pop(lua, 1);
+    } else {
+        memcpy(sha, lua_tostring(lua, -1), 41);
+        lua_pop(lua, 3);
+    }
+}
+
+bool script_compile(const char sha[41], const char *text, size_t len, struct output *reply) {
     if (push_script(sha)) {
         lua_pop(lua, 1);
         return true;

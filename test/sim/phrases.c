@@ -122,6 +122,8 @@ static const char *word(struct phrases *phrases, struct phrase *phrase, char kin
         return keep(phrase, "%" PRId64, fresh_ttl(phrases));
     case 'T':
         return keep(phrase, "%" PRId64, phrases->start + fresh_ttl(phrases));
+    case 'L': /* too long for words about it */
+        return keep(phrase, "%070d", 7);
     case 'w':
         return waiter(phrases, phrase);
     default: /* '0' */
@@ -277,8 +279,9 @@ static const char *const plain[] = {
     "script load",
     "nothing",
     "nothing %v %v",
-    "nothing a-word-of-some-sixty-characters-more-or-less-for-a-long-line-0 %v "
-    "another-word-of-some-sixty-characters-for-a-very-long-line-indeed-1 %v",
+    "nothing %L %v %L %v",
+    "client|id",
+    "client|setname %v",
     "get|x %v",
     "evalsha 0123456789012345678901234567890123456789 0",
     "evalsha short 0",
