@@ -172,7 +172,7 @@ static void see_nothing(struct request *request, int status, int64_t now) {
     pause_or_give_up(call, EVLOCK_EHELD);
 }
 
-static const struct request_ops look_ops = {take_look, see, see_nothing};
+static const struct request_ops look_ops = {take_look, see, NULL, see_nothing};
 
 /* Only where there is one node: among several, one that hangs or is odd must neither hold up nor end an acquire. */
 static bool may_look(const struct call *call) {

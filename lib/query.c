@@ -256,7 +256,7 @@ static void away(struct request *request, int status, int64_t now) {
     decide(call);
 }
 
-static const struct request_ops ops = {take, answer, away};
+static const struct request_ops ops = {take, answer, NULL, away};
 
 /* --- The calls ---------------------------------------------------------------------------------------------------- */
 
