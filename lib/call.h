@@ -33,11 +33,11 @@ struct call {
     int64_t value;
     int status;
     uint8_t kind;
-    uint8_t count;       /* of requests */
-    bool linked;         /* its requests go over the second connections */
-    bool finished;       /* to be told, or told */
-    bool told;           /* delivered, but a request is still out */
-    struct alarm alarm;  /* of an acquire: the next attempt, or the end of its wait */
+    uint8_t count;      /* of requests */
+    bool linked;        /* its requests go over the second connections */
+    bool finished;      /* to be told, or told */
+    bool told;          /* delivered, but a request is still out */
+    struct alarm alarm; /* of an acquire: the next attempt, or the end of its wait */
     union {
         struct {
             int64_t retries;    /* left; EVLOCK_UNLIMITED */
@@ -47,6 +47,10 @@ struct call {
             int64_t settled_by; /* the end of waiting for an earlier use of the token; 0: not waiting */
             bool fenced;
             bool looked;        /* that the key holds a string at all */
+            bool contended;     /* another had the lock */
+            int64_t asked_at;   /* in a queue: the clock before the newest answered look, */
+            int64_t asked_time; /* the server's clock at that, */
+            int64_t ahead;      /* and how many waited ahead */
             uint16_t asked;     /* nodes, by bit, whose replicas are to confirm */
             uint16_t waiting;   /* those that wait for them */
             uint16_t confirmed; /* those that said so, or that it is not */

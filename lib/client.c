@@ -161,10 +161,10 @@ static int make_nodes(struct evlock_client *client, const char *const *urls, siz
     return EVLOCK_OK;
 }
 
-/* Room for the timer and for the alarms that every client has: those of its nodes, of their second connections, and of
- * its close. */
+/* Room for the timer and for the alarms that every client has: those of its nodes, of their second connections, of its
+ * ears, and of its close. */
 static int reserve(struct evlock_client *client) {
-    for (unsigned i = 0; i < 2 * client->node_count + 1; i++)
+    for (unsigned i = 0; i < 2 * client->node_count + 2; i++)
         if (evl_alarms_reserve(&client->alarms) != EVLOCK_OK)
             return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
     client->timer = client->loop.ops->timer_new(client->loop.data, evl_client_on_timer, client);

@@ -5,6 +5,7 @@
 #include "client.h"
 #include "lock.h"
 #include "memory.h"
+#include "queue.h"
 #include "status.h"
 
 void evl_client_destroy(struct evlock_client *client) {
@@ -21,6 +22,7 @@ void evl_client_destroy(struct evlock_client *client) {
     evl_config_unref(client->last_config);
     evl_free(client->fences);
     evl_free(client->links);
+    evl_queue_free(client);
     evl_free(client->nodes);
     evl_free(client);
     evl_error_clear();
@@ -41,6 +43,7 @@ void evl_client_tear_down(struct evlock_client *client, bool forked) {
         if (client->links)
             evl_node_stop(&client->links[i], forked);
     }
+    evl_queue_stop(client, forked);
     while ((tenure = TAILQ_FIRST(&client->ghosts)))
         evl_tenure_destroy(tenure);
     while ((lock = TAILQ_FIRST(&client->handles))) {

@@ -147,9 +147,10 @@ static bool clean(const struct lease *lease) {
     return true;
 }
 
-/* An undo is needless when the token would have expired by itself, counted from when it can have been set last. */
+/* An undo is needless when the token would have expired by itself, counted from when it can have been set last. What
+ * waits in a queue may be granted at any time. */
 static void set_undo_limit(struct lease *lease, int64_t now) {
-    lease->until = now + lease->longest + evl_lease_drift(lease->longest);
+    lease->until = lease->queued ? LEASE_NEVER : now + lease->longest + evl_lease_drift(lease->longest);
     for (unsigned i = 0; i < lease->nodes; i++)
         if (lease->slots[i].stray == UNSEEN || lease->slots[i].late == UNSEEN || lease->slots[i].flying)
             lease->until = LEASE_NEVER;
@@ -215,6 +216,8 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
         break;
     case LEASE_AGAIN:
         want(lease, node, LEASE_RELEASE, out);
+        break;
+    case LEASE_QUEUED: /* not said to a release */
         break;
     }
 }
@@ -313,7 +316,7 @@ static void vote_no(struct lease *lease, struct lease_slot *slot, int status) {
 static void note_acquire(struct lease *lease, unsigned node, enum lease_command command,
                          const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
-    uint8_t before = command == LEASE_ADOPT ? MAYBE : CLEAR; /* the trace, if it did not run */
+    uint8_t before = command == LEASE_ADOPT || lease->queued ? MAYBE : CLEAR; /* the trace, if it did not run */
     int64_t ttl = command == LEASE_ADOPT ? answer->ttl : lease->terms->ttl ? lease->terms->ttl : LEASE_NEVER;
 
     switch (answer->verdict) {
@@ -343,6 +346,8 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
     case LEASE_AGAIN:
         slot->trace = before;
         break;
+    case LEASE_QUEUED:
+        return;
     }
     if (lease->state != LEASE_ACQUIRING)
         return;
@@ -689,6 +694,22 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
         out->wake |= 1U << node;
 }
 
+void evl_lease_look(struct lease *lease, struct lease_out *out) {
+    if (lease->state == LEASE_ACQUIRING && lease->queued && !lease->slots[0].want)
+        want(lease, 0, LEASE_ACQUIRE, out);
+}
+
+/* A look may be unanswered: what it says then adds nothing. */
+void evl_lease_granted(struct lease *lease, int64_t since, int64_t fence, int64_t now, struct lease_out *out) {
+    const struct lease_answer yes = {.verdict = LEASE_YES, .fence = fence};
+
+    if (lease->state != LEASE_ACQUIRING || !lease->queued)
+        return;
+    lease->slots[0].want = LEASE_NOTHING;
+    lease->slots[0].sent = since;
+    note_acquire(lease, 0, LEASE_ACQUIRE, &yes, now, out);
+}
+
 /* The others go on; the next renewal asks this node again. */
 static void do_without(struct lease *lease, unsigned node, int status, struct lease_out *out) {
     const struct lease_answer refused = {.verdict = LEASE_REFUSED, .status = status};
@@ -708,6 +729,8 @@ void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t
         if (!slot->want)
             break;
         slot->want = LEASE_NOTHING;
+        if (lease->queued && slot->trace != CLEAR) /* a look at how it stands: it may yet be granted */
+            break;
         vote_no(lease, slot, status);
         decide_acquire(lease, node, 0, now, out);
         break;
@@ -751,6 +774,8 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
             end(lease);
         break;
     case LEASE_ACQUIRING:
+        evl_lease_look(lease, out);
+        break;
     case LEASE_RELEASING:
     case LEASE_LOST:
     case LEASE_ENDED:
@@ -819,7 +844,7 @@ static int64_t patience_ends(const struct lease *lease, const struct lease_slot 
 
     if (slot->vote != OPEN)
         return LEASE_NEVER;
-    if (slot->flying == LEASE_ACQUIRE && lease->terms->ttl)
+    if (slot->flying == LEASE_ACQUIRE && lease->terms->ttl && !lease->queued)
         limit = kept_until(slot->sent, lease->terms->ttl);
     return lease->nodes > 1 ? min64(limit, lease->begun + lease->terms->patience) : limit;
 }

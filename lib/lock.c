@@ -113,6 +113,8 @@ static int check_deployment(struct evlock_client *client, const struct config *c
     if (client->node_count > 1 && config->terms.ttl > max)
         return evl_fail(EVLOCK_ETTL, "the ttl of %" PRId64 " ms is longer than the client's max_ttl of %" PRId64 " ms",
                         config->terms.ttl / 1000, max / 1000);
+    if (client->node_count > 1 && config->queue)
+        return evl_fail(EVLOCK_EQUEUE, "several nodes have no queue in common");
     if (config->min_replicas == 0)
         return EVLOCK_OK;
     if (config->terms.ttl == 0)

@@ -10,19 +10,19 @@
 struct evlock {
     struct evlock_client *client; /* NULL once it is gone */
     struct config *config;
-    struct tenure *tenure;        /* the present one: acquiring, held, lost, releasing; or NULL */
-    struct call *untold;          /* an acquire that was granted and not yet told */
-    struct calls calls;           /* pending, oldest first */
-    TAILQ_ENTRY(evlock) link;     /* in client->handles */
-    TAILQ_ENTRY(evlock) notice;   /* in client->noticed */
+    struct tenure *tenure;      /* the present one: acquiring, held, lost, releasing; or NULL */
+    struct call *untold;        /* an acquire that was granted and not yet told */
+    struct calls calls;         /* pending, oldest first */
+    TAILQ_ENTRY(evlock) link;   /* in client->handles */
+    TAILQ_ENTRY(evlock) notice; /* in client->noticed */
     void *arg;
-    uint32_t references;          /* the user's, and one for each tenure and call */
+    uint32_t references; /* the user's, and one for each tenure and call */
     uint32_t fork;
     uint16_t key_len;
     uint16_t prefix_len;
-    uint8_t agreed;               /* with `lost`: the nodes that had confirmed the last renewal */
-    uint8_t lost;                 /* enum evlock_lost_reason to be told */
-    bool risky;                   /* to be told */
+    uint8_t agreed; /* with `lost`: the nodes that had confirmed the last renewal */
+    uint8_t lost;   /* enum evlock_lost_reason to be told */
+    bool risky;     /* to be told */
     bool freed;
     char key[];
 };
@@ -79,6 +79,12 @@ struct bytes evl_lock_key(const struct evlock *lock);
 /* acquire.c: an attempt ended; the alarm of an acquire rang. */
 void evl_acquire_failed(struct call *call, int status);
 void evl_acquire_ring(struct call *call, int64_t now);
+
+/* acquire.c: of an acquire that queues. The server has it waiting, as it said to what was asked at `sent`; it has
+ * granted it, at `time` by its clock; what is known of it may be out of date. */
+void evl_acquire_queued(struct evlock *lock, int64_t sent, const struct lease_answer *answer);
+void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence);
+void evl_acquire_wake(struct evlock *lock);
 
 /* acquire.c: a token's length, EVLOCK_CSTRING resolved; whether the handle is free to acquire or adopt. With words. */
 int evl_check_token(const void *token, size_t *len);

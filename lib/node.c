@@ -16,6 +16,7 @@
 #include "hiredis.h"
 #include "log.h"
 #include "memory.h"
+#include "queue.h"
 #include "status.h"
 
 /* How long a server that seems silent is given after the command timeout: it may be this process that was stalled, with
@@ -495,6 +496,8 @@ void evl_node_ready(struct node *node, bool settled) {
     evl_log(node->client, EVLOCK_LOG_INFO, "node %u: connected%s", node->index,
             replaced ? ", to another server process than before" : "");
     changed(node);
+    if (node->ears)
+        evl_queue_ready(node->client);
     if (!node->link)
         evl_client_node_back(node->client, node, settled, replaced);
     if (evl_node_trouble(node, node->since) != EVLOCK_OK)

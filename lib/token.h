@@ -8,6 +8,9 @@
 /** How long the text of a UUID is. */
 #define EVL_TOKEN_TEXT 36
 
+/** What parts a holder's name from the UUID behind it. */
+#define EVL_TOKEN_HOLDER_END '/'
+
 /** Writes a random UUID (version 4) as lower-case text, without a NUL. */
 void evl_token_generate(char token[EVL_TOKEN_TEXT]);
 

@@ -12,7 +12,7 @@
 #include "scripts.h"
 #include "status.h"
 
-enum { ACQUIRE_FENCED, ADD, ADOPT, RAISE, REARM, RELEASE, RENEW, REPLACE };
+enum { ACQUIRE_FENCED, ADD, ADOPT, HAND, JOIN, RAISE, REARM, RELEASE, RENEW, REPLACE };
 
 /* A fence counter that nobody used for so long goes; the next one starts from the clock. */
 static const int64_t fence_ttl = INT64_C(7) * 24 * 3600 * 1000000;
@@ -21,6 +21,8 @@ const struct script evl_scripts[] = {
     [ACQUIRE_FENCED] = {"fenced", evl_script_fenced, evl_script_fenced_sha},
     [ADD] = {"add", evl_script_add, evl_script_add_sha},
     [ADOPT] = {"adopt", evl_script_adopt, evl_script_adopt_sha},
+    [HAND] = {"hand", evl_script_hand, evl_script_hand_sha},
+    [JOIN] = {"join", evl_script_join, evl_script_join_sha},
     [RAISE] = {"raise", evl_script_raise, evl_script_raise_sha},
     [REARM] = {"rearm", evl_script_rearm, evl_script_rearm_sha},
     [RELEASE] = {"release", evl_script_release, evl_script_release_sha},
@@ -79,20 +81,25 @@ static void begin_script(struct command *command, unsigned script, const char *k
     push_word(command, keys);
 }
 
-/* The counter's key shares the lock's cluster slot: by the lock's own hash tag, or by all of its name as one. */
-static void push_fence_key(struct command *command, struct bytes key) {
+/* What belongs to a lock shares its cluster slot: by the lock's own hash tag, or by all of its name as one. `suffix`
+ * begins with the brace that closes that. */
+static void push_beside(struct command *command, struct bytes key, const char *suffix, char *to) {
+    const char *begin = to;
     const char *open = memchr(key.data, '{', key.len);
     const char *close = open ? memchr(open, '}', key.len - (size_t)(open - (const char *)key.data)) : NULL;
     bool tagged = close && close > open + 1;
-    char *to = command->fence_key;
+    size_t len = strlen(suffix) - tagged;
 
     if (!tagged)
         *to++ = '{';
     memcpy(to, key.data, key.len);
     to += key.len;
-    memcpy(to, tagged ? ":fence" : "}:fence", tagged ? 6 : 7);
-    to += tagged ? 6 : 7;
-    push(command, command->fence_key, (size_t)(to - command->fence_key));
+    memcpy(to, suffix + tagged, len);
+    push(command, begin, (size_t)(to - begin) + len);
+}
+
+static void push_fence_key(struct command *command, struct bytes key) {
+    push_beside(command, key, "}:fence", command->fence_key);
 }
 
 /* The plain SET costs the server half of what a script does. */
@@ -127,6 +134,38 @@ void evl_command_raise(struct command *command, struct bytes key, int64_t fence)
     push_fence_key(command, key);
     push_number(command, 0, fence);
     push_number(command, 1, ms(fence_ttl));
+}
+
+static void begin_queue(struct command *command, unsigned script, struct bytes key) {
+    begin_script(command, script, "3");
+    push(command, key.data, key.len);
+    push_beside(command, key, "}:queue", command->queue_key);
+    push_fence_key(command, key);
+}
+
+/* As grant.lua takes it apart. */
+static void push_waiter(struct command *command, struct bytes token, const struct waiter *waiter) {
+    int len = snprintf(command->waiter, sizeof(command->waiter), "%s %s %" PRId64 " %d ", waiter->channel,
+                       waiter->ticket, ms(waiter->ttl), waiter->fenced);
+
+    assert((size_t)len + token.len <= sizeof(command->waiter));
+    memcpy(command->waiter + len, token.data, token.len);
+    push(command, command->waiter, (size_t)len + token.len);
+}
+
+void evl_command_join(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter) {
+    begin_queue(command, JOIN, key);
+    push_waiter(command, token, waiter);
+    push(command, token.data, token.len);
+    push_number(command, 0, ms(waiter->ttl));
+    push_word(command, waiter->fenced ? "1" : "0");
+}
+
+void evl_command_hand(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter) {
+    begin_queue(command, HAND, key);
+    push(command, token.data, token.len);
+    if (waiter->ticket)
+        push_waiter(command, token, waiter);
 }
 
 void evl_command_wait(struct command *command, int64_t replicas, int64_t timeout) {
@@ -182,9 +221,20 @@ static bool prolongs(enum lease_command kind) {
     return kind == LEASE_RENEW || kind == LEASE_ADD || kind == LEASE_REPLACE;
 }
 
-bool evl_command_answer(enum lease_command kind, bool fenced, const struct reply *reply,
+/* "TIME AHEAD LEFT", as join.lua says it. */
+static bool answer_queued(const char *text, struct lease_answer *answer) {
+    int64_t left;
+
+    if (sscanf(text, "%" SCNd64 " %" SCNd64 " %" SCNd64, &answer->time, &answer->ahead, &left) != 3 || left < -1)
+        return false;
+    answer->verdict = LEASE_QUEUED;
+    answer->ttl = left == -1 ? LEASE_NEVER : (left < longest_ttl ? left : longest_ttl) * 1000;
+    return answer->time > 0 && answer->ahead >= 0;
+}
+
+bool evl_command_answer(enum lease_command kind, const struct lease *lease, const struct reply *reply,
                         struct lease_answer *ret_answer) {
-    bool plain = kind == LEASE_ACQUIRE && !fenced;
+    bool plain = kind == LEASE_ACQUIRE && !lease->fenced && !lease->queued;
     struct reply_meaning meaning;
 
     memset(ret_answer, 0, sizeof(*ret_answer));
@@ -209,6 +259,7 @@ bool evl_command_answer(enum lease_command kind, bool fenced, const struct reply
     case REPLY_INTEGER:
         return !plain && answer_integer(kind, reply->integer, ret_answer);
     case REPLY_STRING:
+        return kind == LEASE_ACQUIRE && lease->queued && answer_queued(reply->text, ret_answer);
     case REPLY_OTHER:
         break;
     }

@@ -7,7 +7,7 @@
 
 #include "reply.h"
 
-#define COMMAND_ARGS 9
+#define COMMAND_ARGS 10
 
 struct script {
     const char *name;
@@ -24,7 +24,9 @@ struct command {
     size_t len[COMMAND_ARGS];
     const struct script *script; /* what EVALSHA names, or NULL */
     char numbers[2][24];         /* room for arguments */
-    char fence_key[544];
+    char fence_key[544];         /* room for what is made of the lock's key */
+    char queue_key[544];
+    char waiter[256];
 };
 
 struct bytes {
@@ -46,12 +48,24 @@ void evl_command_lease(struct command *command, enum lease_command kind, struct 
 void evl_command_fenced(struct command *command, struct bytes key, struct bytes token, int64_t ttl, bool only);
 void evl_command_raise(struct command *command, struct bytes key, int64_t fence);
 
+/* Who waits in a queue. Without a ticket: nobody. */
+struct waiter {
+    const char *channel;
+    const char *ticket;
+    int64_t ttl; /* in microseconds */
+    bool fenced;
+};
+
+/* An ACQUIRE that joins the queue, and a RELEASE that hands on to it, or leaves it. */
+void evl_command_join(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter);
+void evl_command_hand(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter);
+
 /* `WAIT replicas timeout`, the timeout in microseconds. */
 void evl_command_wait(struct command *command, int64_t replicas, int64_t timeout);
 
-/* What the reply to a lease's command (`fenced`: to an ACQUIRE that draws a fence) says to the lease; false: it is none
- * that the command can have. Error texts go to evlock_last_error(). */
-bool evl_command_answer(enum lease_command kind, bool fenced, const struct reply *reply,
+/* What the reply to a lease's command says to the lease; false: it is none that the command can have. Error texts go to
+ * evlock_last_error(). */
+bool evl_command_answer(enum lease_command kind, const struct lease *lease, const struct reply *reply,
                         struct lease_answer *ret_answer);
 
 #endif

@@ -105,6 +105,8 @@ enum evlock_status {
     EVLOCK_ESCHEME = -27,     /**< the URL's scheme is unknown, or is rediss:// (TLS is not built in) */
     EVLOCK_EPATH = -28,       /**< the unix socket's path is longer than the system takes */
     EVLOCK_ESAME = -29,       /**< two nodes of a client are the same server */
+    EVLOCK_EQUEUE = -30,      /**< a queue needs a single node and a ttl, and counts no retries */
+    EVLOCK_EHOLDER = -31,     /**< a holder's name is 1 to 91 bytes long */
 
     /* What can be wrong with the library's surroundings. */
     EVLOCK_ECLOSED = -40,     /**< the client is closing, or gone */
@@ -313,6 +315,32 @@ EVLOCK_EXPORT int evlock_client_close(evlock_client *client, evlock_closed_cb cb
  */
 EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
 
+/* --- Waiting ------------------------------------------------------------------------------------------------------ */
+
+/**
+ * How an acquire waits for a lock that another holds.
+ *
+ * EVLOCK_WAIT_POLL tries again after each retry_delay_ms. It asks nothing of the server but the lock's own key, works
+ * on any number of nodes, and is what other clients do; but who comes first is left to chance, and a free lock lies
+ * idle until somebody looks.
+ *
+ * EVLOCK_WAIT_QUEUE takes turns. The first attempt is the same; if another holds the lock, the acquire joins a queue
+ * that the server keeps beside the lock, in the order in which they come, of all processes. A release grants the lock
+ * to the first in the queue in the same step, and the server tells it: it becomes the holder without sending anything.
+ * A waiter whose connection is gone is passed over. Nobody can slip in between while holders release by handles of this
+ * kind; foreign holders and polling handles exclude the queue's and are excluded by them, but their releases tell
+ * nobody: so the first in the queue looks every ten retry_delay_ms (100 ms to 5 s), and when the holder's ttl ends, in
+ * case it crashed; the others look more rarely, at least every 5 s.
+ *
+ * It needs a single node (EVLOCK_EQUEUE), a ttl, and rights on a second key and a channel, see docs/protocol.md. The
+ * first wait of a client opens a second connection, which listens for grants; while that is away, waiters poll. There
+ * are no retries to count: the wait ends by wait_timeout_ms; with that or retry_times 0 an acquire is a try, as ever.
+ */
+enum evlock_wait {
+    EVLOCK_WAIT_POLL = 0,
+    EVLOCK_WAIT_QUEUE = 1,
+};
+
 /* --- The lock: options and life ----------------------------------------------------------------------------------- */
 
 /**
@@ -339,6 +367,10 @@ typedef struct evlock_options {
     int64_t min_replicas;        /**< a grant counts only when so many replicas have it too, on several nodes so many of
                                       each node of a quorum (WAIT, on a connection of its own); 0 or more; default 0 */
     int64_t replica_timeout_ms;  /**< how long they may take for that; 1 or more; default ttl / 10 */
+    int64_t wait;                /**< enum evlock_wait: how to wait for a lock that another holds; default
+                                      EVLOCK_WAIT_POLL, which works with every client and every server */
+    const char *holder;          /**< who holds the lock, for others to read by evlock_holder(): 1 to 91 bytes, such as a
+                                      host and a process; it becomes the beginning of random tokens; default none */
     const char *prefix;          /**< put before the name to make the key; default none */
     const char *label;           /**< what logs call this lock; default the name; unprintable bytes are logged as \xXX */
     evlock_lost_cb on_lost;      /**< may be NULL */
@@ -351,7 +383,7 @@ typedef struct evlock_options {
     {                                                                                                                  \
         sizeof(evlock_options), EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,        \
             EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,            \
-            EVLOCK_DEFAULT, NULL, NULL, NULL, NULL, NULL                                                               \
+            EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, NULL, NULL, NULL, NULL, NULL                                         \
     }
 
 /**
@@ -359,7 +391,7 @@ typedef struct evlock_options {
  * each other like those of strangers. `options` may be NULL. `*ret_lock` is set on success only.
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENAME, EVLOCK_ETTL, EVLOCK_ERETRY (only where both the delay and the ttl were
- * set), EVLOCK_ERENEWAL, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ * set), EVLOCK_ERENEWAL, EVLOCK_EQUEUE, EVLOCK_EHOLDER, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
  */
 EVLOCK_EXPORT int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_t name_len,
                              const evlock_options *options);
