@@ -131,6 +131,7 @@ static int attempt(struct call *call) {
     }
     call->acquire.settled_by = 0;
     call->acquire.asked_time = 0;
+    call->acquire.attempts++;
     wake_at(call, call->acquire.wait_until);
     if (evl_tenure_begin(lock, &entry))
         return EVLOCK_OK;
@@ -192,6 +193,7 @@ void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
 
     if (!call->acquire.asked_time)
         since = lock->tenure->lease->slots[0].sent;
+    lock->client->stats.handed++;
     evl_tenure_granted(lock->tenure, min64(since, evl_client_now(lock->client)), fence);
 }
 
@@ -334,7 +336,8 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
     call->cb = cb;
     call->acquire.retries = times;
     call->acquire.fenced = given.fence == 1;
-    call->acquire.wait_until = wait == EVLOCK_UNLIMITED ? INT64_MAX : evl_client_now(lock->client) + wait;
+    call->acquire.begun = evl_client_now(lock->client);
+    call->acquire.wait_until = wait == EVLOCK_UNLIMITED ? INT64_MAX : call->acquire.begun + wait;
     if (given.token) {
         call->acquire.token = evl_dup(given.token, given.token_len);
         call->acquire.token_len = (uint8_t)given.token_len;

@@ -42,7 +42,8 @@ struct evlock_client {
     evlock_closed_cb closed;
     void *closed_arg;
     uint64_t random;
-    struct queue *queue;       /* see queue.h; NULL: nobody has waited in one yet */
+    struct queue *queue; /* see queue.h; NULL: nobody has waited in one yet */
+    struct evlock_stats stats;
     struct fence_seen *fences; /* see fences.c */
     uint32_t fork;
     int told_connection; /* the last enum evlock_connection that was told */

@@ -9,6 +9,7 @@
 #include "fork.h"
 #include "log.h"
 #include "memory.h"
+#include "stats.h"
 #include "status.h"
 
 #define NAME_MAX_LEN 512
@@ -56,6 +57,10 @@ bool evl_lock_holds(const struct evlock *lock) {
 
 bool evl_lock_acquiring(const struct evlock *lock) {
     return lock->untold || evl_lock_pending(lock, CALL_ACQUIRE) || evl_lock_pending(lock, CALL_ADOPT);
+}
+
+bool evl_lock_queues(const struct evlock *lock) {
+    return lock->tenure && lock->tenure->lease->queued && lock->tenure->lease->state == LEASE_ACQUIRING;
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
@@ -277,6 +282,16 @@ const void *evlock_token(const evlock *lock, size_t *ret_len) {
     return lock->tenure->token;
 }
 
+int64_t evlock_waited_ms(const evlock *lock) {
+    const struct call *call = lock && lock->client ? evl_lock_pending(lock, CALL_ACQUIRE) : NULL;
+
+    return call ? (evl_client_now(lock->client) - call->acquire.begun) / 1000 : 0;
+}
+
+void evl_lock_count_hold(struct evlock *lock, int64_t now) {
+    evl_stats_count(lock->client->stats.hold, now - lock->tenure->lease->granted);
+}
+
 /* --- What a lease leads to ---------------------------------------------------------------------------------------- */
 
 static void notice(struct evlock *lock) {
@@ -377,6 +392,8 @@ static void on_lost(struct evlock *lock, int reason, uint8_t agreed) {
         return;
     }
     evl_log_lock(lock, EVLOCK_LOG_ERROR, "lost: %s", evlock_lost_reason_string((enum evlock_lost_reason)reason));
+    lock->client->stats.lost[reason]++;
+    evl_lock_count_hold(lock, evl_client_now(lock->client));
     notice(lock);
     lock->lost = (uint8_t)reason;
     lock->agreed = agreed;
@@ -386,6 +403,7 @@ static void on_released(struct evlock *lock, int status) {
     struct call *call = evl_lock_pending(lock, CALL_RELEASE);
 
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "released: %s", evlock_strerror(status));
+    lock->client->stats.released += status == EVLOCK_OK;
     evl_tenure_let_go(lock->tenure);
     evl_call_finish(call, status);
 }

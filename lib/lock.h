@@ -30,6 +30,12 @@ struct evlock {
 /* An acquire or an adoption is pending, or its success is yet to be told. */
 bool evl_lock_acquiring(const struct evlock *lock);
 
+/* Counts how long the lease was held, which ends now. */
+void evl_lock_count_hold(struct evlock *lock, int64_t now);
+
+/* Its acquire waits in the queue. */
+bool evl_lock_queues(const struct evlock *lock);
+
 /* A grant that nothing stands against is to be told; one that something does is a failed attempt. */
 void evl_lock_grant(struct evlock *lock, struct call *call);
 void evl_lock_fail(struct evlock *lock, struct call *call, int status);

@@ -87,7 +87,7 @@ static void act(struct tenure *tenure, struct lease_out *out) {
 
 /* --- From the node ------------------------------------------------------------------------------------------------ */
 
-static struct waiter waiter_of(struct tenure *tenure) {
+struct waiter evl_tenure_waiter(struct tenure *tenure) {
     if (!tenure->lease->queued)
         return (struct waiter){.ticket = NULL};
     return (struct waiter){
@@ -103,7 +103,7 @@ static bool take(struct request *request, int64_t now, struct command *command) 
     struct lease *lease = tenure->lease;
     struct bytes key = evl_lock_key(tenure->lock);
     struct bytes token = {tenure->token, tenure->token_len};
-    struct waiter waiter = waiter_of(tenure);
+    struct waiter waiter = evl_tenure_waiter(tenure);
     enum lease_command kind = evl_lease_take(lease, request->node, now);
 
     if (kind == LEASE_NOTHING)
@@ -136,6 +136,8 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
         answer.verdict = LEASE_UNKNOWN;
         answer.status = EVLOCK_EPROTOCOL;
     }
+    if (kind == LEASE_RENEW || kind == LEASE_REARM)
+        tenure->lock->client->stats.renewals += answer.verdict == LEASE_YES;
     if (kind != LEASE_RELEASE)
         tenure->lock->client->nodes[request->node].agreed = answer.verdict == LEASE_YES;
     note_words(tenure);
@@ -256,8 +258,11 @@ void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_
 void evl_tenure_release(struct tenure *tenure) {
     struct evlock_client *client = tenure->lock->client;
     struct lease_out out = {0};
+    int64_t now = evl_client_now(client);
 
-    evl_lease_release(tenure->lease, evl_client_now(client) + client->config.command_timeout, &out);
+    if (tenure->lease->state == LEASE_HELD)
+        evl_lock_count_hold(tenure->lock, now);
+    evl_lease_release(tenure->lease, now + client->config.command_timeout, &out);
     act(tenure, &out);
 }
 

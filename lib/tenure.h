@@ -38,7 +38,8 @@ struct entry {
 /* A tenure for a handle, begun: what the new lease asks for is sent. False: out of memory, and nothing has changed. */
 bool evl_tenure_begin(struct evlock *lock, const struct entry *entry);
 
-/* Of one that queues: its ticket; how does it stand?; the server says that it granted it. */
+/* Of one that queues: who waits there; its ticket; how does it stand?; the server says that it granted it. */
+struct waiter evl_tenure_waiter(struct tenure *tenure);
 char *evl_tenure_ticket(struct tenure *tenure);
 void evl_tenure_look(struct tenure *tenure);
 void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence);

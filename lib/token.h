@@ -5,6 +5,8 @@
 #ifndef EVL_TOKEN_H
 #define EVL_TOKEN_H
 
+#include <stddef.h>
+
 /** How long the text of a UUID is. */
 #define EVL_TOKEN_TEXT 36
 
@@ -13,5 +15,8 @@
 
 /** Writes a random UUID (version 4) as lower-case text, without a NUL. */
 void evl_token_generate(char token[EVL_TOKEN_TEXT]);
+
+/** How much of a token is its holder's name; 0: it has none. */
+size_t evl_token_holder_len(const char *token, size_t len);
 
 #endif

@@ -144,13 +144,25 @@ static void begin_queue(struct command *command, unsigned script, struct bytes k
 }
 
 /* As grant.lua takes it apart. */
-static void push_waiter(struct command *command, struct bytes token, const struct waiter *waiter) {
-    int len = snprintf(command->waiter, sizeof(command->waiter), "%s %s %" PRId64 " %d ", waiter->channel,
-                       waiter->ticket, ms(waiter->ttl), waiter->fenced);
+size_t evl_waiter_write(char to[WAITER_SIZE], struct bytes token, const struct waiter *waiter) {
+    int len = snprintf(to, WAITER_SIZE, "%s %s %" PRId64 " %d ", waiter->channel, waiter->ticket, ms(waiter->ttl),
+                       waiter->fenced);
 
-    assert((size_t)len + token.len <= sizeof(command->waiter));
-    memcpy(command->waiter + len, token.data, token.len);
-    push(command, command->waiter, (size_t)len + token.len);
+    assert((size_t)len + token.len <= WAITER_SIZE);
+    memcpy(to + len, token.data, token.len);
+    return (size_t)len + token.len;
+}
+
+static void push_waiter(struct command *command, struct bytes token, const struct waiter *waiter) {
+    push(command, command->waiter, evl_waiter_write(command->waiter, token, waiter));
+}
+
+void evl_command_queue(struct command *command, const char *verb, struct bytes key, struct bytes member) {
+    begin(command);
+    push_word(command, verb);
+    push_beside(command, key, "}:queue", command->queue_key);
+    if (member.data)
+        push(command, member.data, member.len);
 }
 
 void evl_command_join(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter) {

@@ -8,6 +8,7 @@
 #include "reply.h"
 
 #define COMMAND_ARGS 10
+#define WAITER_SIZE 256
 
 struct script {
     const char *name;
@@ -26,7 +27,7 @@ struct command {
     char numbers[2][24];         /* room for arguments */
     char fence_key[544];         /* room for what is made of the lock's key */
     char queue_key[544];
-    char waiter[256];
+    char waiter[WAITER_SIZE];
 };
 
 struct bytes {
@@ -39,6 +40,9 @@ void evl_command_words(struct command *command, ...) __attribute__((sentinel));
 
 /* `verb key`, for the queries. */
 void evl_command_key(struct command *command, const char *verb, struct bytes key);
+
+/* `verb queue [member]`, for queries of the queue beside a lock. */
+void evl_command_queue(struct command *command, const char *verb, struct bytes key, struct bytes member);
 
 /* A lease's command. `ttl` in microseconds where the command has one (0 for an ACQUIRE: no expiry). */
 void evl_command_lease(struct command *command, enum lease_command kind, struct bytes key, struct bytes token,
@@ -55,6 +59,9 @@ struct waiter {
     int64_t ttl; /* in microseconds */
     bool fenced;
 };
+
+/* What the queue has for a waiter, into `to`; its length. */
+size_t evl_waiter_write(char to[WAITER_SIZE], struct bytes token, const struct waiter *waiter);
 
 /* An ACQUIRE that joins the queue, and a RELEASE that hands on to it, or leaves it. */
 void evl_command_join(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter);

@@ -151,6 +151,8 @@ EVLOCK_EXPORT const char *evlock_lost_reason_string(enum evlock_lost_reason reas
 typedef void (*evlock_cb)(evlock *lock, int status, void *arg);
 /** The end of a query; `value` is 0 unless `status` is EVLOCK_OK. */
 typedef void (*evlock_value_cb)(evlock *lock, int status, int64_t value, void *arg);
+/** The end of a query for a text of `len` bytes, with a NUL behind them; valid during the call. */
+typedef void (*evlock_text_cb)(evlock *lock, int status, const char *text, size_t len, void *arg);
 /** A lease ended other than by release. */
 typedef void (*evlock_lost_cb)(evlock *lock, enum evlock_lost_reason reason, void *arg);
 /** A lease is in danger; `remaining_ms` is what is left of it. */
@@ -291,6 +293,30 @@ EVLOCK_EXPORT int evlock_client_node(const evlock_client *client, size_t index, 
 /** What the connection is doing now; EVLOCK_AWAY for NULL. On several nodes: EVLOCK_CONNECTED while a quorum of them
  * is, EVLOCK_AWAY when too many are away, else EVLOCK_CONNECTING. */
 EVLOCK_EXPORT enum evlock_connection evlock_client_connection(const evlock_client *client);
+
+/** The buckets of a histogram: bucket 0 counts durations of 0 us, bucket i those from 2^(i-1) us to below 2^i us, the
+ *  last one all that are longer (half an hour and more). */
+#define EVLOCK_STATS_BUCKETS 33
+
+/** What a client's locks went through since it was made. */
+typedef struct evlock_stats {
+    uint64_t acquired;                   /**< acquires told EVLOCK_OK */
+    uint64_t waited;                     /**< of these, those that did not get the lock at once */
+    uint64_t handed;                     /**< of these, those that a release granted through the queue */
+    uint64_t failed;                     /**< acquires told otherwise, cancelled ones too */
+    uint64_t released;                   /**< releases told EVLOCK_OK */
+    uint64_t renewals;                   /**< automatic renewals confirmed, by each node */
+    uint64_t lost[5];                    /**< leases lost, by enum evlock_lost_reason; the first is unused */
+    uint64_t reconnects;                 /**< connections to nodes made anew */
+    uint64_t wait[EVLOCK_STATS_BUCKETS]; /**< from the acquire's call to the grant */
+    uint64_t hold[EVLOCK_STATS_BUCKETS]; /**< from the grant to the release's call, or the loss */
+} evlock_stats;
+
+/**
+ * Copies what has been counted. `size` is sizeof(evlock_stats): a newer library fills in as much as an older program
+ * knows. Costs no request. Returns EVLOCK_OK, or EVLOCK_EINVAL.
+ */
+EVLOCK_EXPORT int evlock_client_stats(const evlock_client *client, evlock_stats *ret_stats, size_t size);
 
 /** The end of a close. The client is gone when this is called. */
 typedef void (*evlock_closed_cb)(int status, void *arg);
@@ -494,6 +520,9 @@ EVLOCK_EXPORT int evlock_is_held(const evlock *lock);
 /** Milliseconds, rounded down, until the deadline; 0 when not held; INT64_MAX for a lease without expiry. Local. */
 EVLOCK_EXPORT int64_t evlock_remaining_ms(const evlock *lock);
 
+/** Milliseconds since the pending acquire was called; 0 when none is. Local. */
+EVLOCK_EXPORT int64_t evlock_waited_ms(const evlock *lock);
+
 /** What evlock_extend() does with its time. */
 enum evlock_extend_mode {
     EVLOCK_EXTEND_ADD = 0,     /**< adds it to what is left on the server */
@@ -575,6 +604,25 @@ EVLOCK_EXPORT int evlock_owned(evlock *lock, evlock_value_cb cb, void *arg);
  * holds it, EVLOCK_ENOTTL if it does not expire.
  */
 EVLOCK_EXPORT int evlock_server_ttl(evlock *lock, evlock_value_cb cb, void *arg);
+
+/**
+ * Asks who holds the lock, by the name that the holder gave itself (the option `holder`): text "" for one that gave
+ * none, as clients other than evlock do. Status EVLOCK_ENOTHELD if nobody holds it. The name is what that holder says.
+ */
+EVLOCK_EXPORT int evlock_holder(evlock *lock, evlock_text_cb cb, void *arg);
+
+/**
+ * Asks how many wait in the lock's queue, of all processes, those included that have gone and were not yet passed over:
+ * value 0 or more. Who polls is not in it. Returns as queries, and EVLOCK_EQUEUE on several nodes.
+ */
+EVLOCK_EXPORT int evlock_waiters(evlock *lock, evlock_value_cb cb, void *arg);
+
+/**
+ * Asks for the place of this handle's pending acquire in the lock's queue: value 1 for the one that is next. Status
+ * EVLOCK_ENOTHELD when it has none: it does not wait, has not joined yet, or has just been granted the lock. Returns as
+ * queries, and EVLOCK_EQUEUE on several nodes.
+ */
+EVLOCK_EXPORT int evlock_place(evlock *lock, evlock_value_cb cb, void *arg);
 
 /**
  * Breaks the lock: gives it up by force, whoever holds it. Reads the token it finds, then compares and deletes that
