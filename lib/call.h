@@ -37,22 +37,22 @@ struct call {
     int64_t value;
     int status;
     uint8_t kind;
-    uint8_t count;      /* of requests */
-    bool linked;        /* its requests go over the second connections */
-    bool finished;      /* to be told, or told */
-    bool told;          /* delivered, but a request is still out */
-    struct alarm alarm; /* of an acquire: the next attempt, or the end of its wait */
+    uint8_t count;       /* of requests */
+    bool linked;         /* its requests go over the second connections */
+    bool finished;       /* to be told, or told */
+    bool told;           /* delivered, but a request is still out */
+    struct alarm alarm;  /* of an acquire: the next attempt, or the end of its wait */
     union {
         struct {
-            int64_t retries; /* left; EVLOCK_UNLIMITED */
+            int64_t retries;    /* left; EVLOCK_UNLIMITED */
             int64_t begun;
             int64_t wait_until; /* INT64_MAX: without limit */
             char *token;        /* the caller's own, or NULL */
             uint8_t token_len;
             int64_t settled_by; /* the end of waiting for an earlier use of the token; 0: not waiting */
             bool fenced;
-            bool looked;    /* that the key holds a string at all */
-            bool contended; /* another had the lock, and the next attempt joins the queue */
+            bool looked;        /* that the key holds a string at all */
+            bool contended;     /* another had the lock, and the next attempt joins the queue */
             uint32_t attempts;
             int64_t asked_at;   /* in a queue: the clock before the newest answered look, */
             int64_t asked_time; /* the server's clock at that, */

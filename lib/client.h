@@ -1,7 +1,7 @@
 /*
  * The client: the nodes of one deployment (client.c), the one timer that everything shares and the one place from which
- * users are called (deliver.c), and the ways in which it ends (ending.c). It owns the nodes, the alarms, and the lists
- * of what lives on it; handles are the user's. It never decides anything about a lock.
+ * users are called (deliver.c), and the ways in which it ends (ending.c). It owns the nodes, the alarms, and the lists of
+ * what lives on it; handles are the user's. It never decides anything about a lock.
  *
  * Whatever the loop starts (a socket, the timer, a resolution) is bracketed by evl_client_enter() and
  * evl_client_leave(). Between them state changes and callbacks are only noted; leave then delivers them.
@@ -26,10 +26,10 @@ TAILQ_HEAD(handles, evlock);
 struct evlock_client {
     evlock_loop loop;
     void *timer;
-    int64_t armed; /* what the timer is set to */
+    int64_t armed;              /* what the timer is set to */
     struct alarms alarms;
     struct node *nodes;
-    struct node *links; /* second connections to the nodes, for what holds up those behind it; or NULL */
+    struct node *links;         /* second connections to the nodes, for what holds up those behind it; or NULL */
     unsigned node_count;
     struct client_config config;
     struct config *last_config; /* of the newest handle: the next one often wants the same */
@@ -42,16 +42,16 @@ struct evlock_client {
     evlock_closed_cb closed;
     void *closed_arg;
     uint64_t random;
-    struct queue *queue; /* see queue.h; NULL: nobody has waited in one yet */
+    struct queue *queue;        /* see queue.h; NULL: nobody has waited in one yet */
     struct evlock_stats stats;
-    struct fence_seen *fences; /* see fences.c */
+    struct fence_seen *fences;  /* see fences.c */
     uint32_t fork;
-    int told_connection; /* the last enum evlock_connection that was told */
-    bool news;           /* a node changed since */
+    int told_connection;        /* the last enum evlock_connection that was told */
+    bool news;                  /* a node changed since */
     enum client_state state;
-    unsigned depth; /* of enter and leave */
-    bool late;      /* the close took too long */
-    bool left;      /* something was left to its ttl */
+    unsigned depth;             /* of enter and leave */
+    bool late;                  /* the close took too long */
+    bool left;                  /* something was left to its ttl */
 };
 
 int64_t evl_client_now(const struct evlock_client *client);

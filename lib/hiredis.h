@@ -6,9 +6,6 @@
 
 #include "node.h"
 
-/* Queues a command on the connection; REDIS_OK or REDIS_ERR. */
-int evl_node_command(struct node *node, struct command *command, redisCallbackFn *handler, void *privdata);
-
 /* Cuts off what an error quotes of the command. */
 void evl_node_drop_quotes(char *error);
 

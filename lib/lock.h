@@ -10,19 +10,19 @@
 struct evlock {
     struct evlock_client *client; /* NULL once it is gone */
     struct config *config;
-    struct tenure *tenure;      /* the present one: acquiring, held, lost, releasing; or NULL */
-    struct call *untold;        /* an acquire that was granted and not yet told */
-    struct calls calls;         /* pending, oldest first */
-    TAILQ_ENTRY(evlock) link;   /* in client->handles */
-    TAILQ_ENTRY(evlock) notice; /* in client->noticed */
+    struct tenure *tenure;        /* the present one: acquiring, held, lost, releasing; or NULL */
+    struct call *untold;          /* an acquire that was granted and not yet told */
+    struct calls calls;           /* pending, oldest first */
+    TAILQ_ENTRY(evlock) link;     /* in client->handles */
+    TAILQ_ENTRY(evlock) notice;   /* in client->noticed */
     void *arg;
-    uint32_t references; /* the user's, and one for each tenure and call */
+    uint32_t references;          /* the user's, and one for each tenure and call */
     uint32_t fork;
     uint16_t key_len;
     uint16_t prefix_len;
-    uint8_t agreed; /* with `lost`: the nodes that had confirmed the last renewal */
-    uint8_t lost;   /* enum evlock_lost_reason to be told */
-    bool risky;     /* to be told */
+    uint8_t agreed;               /* with `lost`: the nodes that had confirmed the last renewal */
+    uint8_t lost;                 /* enum evlock_lost_reason to be told */
+    bool risky;                   /* to be told */
     bool freed;
     char key[];
 };

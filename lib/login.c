@@ -5,6 +5,7 @@
  * of a connection means nothing to another.
  */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,9 @@
 #include "hiredis.h"
 #include "log.h"
 #include "queue.h"
+
+/* Of one command, at most. */
+#define WORDS 4
 
 enum greeting { AUTH, SELECT, ID, SERVER, MEMORY, REPLICATION, LOAD, KILL, COUNT, PUBLISH };
 
@@ -113,10 +117,20 @@ static void on_granted(struct node *node, enum greeting step, const redisReply *
 }
 
 static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata);
+static bool greet(struct node *node, enum greeting step, const char *word, ...) __attribute__((sentinel));
 
-static bool greet(struct node *node, enum greeting step, struct command *command) {
+/* Queues a command of these words, the last of which is NULL. */
+static bool greet(struct node *node, enum greeting step, const char *word, ...) {
+    const char *words[WORDS] = {NULL};
+    va_list rest;
+    int count = 0;
+
+    va_start(rest, word);
+    for (; word && count < WORDS; word = va_arg(rest, const char *))
+        words[count++] = word;
+    va_end(rest);
     node->greetings++;
-    return evl_node_command(node, command, on_greeting, (void *)(intptr_t)step) == REDIS_OK;
+    return redisAsyncCommandArgv(node->connection, on_greeting, (void *)(intptr_t)step, count, words, NULL) == REDIS_OK;
 }
 
 static bool same_process(const struct node *node) {
@@ -125,14 +139,12 @@ static bool same_process(const struct node *node) {
 
 /* What was sent on the last connection may lie in its socket, unread: end that connection on the server. */
 static bool kill_lost(struct node *node) {
-    struct command command;
     char number[24];
 
     if (!node->unsettled || !node->lost_id || !same_process(node))
         return false;
     snprintf(number, sizeof(number), "%" PRId64, node->lost_id);
-    evl_command_words(&command, "CLIENT", "KILL", "ID", number, NULL);
-    return greet(node, KILL, &command);
+    return greet(node, KILL, "CLIENT", "KILL", "ID", number, NULL);
 }
 
 /* --- Ears ---------------------------------------------------------------------------------------------------------
@@ -159,21 +171,18 @@ static void on_heard(redisAsyncContext *connection, void *raw, void *privdata) {
 }
 
 static void subscribe(struct node *node) {
-    struct command command;
+    const char *words[] = {"SUBSCRIBE", evl_queue_channel(node->client)};
 
-    evl_command_words(&command, "SUBSCRIBE", evl_queue_channel(node->client), NULL);
-    if (evl_node_command(node, &command, on_heard, NULL) != REDIS_OK)
+    evl_shield_listen(&node->shield, words[1], strlen(words[1]));
+    if (redisAsyncCommandArgv(node->connection, on_heard, NULL, 2, words, NULL) != REDIS_OK)
         evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
 
 /* What a release does to tell a waiter is tried here, so that nobody waits for what may not be told. */
 static bool greet_ears(struct node *node) {
     const char *channel = evl_queue_channel(node->client);
-    struct command count, publish;
 
-    evl_command_words(&count, "PUBSUB", "NUMSUB", channel, NULL);
-    evl_command_words(&publish, "PUBLISH", channel, "", NULL);
-    return greet(node, COUNT, &count) && greet(node, PUBLISH, &publish);
+    return greet(node, COUNT, "PUBSUB", "NUMSUB", channel, NULL) && greet(node, PUBLISH, "PUBLISH", channel, "", NULL);
 }
 
 static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata) {
@@ -200,45 +209,35 @@ static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata
 }
 
 bool evl_node_load_scripts(struct node *node) {
-    struct command command;
     bool done = true;
 
     if (node->state == NODE_READY && node->greetings > 0)
         return true; /* under way already, ahead of whatever is sent now */
-    for (unsigned i = 0; i < evl_script_count; i++) {
-        evl_command_words(&command, "SCRIPT", "LOAD", evl_scripts[i].text, NULL);
-        done = done && greet(node, LOAD, &command);
-    }
+    for (unsigned i = 0; i < evl_script_count; i++)
+        done = done && greet(node, LOAD, "SCRIPT", "LOAD", evl_scripts[i].text, NULL);
     return done;
 }
 
 static bool authenticate(struct node *node) {
     const struct url *url = &node->url;
-    struct command command;
 
     if (!url->password)
         return true;
     if (url->user)
-        evl_command_words(&command, "AUTH", url->user, url->password, NULL);
-    else
-        evl_command_words(&command, "AUTH", url->password, NULL);
-    return greet(node, AUTH, &command);
+        return greet(node, AUTH, "AUTH", url->user, url->password, NULL);
+    return greet(node, AUTH, "AUTH", url->password, NULL);
 }
 
 static bool select_db(struct node *node) {
-    struct command command;
     char number[16];
 
     if (node->url.db == 0)
         return true;
     snprintf(number, sizeof(number), "%d", node->url.db);
-    evl_command_words(&command, "SELECT", number, NULL);
-    return greet(node, SELECT, &command);
+    return greet(node, SELECT, "SELECT", number, NULL);
 }
 
 bool evl_node_greet(struct node *node) {
-    struct command id, server, memory, replication;
-
     node->id = 0;
     node->greetings = 0;
     node->killed = false;
@@ -248,10 +247,7 @@ bool evl_node_greet(struct node *node) {
     node->load_error[0] = '\0';
     if (node->ears)
         return authenticate(node) && greet_ears(node);
-    evl_command_words(&id, "CLIENT", "ID", NULL);
-    evl_command_words(&server, "INFO", "server", NULL);
-    evl_command_words(&memory, "INFO", "memory", NULL);
-    evl_command_words(&replication, "INFO", "replication", NULL);
-    return authenticate(node) && select_db(node) && greet(node, ID, &id) && greet(node, SERVER, &server) &&
-           greet(node, MEMORY, &memory) && greet(node, REPLICATION, &replication) && evl_node_load_scripts(node);
+    return authenticate(node) && select_db(node) && greet(node, ID, "CLIENT", "ID", NULL) &&
+           greet(node, SERVER, "INFO", "server", NULL) && greet(node, MEMORY, "INFO", "memory", NULL) &&
+           greet(node, REPLICATION, "INFO", "replication", NULL) && evl_node_load_scripts(node);
 }

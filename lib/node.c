@@ -160,10 +160,6 @@ static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {
     send_waiting(node);
 }
 
-int evl_node_command(struct node *node, struct command *command, redisCallbackFn *handler, void *privdata) {
-    return redisAsyncCommandArgv(node->connection, handler, privdata, command->argc, command->argv, command->len);
-}
-
 static void fly(struct node *node, struct request *request, int64_t now) {
     if (request->flying++ == 0)
         TAILQ_INSERT_TAIL(&node->flying, request, link);
@@ -176,6 +172,7 @@ static void fly(struct node *node, struct request *request, int64_t now) {
 
 void evl_node_submit(struct node *node, struct request *request) {
     struct command command;
+    struct bytes text;
     int64_t now;
 
     if (request->waiting || node->state == NODE_STOPPED)
@@ -194,7 +191,8 @@ void evl_node_submit(struct node *node, struct request *request) {
     if (!request->ops->take(request, now, &command))
         return;
     fly(node, request, now);
-    if (evl_node_command(node, &command, on_reply, request) != REDIS_OK)
+    text = evl_command_text(&command);
+    if (redisAsyncFormattedCommand(node->connection, on_reply, request, text.data, text.len) != REDIS_OK)
         evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
 
@@ -341,6 +339,8 @@ static void on_disconnect(const redisAsyncContext *connection, int status) {
     if (!node)
         return;
     node->gone = true;
+    if (node->shield.refused)
+        evl_node_break(node, EVLOCK_EPROTOCOL, node->shield.refused);
     if (!node->broken)
         evl_node_note(node, connection->errstr && connection->errstr[0] ? connection->errstr : "connection closed");
 }
@@ -359,9 +359,7 @@ static bool attach(struct node *node) {
     if (!node->url.path)
         redisEnableKeepAlive(&connection->c);
     connection->c.err = 0; /* a keep-alive that the system refuses is no reason not to connect */
-#if HIREDIS_MAJOR > 1 || (HIREDIS_MAJOR == 1 && HIREDIS_MINOR >= 1)
-    connection->c.reader->maxelements = 16; /* no reply here is an array; a hostile one costs memory and time */
-#endif
+    evl_shield_raise(&node->shield, connection);
     if (node->client->loop.ops->attach(node->client->loop.data, connection) != 0)
         return false;
     redisAsyncSetConnectCallback(connection, on_connect);
@@ -602,13 +600,21 @@ void evl_node_flush(struct node *node) {
         write_quietly(node->connection);
 }
 
+static void read_guarded(redisAsyncContext *connection) {
+    struct node *node = connection->data;
+
+    redisAsyncHandleRead(connection);
+    if (!node->gone && evl_shield_overrun(&node->shield))
+        evl_node_break(node, EVLOCK_EPROTOCOL, node->shield.refused);
+}
+
 void evlock_on_readable(redisAsyncContext *connection) {
     struct node *node = connection->data;
 
     if (!node || !evl_client_enter(node->client))
         return;
     if (node->connection == connection) /* deadlines have been seen to, which may have ended it */
-        redisAsyncHandleRead(connection);
+        read_guarded(connection);
     evl_client_leave(node->client);
 }
 
@@ -625,7 +631,7 @@ void evlock_on_writable(redisAsyncContext *connection) {
     if (!node || !evl_client_enter(node->client))
         return;
     if (node->connection == connection && spoke_first(node))
-        redisAsyncHandleRead(connection);
+        read_guarded(connection);
     if (node->connection == connection && !node->gone && !node->broken)
         write_quietly(connection);
     evl_client_leave(node->client);

@@ -14,6 +14,7 @@
 #include <sys/queue.h>
 
 #include "alarm.h"
+#include "shield.h"
 #include "url.h"
 #include "wire.h"
 
@@ -31,11 +32,11 @@ struct request_ops {
 struct request {
     TAILQ_ENTRY(request) link; /* in `waiting` or `flying` of its node */
     const struct request_ops *ops;
-    uint8_t node;   /* which of the client's */
-    uint8_t flying; /* commands unanswered */
+    uint8_t node;     /* which of the client's */
+    uint8_t flying;   /* commands unanswered */
     bool waiting;
-    bool reloaded; /* the last answer was NOSCRIPT, and the script was loaded again */
-    uint8_t older; /* commands unanswered that were sent before that */
+    bool reloaded;    /* the last answer was NOSCRIPT, and the script was loaded again */
+    uint8_t older;    /* commands unanswered that were sent before that */
 };
 
 TAILQ_HEAD(requests, request);
@@ -44,27 +45,28 @@ enum node_state { NODE_AWAY, NODE_RESOLVING, NODE_CONNECTING, NODE_READY, NODE_S
 
 struct node {
     struct evlock_client *client;
-    unsigned index; /* which of the client's */
+    unsigned index;         /* which of the client's */
     struct url url;
     struct redisAsyncContext *connection;
-    struct alarm alarm; /* connect timeout, command timeout, or the end of the backoff */
+    struct shield shield;   /* before the connection's reader */
+    struct alarm alarm;     /* connect timeout, command timeout, or the end of the backoff */
     enum node_state state;
-    int status;      /* AWAY: why */
-    int64_t since;   /* CONNECTING: when it began; READY: the last reply, or the first command after none */
-    int64_t backoff; /* the next pause */
+    int status;             /* AWAY: why */
+    int64_t since;          /* CONNECTING: when it began; READY: the last reply, or the first command after none */
+    int64_t backoff;        /* the next pause */
     struct requests waiting;
     struct requests flying;
-    uint32_t inflight; /* commands unanswered */
-    char **addresses;  /* what the name resolved to */
+    uint32_t inflight;      /* commands unanswered */
+    char **addresses;       /* what the name resolved to */
     size_t address_count;
     size_t address_next;
     void *resolution;
-    int greetings;       /* replies of the login still to come */
-    int64_t id;          /* this connection's number on the server; 0: unknown */
-    int64_t lost_id;     /* of the last connection that ended with commands unanswered */
-    char run_id[41];     /* the server process; "": unknown */
-    char old_run_id[41]; /* as of the connection before */
-    char replid[41];     /* the history of its data, which a promoted replica changes */
+    int greetings;          /* replies of the login still to come */
+    int64_t id;             /* this connection's number on the server; 0: unknown */
+    int64_t lost_id;        /* of the last connection that ended with commands unanswered */
+    char run_id[41];        /* the server process; "": unknown */
+    char old_run_id[41];    /* as of the connection before */
+    char replid[41];        /* the history of its data, which a promoted replica changes */
     char old_replid[41];
     int64_t started;        /* when the server process began, at the latest; 0: unknown */
     int64_t excluded_until; /* it may have forgotten locks, and does not count before */

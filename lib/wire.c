@@ -2,9 +2,6 @@
 #include "wire.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <evlock/evlock.h>
@@ -31,40 +28,65 @@ const struct script evl_scripts[] = {
 };
 const unsigned evl_script_count = sizeof(evl_scripts) / sizeof(evl_scripts[0]);
 
+/* In front of the arguments: "*", a count, and the end of the line. */
+#define HEAD_SIZE 8
+
+static char *put(char *to, const void *data, size_t len) {
+    memcpy(to, data, len);
+    return to + len;
+}
+
+/* The digits of a number; snprintf() takes as long as all the rest of a command. */
+static char *put_number(char *to, uint64_t number) {
+    char digits[20];
+    size_t at = sizeof(digits);
+
+    do
+        digits[--at] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    return put(to, digits + at, sizeof(digits) - at);
+}
+
+/* An argument's length, behind which its bytes follow. */
+static char *put_length(char *to, size_t len) {
+    *to++ = '$';
+    return put(put_number(to, len), "\r\n", 2);
+}
+
+static void begin(struct command *command) {
+    command->count = 0;
+    command->end = command->text + HEAD_SIZE;
+}
+
 static void push(struct command *command, const void *data, size_t len) {
-    assert(command->argc < COMMAND_ARGS);
-    command->argv[command->argc] = data;
-    command->len[command->argc++] = len;
+    assert(len + 32 <= (size_t)(command->text + sizeof(command->text) - command->end));
+    command->count++;
+    command->end = put(put(put_length(command->end, len), data, len), "\r\n", 2);
 }
 
 static void push_word(struct command *command, const char *word) {
     push(command, word, strlen(word));
 }
 
-static void push_number(struct command *command, unsigned place, int64_t number) {
-    int len = snprintf(command->numbers[place], sizeof(command->numbers[place]), "%" PRId64, number);
-    push(command, command->numbers[place], (size_t)len);
+static void push_number(struct command *command, int64_t number) {
+    char digits[24];
+
+    push(command, digits, (size_t)(put_number(digits, (uint64_t)number) - digits));
+}
+
+struct bytes evl_command_text(struct command *command) {
+    char head[HEAD_SIZE + 16] = "*";
+    size_t len = (size_t)(put(put_number(head + 1, command->count), "\r\n", 2) - head);
+    char *text = command->text + HEAD_SIZE - len;
+
+    assert(len <= HEAD_SIZE);
+    memcpy(text, head, len);
+    return (struct bytes){text, (size_t)(command->end - text)};
 }
 
 /* Milliseconds, rounded up: the server must not keep less than was agreed. */
 static int64_t ms(int64_t ttl) {
     return (ttl + 999) / 1000;
-}
-
-static void begin(struct command *command) {
-    command->argc = 0;
-    command->script = NULL;
-}
-
-void evl_command_words(struct command *command, ...) {
-    va_list words;
-    const char *word;
-
-    begin(command);
-    va_start(words, command);
-    while ((word = va_arg(words, const char *)))
-        push_word(command, word);
-    va_end(words);
 }
 
 void evl_command_key(struct command *command, const char *verb, struct bytes key) {
@@ -75,31 +97,28 @@ void evl_command_key(struct command *command, const char *verb, struct bytes key
 
 static void begin_script(struct command *command, unsigned script, const char *keys) {
     begin(command);
-    command->script = &evl_scripts[script];
     push_word(command, "EVALSHA");
-    push(command, command->script->sha, 40);
+    push(command, evl_scripts[script].sha, 40);
     push_word(command, keys);
 }
 
 /* What belongs to a lock shares its cluster slot: by the lock's own hash tag, or by all of its name as one. `suffix`
  * begins with the brace that closes that. */
-static void push_beside(struct command *command, struct bytes key, const char *suffix, char *to) {
-    const char *begin = to;
+static void push_beside(struct command *command, struct bytes key, const char *suffix) {
     const char *open = memchr(key.data, '{', key.len);
     const char *close = open ? memchr(open, '}', key.len - (size_t)(open - (const char *)key.data)) : NULL;
     bool tagged = close && close > open + 1;
-    size_t len = strlen(suffix) - tagged;
+    char beside[544], *end = beside;
 
     if (!tagged)
-        *to++ = '{';
-    memcpy(to, key.data, key.len);
-    to += key.len;
-    memcpy(to, suffix + tagged, len);
-    push(command, begin, (size_t)(to - begin) + len);
+        *end++ = '{';
+    end = put(end, key.data, key.len);
+    end = put(end, suffix + tagged, strlen(suffix) - tagged);
+    push(command, beside, (size_t)(end - beside));
 }
 
 static void push_fence_key(struct command *command, struct bytes key) {
-    push_beside(command, key, "}:fence", command->fence_key);
+    push_beside(command, key, "}:fence");
 }
 
 /* The plain SET costs the server half of what a script does. */
@@ -111,7 +130,7 @@ static void acquire(struct command *command, struct bytes key, struct bytes toke
     push_word(command, "NX");
     if (ttl) {
         push_word(command, "PX");
-        push_number(command, 0, ms(ttl));
+        push_number(command, ms(ttl));
     }
 }
 
@@ -124,22 +143,22 @@ void evl_command_fenced(struct command *command, struct bytes key, struct bytes 
     push(command, key.data, key.len);
     push_fence_key(command, key);
     push(command, token.data, token.len);
-    push_number(command, 0, ms(ttl));
-    push_number(command, 1, ms(fence_ttl));
+    push_number(command, ms(ttl));
+    push_number(command, ms(fence_ttl));
     push(command, grain, strlen(grain));
 }
 
 void evl_command_raise(struct command *command, struct bytes key, int64_t fence) {
     begin_script(command, RAISE, "1");
     push_fence_key(command, key);
-    push_number(command, 0, fence);
-    push_number(command, 1, ms(fence_ttl));
+    push_number(command, fence);
+    push_number(command, ms(fence_ttl));
 }
 
 static void begin_queue(struct command *command, unsigned script, struct bytes key) {
     begin_script(command, script, "3");
     push(command, key.data, key.len);
-    push_beside(command, key, "}:queue", command->queue_key);
+    push_beside(command, key, "}:queue");
     push_fence_key(command, key);
 }
 
@@ -154,13 +173,15 @@ size_t evl_waiter_write(char to[WAITER_SIZE], struct bytes token, const struct w
 }
 
 static void push_waiter(struct command *command, struct bytes token, const struct waiter *waiter) {
-    push(command, command->waiter, evl_waiter_write(command->waiter, token, waiter));
+    char text[WAITER_SIZE];
+
+    push(command, text, evl_waiter_write(text, token, waiter));
 }
 
 void evl_command_queue(struct command *command, const char *verb, struct bytes key, struct bytes member) {
     begin(command);
     push_word(command, verb);
-    push_beside(command, key, "}:queue", command->queue_key);
+    push_beside(command, key, "}:queue");
     if (member.data)
         push(command, member.data, member.len);
 }
@@ -169,7 +190,7 @@ void evl_command_join(struct command *command, struct bytes key, struct bytes to
     begin_queue(command, JOIN, key);
     push_waiter(command, token, waiter);
     push(command, token.data, token.len);
-    push_number(command, 0, ms(waiter->ttl));
+    push_number(command, ms(waiter->ttl));
     push_word(command, waiter->fenced ? "1" : "0");
 }
 
@@ -183,8 +204,8 @@ void evl_command_hand(struct command *command, struct bytes key, struct bytes to
 void evl_command_wait(struct command *command, int64_t replicas, int64_t timeout) {
     begin(command);
     push_word(command, "WAIT");
-    push_number(command, 0, replicas);
-    push_number(command, 1, ms(timeout));
+    push_number(command, replicas);
+    push_number(command, ms(timeout));
 }
 
 void evl_command_lease(struct command *command, enum lease_command kind, struct bytes key, struct bytes token,
@@ -202,7 +223,7 @@ void evl_command_lease(struct command *command, enum lease_command kind, struct 
     push(command, key.data, key.len);
     push(command, token.data, token.len);
     if (kind == LEASE_RENEW || kind == LEASE_REARM || kind == LEASE_ADD || kind == LEASE_REPLACE)
-        push_number(command, 0, ms(ttl));
+        push_number(command, ms(ttl));
 }
 
 /* In milliseconds; a foreign key may live longer, and none has to be believed in for so long. */

@@ -1,13 +1,16 @@
 /*
  * How commands look on the wire, and what their replies say: the pairs of a lease's commands with SET and the scripts.
- * It owns nothing; a command points at bytes of its caller's and is used up before the caller returns.
+ * It owns nothing; a command is its caller's, and has copied what it was given.
  */
 #ifndef EVL_WIRE_H
 #define EVL_WIRE_H
 
 #include "reply.h"
 
-#define COMMAND_ARGS 10
+/* Enough for the longest: a name twice, a token, and what goes around them. */
+#define COMMAND_SIZE 4096
+
+/* Of what a queue has for a waiter. */
 #define WAITER_SIZE 256
 
 struct script {
@@ -19,24 +22,20 @@ struct script {
 extern const struct script evl_scripts[];
 extern const unsigned evl_script_count;
 
-struct command {
-    int argc;
-    const char *argv[COMMAND_ARGS];
-    size_t len[COMMAND_ARGS];
-    const struct script *script; /* what EVALSHA names, or NULL */
-    char numbers[2][24];         /* room for arguments */
-    char fence_key[544];         /* room for what is made of the lock's key */
-    char queue_key[544];
-    char waiter[WAITER_SIZE];
-};
-
 struct bytes {
     const void *data;
     size_t len;
 };
 
-/* A command of string literals: the words, separated by blanks in docs, given one by one. Ends with NULL. */
-void evl_command_words(struct command *command, ...) __attribute__((sentinel));
+/* A command as it is sent. Its head, which counts the arguments, is written in front of them when all are there. */
+struct command {
+    unsigned count;
+    char *end;
+    char text[COMMAND_SIZE];
+};
+
+/* The whole command, once it has been filled in. */
+struct bytes evl_command_text(struct command *command);
 
 /* `verb key`, for the queries. */
 void evl_command_key(struct command *command, const char *verb, struct bytes key);

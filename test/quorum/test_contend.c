@@ -259,12 +259,13 @@ static void no_two_hold_at_once_and_fences_grow(void **state) {
     struct contenders contenders;
     struct weather weather = {0};
     char words[512];
+    size_t first;
     start_contenders(&contenders, choose_seed());
     while (contenders.count == 0) /* fresh servers are excluded at first */
         assert_true(take_in(&contenders, WAIT_MS));
     weather_on(&weather, &contenders);
     end_contenders(&contenders);
-    size_t faults = windows_check(contenders.windows, contenders.count, words, sizeof(words));
+    size_t faults = windows_check(contenders.windows, contenders.count, words, sizeof(words), &first);
     if (faults)
         fail_msg("%zu faults; the first: %s", faults, words);
     await(f, nodes_having(CONTEND_NAME) == 0);

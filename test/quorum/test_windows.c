@@ -10,16 +10,17 @@
 enum { MANY = 1000 };
 
 static char words[512];
+static size_t first;
 
 #define check(...)                                                                                                     \
     windows_check((struct window[]){__VA_ARGS__}, sizeof((struct window[]){__VA_ARGS__}) / sizeof(struct window),      \
-                  words, sizeof(words))
+                  words, sizeof(words), &first)
 
 static void no_windows_are_faultless(void **state) {
     struct window one = {10, 20, 1, 0};
     (void)state;
-    assert_int_equal(windows_check(NULL, 0, words, sizeof(words)), 0);
-    assert_int_equal(windows_check(&one, 1, words, sizeof(words)), 0);
+    assert_int_equal(windows_check(NULL, 0, words, sizeof(words), &first), 0);
+    assert_int_equal(windows_check(&one, 1, words, sizeof(words), &first), 0);
     assert_string_equal(words, "");
 }
 
@@ -67,18 +68,27 @@ static void a_falling_fence_is_found(void **state) {
     assert_int_equal(check({10, 20, 9, 0}, {20, 30, 5, 1}, {30, 40, 6, 1}, {40, 50, 10, 0}), 2);
 }
 
+static void windows_without_a_fence_are_passed_over(void **state) {
+    (void)state;
+    assert_int_equal(check({10, 20, 9, 0}, {20, 30, 0, 1}, {30, 40, 10, 0}, {40, 50, 0, 0}), 0);
+    assert_int_equal(check({10, 20, 9, 0}, {20, 30, 0, 1}, {30, 40, 9, 0}), 1);
+    assert_int_equal(first, 2);
+    assert_int_equal(check({10, 21, 0, 0}, {20, 30, 0, 1}), 1);
+}
+
 static void one_fault_among_many_is_found(void **state) {
     struct window windows[MANY];
     (void)state;
     for (size_t fault = 1; fault < MANY; fault++) {
         for (size_t i = 0; i < MANY; i++)
             windows[i] = (struct window){(int64_t)i * 10, (int64_t)i * 10 + 9, i + 1, (int64_t)(i % 10)};
-        assert_int_equal(windows_check(windows, MANY, words, sizeof(words)), 0);
+        assert_int_equal(windows_check(windows, MANY, words, sizeof(words), &first), 0);
         windows[fault].from -= 2;
-        assert_int_equal(windows_check(windows, MANY, words, sizeof(words)), 1);
+        assert_int_equal(windows_check(windows, MANY, words, sizeof(words), &first), 1);
+        assert_int_equal(first, fault);
         windows[fault].from += 2;
         windows[fault].fence--;
-        assert_int_equal(windows_check(windows, MANY, words, sizeof(words)), 1);
+        assert_int_equal(windows_check(windows, MANY, words, sizeof(words), &first), 1);
     }
 }
 
@@ -92,6 +102,7 @@ int main(void) {
         cmocka_unit_test(two_at_the_same_moment_are_found),
         cmocka_unit_test(equal_fences_are_found),
         cmocka_unit_test(a_falling_fence_is_found),
+        cmocka_unit_test(windows_without_a_fence_are_passed_over),
         cmocka_unit_test(one_fault_among_many_is_found),
     };
     return cmocka_run_group_tests_name("windows", tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "windows.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,21 +21,26 @@ static void describe(const char *fault, const struct window *before, const struc
              after->until, after->fence);
 }
 
-size_t windows_check(struct window *windows, size_t count, char *words, size_t size) {
+size_t windows_check(struct window *windows, size_t count, char *words, size_t size, size_t *first) {
     const struct window *last = windows;     /* the one that ends last, so far */
     const struct window *greatest = windows; /* the one with the greatest fence, so far */
     size_t faults = 0;
 
     words[0] = '\0';
+    *first = 0;
     if (count == 0)
         return 0;
     qsort(windows, count, sizeof(*windows), earlier);
     for (size_t i = 1; i < count; i++) {
         const struct window *window = &windows[i];
-        if (window->from < last->until && faults++ == 0)
-            describe("two held at once", last, window, words, size);
-        if (window->fence <= greatest->fence && faults++ == 0)
-            describe("the fence did not grow", greatest, window, words, size);
+        bool overlaps = window->from < last->until;
+        bool falls = window->fence && window->fence <= greatest->fence;
+        if (faults == 0 && (overlaps || falls)) {
+            *first = i;
+            describe(overlaps ? "two held at once" : "the fence did not grow", overlaps ? last : greatest, window,
+                     words, size);
+        }
+        faults += (size_t)overlaps + (size_t)falls;
         if (window->until > last->until)
             last = window;
         if (window->fence > greatest->fence)

@@ -1,0 +1,311 @@
+/*
+ * Real servers under faults: chaos SECONDS [--seed S] [--mode single|quorum|failover]. Processes contend for a few
+ * names through a proxy, on servers of its own, while everything fails that may; then all is healed, everybody must be
+ * served, and the history is judged. Without a mode, each has a third of the time. What is drawn comes from the seed,
+ * which is printed; the machine's own timing does not, so a seed gives the same faults and not the same run.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <evlock/evlock.h>
+
+#include "history.h"
+#include "judge.h"
+#include "mode.h"
+#include "proxy.h"
+#include "weather.h"
+#include "worker.h"
+
+enum {
+    LOOK_MS = 300, /* from one look at the keys to the next */
+    END_MS = 40 * 1000,
+};
+
+/* --- The processes ------------------------------------------------------------------------------------------------ */
+
+static struct {
+    const struct mode *mode;
+    struct history *history;
+    char urls[SERVERS_MAX][64];
+    const char *url[SERVERS_MAX];
+    unsigned seed;
+    pid_t pids[WORKERS]; /* 0: has ended */
+    int generations[WORKERS];
+    int64_t stopped_by[WORKERS];
+} crew;
+
+static void hire(int number) {
+    struct employment employment = {
+        .mode = crew.mode,
+        .history = crew.history,
+        .urls = crew.url,
+        .number = number,
+        .generation = crew.generations[number]++,
+    };
+    employment.seed = crew.seed + (unsigned)(employment.generation * WORKERS + number) * 7919;
+    atomic_store(&crew.history->diaries[number].retire, false);
+    fflush(NULL);
+    crew.pids[number] = fork();
+    if (crew.pids[number] == 0)
+        worker_run(&employment);
+    if (crew.pids[number] < 0) {
+        perror("fork");
+        exit(2);
+    }
+}
+
+static void stop(int process) {
+    kill(crew.pids[process], SIGSTOP);
+}
+
+static void resume(int process) {
+    kill(crew.pids[process], SIGCONT);
+}
+
+static void crash(int process) {
+    int64_t now = evlock_clock_us(); /* before, so that what it believed is rather cut too short */
+    kill(crew.pids[process], SIGKILL);
+    waitpid(crew.pids[process], NULL, 0);
+    history_crash(&crew.history->diaries[process], now);
+    hire(process);
+}
+
+static void retire(int process) {
+    atomic_store(&crew.history->diaries[process].retire, true);
+}
+
+/* Whether the process has ended; one that did so by itself, or badly, is a violation. */
+static bool ended(int process) {
+    struct diary *diary = &crew.history->diaries[process];
+    int status;
+    if (!crew.pids[process] || waitpid(crew.pids[process], &status, WNOHANG) != crew.pids[process])
+        return !crew.pids[process];
+    crew.pids[process] = 0;
+    if (status || !atomic_load(&diary->retire)) {
+        history_complain(diary, -1, "process %d ended with status %#x", process, (unsigned)status);
+        history_crash(diary, evlock_clock_us());
+    }
+    return true;
+}
+
+/* --- The servers -------------------------------------------------------------------------------------------------- */
+
+/* On one server nothing that was acknowledged is ever forgotten; those of the quorum save when they are told to. */
+static const char *const keeping[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
+static const char *const forgetting[] = {"--repl-diskless-sync-delay", "0", NULL};
+
+static void start_servers(struct weather *weather) {
+    for (int i = 0; i < weather->mode->servers; i++)
+        server_start(&weather->servers[i], true, weather->mode->bit == SINGLE ? keeping : forgetting);
+    if (weather->mode->bit == FAILOVER)
+        server_do(&weather->servers[1], "REPLICAOF 127.0.0.1 %d", weather->servers[0].port);
+}
+
+static bool answers(struct server *server) {
+    return server->pid && !server->paused;
+}
+
+/* A key that would outlive its ttl is one that has none, or a longer one than anybody gave it. */
+static void look_at_key(struct server *server, int index) {
+    const struct name *name = &crew.mode->names[index];
+    redisReply *reply = server_command(server, "PTTL %s", name->key);
+    int64_t most = name->ttl_ms > MAX_TTL_MS ? name->ttl_ms : MAX_TTL_MS;
+    if (reply->type == REDIS_REPLY_INTEGER && (reply->integer == -1 || reply->integer > most))
+        history_complain(&crew.history->diaries[0], index, "its key lives for %lld ms more", reply->integer);
+    freeReplyObject(reply);
+}
+
+static void look_at_keys(struct weather *weather) {
+    for (int i = 0; i < crew.mode->servers; i++)
+        for (int j = 0; j < crew.mode->names_len && answers(&weather->servers[i]); j++)
+            look_at_key(&weather->servers[i], j);
+}
+
+static size_t keys_left(struct weather *weather) {
+    size_t count = 0;
+    for (int i = 0; i < crew.mode->servers; i++)
+        for (int j = 0; j < crew.mode->names_len; j++)
+            count += key_exists(&weather->servers[i], crew.mode->names[j].key);
+    return count;
+}
+
+/* --- The run ------------------------------------------------------------------------------------------------------ */
+
+/* One short step; those who have ended are replaced, or not. */
+static void step(struct weather *weather, bool replace) {
+    static int64_t looked;
+    for (int i = 0; i < WORKERS; i++)
+        if (ended(i) && replace)
+            hire(i);
+    if (evlock_clock_us() > looked + LOOK_MS * 1000) {
+        look_at_keys(weather);
+        looked = evlock_clock_us();
+    }
+    usleep(1000);
+}
+
+static bool all_served(struct weather *weather) {
+    (void)weather;
+    for (int i = 0; i < WORKERS; i++)
+        for (int j = 0; j < HANDS; j++)
+            if (!atomic_load(&crew.history->diaries[i].served[j]))
+                return false;
+    return true;
+}
+
+static bool all_ended(struct weather *weather) {
+    (void)weather;
+    for (int i = 0; i < WORKERS; i++)
+        if (crew.pids[i])
+            return false;
+    return true;
+}
+
+static bool no_key_is_left(struct weather *weather) {
+    return keys_left(weather) == 0;
+}
+
+/* Waits until it is so; how long that took, in ms. That it never comes is a violation. */
+static int64_t await(struct weather *weather, bool (*condition)(struct weather *weather), bool replace, int64_t most_ms,
+                     const char *else_words) {
+    int64_t start = evlock_clock_us();
+    while (!condition(weather)) {
+        if (evlock_clock_us() > start + most_ms * 1000) {
+            history_complain(&crew.history->diaries[0], -1, "%s", else_words);
+            break;
+        }
+        step(weather, replace);
+    }
+    return (evlock_clock_us() - start) / 1000;
+}
+
+static void trouble(struct weather *weather, int64_t seconds) {
+    int64_t end = evlock_clock_us() + seconds * 1000 * 1000;
+    while (evlock_clock_us() < end) {
+        weather_step(weather);
+        step(weather, true);
+    }
+    weather_clear(weather);
+}
+
+/* Every hand is served when nothing fails any more, then all give back what they have, and nothing is left. */
+static void recover(struct weather *weather) {
+    atomic_store(&crew.history->phase, CALM);
+    int64_t served = await(weather, all_served, true, SERVED_MS, "somebody was not served");
+    for (int i = 0; i < WORKERS; i++)
+        retire(i);
+    int64_t gone = await(weather, all_ended, false, END_MS, "a process does not end");
+    int64_t empty = await(weather, no_key_is_left, false, 5 * MAX_TTL_MS, "a key is left");
+    printf("after the faults: all served in %" PRId64 " ms; all ended in %" PRId64 " ms; no key left in %" PRId64
+           " ms\n",
+           served, gone, empty);
+}
+
+static void report(const struct weather *weather) {
+    int64_t operations[OPERATIONS] = {0}, granted = 0, lost = 0, processes = 0, sum = 0;
+    for (int i = 0; i < WORKERS; i++) {
+        const struct diary *diary = &crew.history->diaries[i];
+        for (int j = 0; j < OPERATIONS; j++)
+            operations[j] += diary->operations[j];
+        granted += diary->granted;
+        lost += diary->lost;
+        processes += crew.generations[i];
+    }
+    for (int i = 0; i < OPERATIONS; i++)
+        sum += operations[i];
+    printf("operations: %" PRId64 " by %" PRId64 " processes:", sum, processes);
+    for (int i = 0; i < OPERATIONS; i++)
+        printf(" %s %" PRId64 ";", operation_names[i], operations[i]);
+    printf(" granted %" PRId64 "; lost %" PRId64 "\n", granted, lost);
+    weather_report(weather);
+}
+
+static void start(struct weather *weather, const struct mode *mode, unsigned seed) {
+    crew.mode = mode;
+    crew.seed = seed;
+    crew.history = history_new();
+    *weather = (struct weather){.mode = mode, .stop = stop, .resume = resume, .crash = crash, .retire = retire};
+    start_servers(weather);
+    weather->proxy = proxy_start(mode->wires, seed);
+    if (!crew.history || !weather->proxy) {
+        perror("chaos");
+        exit(2);
+    }
+    for (int i = 0; i < mode->wires; i++) {
+        atomic_store(&weather->proxy->wires[i].server, weather->servers[i].port);
+        snprintf(crew.urls[i], sizeof(crew.urls[i]), "redis://127.0.0.1:%d", weather->proxy->wires[i].port);
+        crew.url[i] = crew.urls[i];
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        crew.generations[i] = 0;
+        hire(i);
+    }
+}
+
+static void end(struct weather *weather) {
+    for (int i = 0; i < WORKERS; i++)
+        if (crew.pids[i]) {
+            kill(crew.pids[i], SIGKILL);
+            waitpid(crew.pids[i], NULL, 0);
+        }
+    proxy_stop(weather->proxy);
+    for (int i = 0; i < crew.mode->servers; i++)
+        server_stop(&weather->servers[i]);
+    free(weather->incidents);
+    history_free(crew.history);
+}
+
+/* One mode; returns the violations. */
+static size_t run(const struct mode *mode, int64_t seconds, unsigned seed) {
+    static struct weather weather;
+    printf("== %s for %" PRId64 " s, --seed %u\n", mode->title, seconds, seed);
+    srandom(seed);
+    start(&weather, mode, seed);
+    trouble(&weather, seconds);
+    recover(&weather);
+    report(&weather);
+    size_t violations = judge(crew.history, &weather);
+    printf("%zu violations%s\n", violations, violations ? "" : "\n");
+    if (violations)
+        printf("again: chaos %" PRId64 " --mode %s --seed %u\n\n", seconds, mode->title, seed);
+    end(&weather);
+    return violations;
+}
+
+static void usage(void) {
+    fprintf(stderr, "usage: chaos SECONDS [--seed S] [--mode single|quorum|failover]\n");
+    exit(2);
+}
+
+int main(int argc, char **argv) {
+    static const struct option options[] = {
+        {"seed", required_argument, NULL, 's'}, {"mode", required_argument, NULL, 'm'}, {NULL, 0, NULL, 0}};
+    unsigned seed = (unsigned)evlock_clock_us();
+    const char *wanted = NULL;
+    size_t violations = 0, ran = 0;
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) >= 0;)
+        if (option == 's')
+            seed = (unsigned)strtoul(optarg, NULL, 10);
+        else if (option == 'm')
+            wanted = optarg;
+        else
+            usage();
+    int64_t seconds = optind == argc - 1 ? atoll(argv[optind]) : 0;
+    if (seconds <= 0)
+        usage();
+    for (int i = 0; i < MODES; i++)
+        if (!wanted || strcmp(wanted, modes[i].title) == 0) {
+            violations += run(&modes[i], wanted ? seconds : (seconds + MODES - 1) / MODES, seed);
+            ran++;
+        }
+    if (!ran)
+        usage();
+    return violations != 0;
+}

@@ -1,0 +1,49 @@
+/* The table of modes; see mode.h. */
+#include "mode.h"
+
+const struct mode modes[MODES] = {
+    {
+        /* One server that keeps its data, whatever befalls it. */
+        .title = "single",
+        .bit = SINGLE,
+        .servers = 1,
+        .wires = 1,
+        .names_len = 4,
+        .names =
+            {
+                {.key = "plain", .ttl_ms = 500, .exclusive = true},
+                {.key = "fenced", .ttl_ms = 500, .fenced = true, .exclusive = true},
+                {.key = "renewed", .ttl_ms = 500, .fenced = true, .renewed = true, .exclusive = true},
+                {.key = "long", .ttl_ms = LONG_TTL_MS, .steady = true, .exclusive = true},
+            },
+    },
+    {
+        /* Five servers that forget when they are killed. */
+        .title = "quorum",
+        .bit = QUORUM,
+        .servers = 5,
+        .wires = 5,
+        .names_len = 3,
+        .names =
+            {
+                {.key = "plain", .ttl_ms = 500, .exclusive = true},
+                {.key = "fenced", .ttl_ms = 500, .fenced = true, .exclusive = true},
+                {.key = "renewed", .ttl_ms = 500, .fenced = true, .renewed = true, .exclusive = true},
+            },
+    },
+    {
+        /* A primary that fails, and is followed by its replica, which may lag behind. */
+        .title = "failover",
+        .bit = FAILOVER,
+        .servers = 2,
+        .wires = 1,
+        .names_len = 4,
+        .names =
+            {
+                {.key = "confirmed", .ttl_ms = 500, .confirmed = true, .exclusive = true},
+                {.key = "both", .ttl_ms = 500, .fenced = true, .confirmed = true, .exclusive = true},
+                {.key = "plain", .ttl_ms = 500},
+                {.key = "renewed", .ttl_ms = 500, .fenced = true, .renewed = true},
+            },
+    },
+};

@@ -1,0 +1,363 @@
+/* The faults; see weather.h. */
+#include "weather.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <evlock/evlock.h>
+
+#include "history.h"
+
+enum {
+    CALM_MS = 100,    /* from one fault to the next, at most */
+    TROUBLED_MAX = 2, /* of five servers; the others are the quorum that makes the test worth while */
+};
+
+static struct weather *weather; /* of the running step, for the faults below */
+
+static long between(long least, long most) {
+    return least + random() % (most - least + 1);
+}
+
+static struct wire *wire_of(int number) {
+    return &weather->proxy->wires[number];
+}
+
+/* --- Of wires ----------------------------------------------------------------------------------------------------- */
+
+static bool delay_briefly(int wire) {
+    atomic_store(&wire_of(wire)->delay_ms, (int)between(2, 40));
+    return true;
+}
+
+static bool delay_long(int wire) {
+    atomic_store(&wire_of(wire)->delay_ms, (int)between(100, 600));
+    return true;
+}
+
+static void end_delay(int wire) {
+    atomic_store(&wire_of(wire)->delay_ms, 0);
+}
+
+static bool split(int wire) {
+    atomic_store(&wire_of(wire)->split, 1);
+    return true;
+}
+
+static void end_split(int wire) {
+    atomic_store(&wire_of(wire)->split, 0);
+}
+
+static bool refuse(int wire) {
+    atomic_store(&wire_of(wire)->refuse, 1);
+    proxy_cut(wire_of(wire), (int)between(0, 100));
+    return true;
+}
+
+static void end_refusal(int wire) {
+    atomic_store(&wire_of(wire)->refuse, 0);
+}
+
+static bool stall(int wire) {
+    atomic_store(&wire_of(wire)->stall_ways, (int)between(TO_SERVER, TO_SERVER | TO_CLIENT));
+    atomic_store(&wire_of(wire)->stall_percent, (int)between(30, 100));
+    return true;
+}
+
+static void end_stall(int wire) {
+    atomic_store(&wire_of(wire)->stall_percent, 0);
+}
+
+static bool cut(int wire) {
+    proxy_cut(wire_of(wire), (int)between(20, 100));
+    return true;
+}
+
+static bool cut_all(int wire) {
+    (void)wire;
+    for (int i = 0; i < weather->mode->wires; i++)
+        proxy_cut(wire_of(i), 100);
+    return true;
+}
+
+/* --- Of servers --------------------------------------------------------------------------------------------------- */
+
+static struct server *server_of(int number) {
+    return &weather->servers[number];
+}
+
+static bool answers(int server) {
+    return server_of(server)->pid && !server_of(server)->paused;
+}
+
+static bool pause_server(int server) {
+    server_pause(server_of(server));
+    return true;
+}
+
+static void resume_server(int server) {
+    server_resume(server_of(server));
+}
+
+static bool kill_server(int server) {
+    server_kill9(server_of(server));
+    return true;
+}
+
+static void restart_server(int server) {
+    server_restart(server_of(server));
+}
+
+/* A server of the quorum forgets, or goes back to what it saved at some time. */
+static bool kill_forgetting(int server) {
+    char path[96];
+    snprintf(path, sizeof(path), "%s/dump.rdb", server_of(server)->folder);
+    if (random() % 2)
+        unlink(path);
+    return kill_server(server);
+}
+
+/* One that has just restarted may still be loading, and say no. */
+static bool order(int server, const char *command) {
+    freeReplyObject(server_command(server_of(server), command));
+    return true;
+}
+
+static bool save(int server) {
+    return order(server, "SAVE");
+}
+
+/* A majority forgets at once; all come back at once. */
+static bool forget_everything(int first) {
+    for (int i = 0; i < weather->mode->servers; i++)
+        if (weather->now[SERVER][i].fault)
+            return false;
+    for (int i = 0; i <= weather->mode->servers / 2; i++)
+        kill_forgetting((first + i) % weather->mode->servers);
+    for (int i = 0; i <= weather->mode->servers / 2; i++)
+        restart_server((first + i) % weather->mode->servers);
+    return true;
+}
+
+static bool flush_scripts(int server) {
+    return order(server, "SCRIPT FLUSH");
+}
+
+static bool kill_clients(int server) {
+    return order(server, "CLIENT KILL TYPE normal SKIPME yes");
+}
+
+/* --- Of a primary and its replica --------------------------------------------------------------------------------- */
+
+static bool follows(struct server *replica) {
+    redisReply *reply = server_command(replica, "INFO replication");
+    bool up = reply->type == REDIS_REPLY_STRING && strstr(reply->str, "master_link_status:up");
+    freeReplyObject(reply);
+    return up;
+}
+
+static bool can_follow(int replica) {
+    return replica != weather->primary && answers(replica) && answers(weather->primary) && follows(server_of(replica));
+}
+
+/* The wire must not lead to two primaries: nothing passes while the one gives way to the other. */
+static void fail_over(bool (*lose)(int server)) {
+    int old = weather->primary, new = 1 - old;
+    atomic_store(&wire_of(0)->server, 0);
+    proxy_cut(wire_of(0), 100);
+    lose(old);
+    server_resume(server_of(new));
+    server_do(server_of(new), "REPLICAOF NO ONE");
+    weather->primary = new;
+    atomic_store(&wire_of(0)->server, server_of(new)->port);
+}
+
+static bool primary_dies(int server) {
+    if (server != weather->primary || !can_follow(1 - server))
+        return false;
+    fail_over(kill_server);
+    return true;
+}
+
+static bool primary_hangs(int server) {
+    if (server != weather->primary || !can_follow(1 - server))
+        return false;
+    fail_over(pause_server);
+    return true;
+}
+
+/* For a while the replica gets nothing of what the primary grants. */
+static bool primary_dies_ahead(int server) {
+    if (server != weather->primary || !can_follow(1 - server))
+        return false;
+    server_pause(server_of(1 - server));
+    order(server, "CLIENT KILL TYPE replica");
+    usleep((useconds_t)between(5, 200) * 1000);
+    fail_over(kill_server);
+    return true;
+}
+
+static void old_primary_follows(int server) {
+    if (!server_of(server)->pid)
+        restart_server(server);
+    resume_server(server);
+    server_do(server_of(server), "REPLICAOF 127.0.0.1 %d", server_of(weather->primary)->port);
+}
+
+static bool replica_dies(int server) {
+    return server != weather->primary && kill_server(server);
+}
+
+static bool replica_hangs(int server) {
+    return server != weather->primary && pause_server(server);
+}
+
+/* --- Of processes ------------------------------------------------------------------------------------------------- */
+
+static bool stop_process(int process) {
+    weather->stop(process);
+    return true;
+}
+
+static void resume_process(int process) {
+    weather->resume(process);
+}
+
+static bool crash_process(int process) {
+    if (process < STEADY)
+        return false;
+    weather->crash(process);
+    return true;
+}
+
+static bool retire_process(int process) {
+    weather->retire(process);
+    return true;
+}
+
+/* --- The table ---------------------------------------------------------------------------------------------------- */
+
+struct fault {
+    const char *name;
+    enum target target;
+    int modes;
+    int weight;
+    int least_ms; /* how long it lasts; without an end, until it may come again to the same target */
+    int most_ms;
+    bool (*begin)(int number); /* false: it cannot be now */
+    void (*end)(int number);   /* NULL: nothing is to be mended */
+};
+
+enum { ALL = SINGLE | QUORUM | FAILOVER };
+
+static const struct fault faults[] = {
+    {"brief delays", WIRE, ALL, 4, 50, 500, delay_briefly, end_delay},
+    {"long delays", WIRE, ALL, 3, 200, 1000, delay_long, end_delay},
+    {"split packets", WIRE, ALL, 2, 50, 300, split, end_split},
+    {"connections refused", WIRE, ALL, 1, 10, 300, refuse, end_refusal},
+    {"connections half open", WIRE, ALL, 3, 50, 1200, stall, end_stall},
+    {"connections cut", WIRE, ALL, 6, 0, 50, cut, NULL},
+    {"all connections cut", WIRE, QUORUM, 1, 0, 50, cut_all, NULL},
+    {"server stopped", SERVER, SINGLE | QUORUM, 2, 20, 800, pause_server, resume_server},
+    {"server killed, keeping its data", SERVER, SINGLE, 2, 0, 200, kill_server, restart_server},
+    {"server killed, forgetting", SERVER, QUORUM, 2, 0, 200, kill_forgetting, restart_server},
+    {"server saved", SERVER, QUORUM, 1, 0, 0, save, NULL},
+    {"majority killed, forgetting", SERVER, QUORUM, 1, MAX_TTL_MS + 1500, 6000, forget_everything, NULL},
+    {"scripts flushed", SERVER, ALL, 2, 0, 0, flush_scripts, NULL},
+    {"clients killed", SERVER, ALL, 2, 0, 0, kill_clients, NULL},
+    {"primary died", SERVER, FAILOVER, 2, 0, 300, primary_dies, old_primary_follows},
+    {"primary died, its replica behind", SERVER, FAILOVER, 2, 0, 300, primary_dies_ahead, old_primary_follows},
+    {"primary hung", SERVER, FAILOVER, 2, 100, 1000, primary_hangs, old_primary_follows},
+    {"replica died", SERVER, FAILOVER, 1, 0, 500, replica_dies, old_primary_follows},
+    {"replica hung", SERVER, FAILOVER, 1, 50, 1000, replica_hangs, resume_server},
+    {"process stopped", PROCESS, ALL, 4, 10, 1200, stop_process, resume_process},
+    {"process crashed", PROCESS, ALL, 1, 100, 1000, crash_process, NULL},
+    {"process retired", PROCESS, ALL, 1, 200, 1000, retire_process, NULL},
+};
+
+enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };
+
+static const struct fault *draw_fault(void) {
+    int sum = 0;
+    for (int i = 0; i < FAULTS; i++)
+        sum += faults[i].modes & weather->mode->bit ? faults[i].weight : 0;
+    long draw = random() % sum;
+    for (int i = 0; i < FAULTS; i++) {
+        draw -= faults[i].modes & weather->mode->bit ? faults[i].weight : 0;
+        if (draw < 0)
+            return &faults[i];
+    }
+    return NULL;
+}
+
+static int targets(enum target target) {
+    return target == WIRE ? weather->mode->wires : target == SERVER ? weather->mode->servers : WORKERS;
+}
+
+static bool enough(enum target target) {
+    int troubled = 0;
+    for (int i = 0; i < targets(target); i++)
+        troubled += weather->now[target][i].fault != NULL;
+    return target == SERVER && weather->mode->bit == QUORUM && troubled >= TROUBLED_MAX;
+}
+
+static void record(const struct fault *fault, int number, int64_t at, int64_t until) {
+    if (weather->incidents_len == weather->incidents_size) {
+        weather->incidents_size = weather->incidents_size ? 2 * weather->incidents_size : 1024;
+        weather->incidents = realloc(weather->incidents, weather->incidents_size * sizeof(struct incident));
+        if (!weather->incidents)
+            exit(2);
+    }
+    weather->incidents[weather->incidents_len++] = (struct incident){at, until, fault->name, fault->target, number};
+}
+
+static void begin_one(void) {
+    const struct fault *fault = draw_fault();
+    int number = (int)between(0, targets(fault->target) - 1);
+    int64_t at = evlock_clock_us(), lasts = between(fault->least_ms, fault->most_ms) * 1000;
+    if (weather->now[fault->target][number].fault || enough(fault->target) || !fault->begin(number))
+        return;
+    weather->now[fault->target][number].fault = fault;
+    weather->now[fault->target][number].until = evlock_clock_us() + lasts;
+    record(fault, number, at, evlock_clock_us() + lasts);
+}
+
+static void end_those_before(int64_t moment) {
+    for (enum target target = 0; target < TARGETS; target++)
+        for (int i = 0; i < targets(target); i++) {
+            const struct fault *fault = weather->now[target][i].fault;
+            if (!fault || weather->now[target][i].until > moment)
+                continue;
+            weather->now[target][i].fault = NULL;
+            if (fault->end)
+                fault->end(i);
+        }
+}
+
+void weather_step(struct weather *of) {
+    weather = of;
+    end_those_before(evlock_clock_us());
+    if (evlock_clock_us() < of->next)
+        return;
+    begin_one();
+    of->next = evlock_clock_us() + between(1, CALM_MS) * 1000;
+}
+
+void weather_clear(struct weather *of) {
+    weather = of;
+    end_those_before(INT64_MAX);
+}
+
+void weather_report(const struct weather *of) {
+    printf("faults:");
+    for (int i = 0; i < FAULTS; i++) {
+        size_t count = 0;
+        for (size_t j = 0; j < of->incidents_len; j++)
+            count += of->incidents[j].fault == faults[i].name;
+        if (count)
+            printf(" %s %zu;", faults[i].name, count);
+    }
+    printf(" in all %zu\n", of->incidents_len);
+}

@@ -1,0 +1,544 @@
+/* The contending process; see worker.h. All that is drawn comes from its seed. */
+#include "worker.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include <evlock/evlock.h>
+
+#include "../redis/loops.h"
+
+enum {
+    PATIENT_TURNS = 3, /* after a deadline has passed, by the end of which its loss must have been told */
+    CLOSING_MS = 30 * 1000,
+};
+
+struct worker;
+
+/* One lock at a time, in one of the worker's hands. */
+struct hand {
+    struct worker *worker;
+    int number;
+    int serial; /* of its handles */
+    evlock *lock;
+    const struct name *name;
+    enum { IDLE, ACQUIRING, HOLDING, RELEASING } state;
+    int64_t called;    /* the acquire */
+    int64_t wake;      /* idle: when to acquire */
+    int64_t cancel_at; /* acquiring */
+    struct belief *belief;
+    int64_t deadline; /* what the library said last */
+    int64_t ceiling;  /* while an extension is unanswered: what it may leave */
+    int64_t enough;   /* when to let go */
+    int64_t meddle;   /* when to extend or to ask, once */
+    int overdue;      /* turns since the deadline passed, without a word */
+    bool lost;
+};
+
+/* One call on the library that is to be answered once. Kept to the end, so that a second answer is found. */
+struct call {
+    LIST_ENTRY(call) link;
+    struct hand *hand;
+    enum operation what;
+    bool inside;  /* it has not returned yet */
+    bool freed;   /* its handle was freed meanwhile */
+    bool settled; /* it was answered, or refused: then no answer must come */
+};
+
+struct worker {
+    struct employment employment;
+    const struct mode *mode;
+    struct diary *diary;
+    struct test_loop *loop;
+    evlock_client *client;
+    struct hand hands[HANDS];
+    LIST_HEAD(, call) pending;
+    LIST_HEAD(, call) settled;
+    bool finishing;
+    bool closed;
+};
+
+static long blocks; /* of the library's memory */
+
+/* --- What is drawn ------------------------------------------------------------------------------------------------ */
+
+static bool chance(int percent) {
+    return random() % 100 < percent;
+}
+
+static int64_t ms_from(int64_t now, int64_t most_ms) {
+    return now + random() % (most_ms * 1000 + 1);
+}
+
+static bool calm(const struct worker *worker) {
+    return atomic_load(&worker->employment.history->phase) == CALM;
+}
+
+static int name_index(const struct hand *hand) {
+    return (int)(hand->name - hand->worker->mode->names);
+}
+
+#define complain(hand, ...) history_complain((hand)->worker->diary, name_index(hand), __VA_ARGS__)
+
+/* --- Calls and their answers -------------------------------------------------------------------------------------- */
+
+static struct call *call_new(struct hand *hand, enum operation what) {
+    struct call *call = calloc(1, sizeof(*call));
+    if (!call)
+        exit(2);
+    *call = (struct call){.hand = hand, .what = what, .inside = true};
+    LIST_INSERT_HEAD(&hand->worker->pending, call, link);
+    hand->worker->diary->operations[what]++;
+    return call;
+}
+
+static void call_settle(struct call *call) {
+    call->settled = true;
+    LIST_REMOVE(call, link);
+    LIST_INSERT_HEAD(&call->hand->worker->settled, call, link);
+}
+
+/* The call has returned this; true if it was accepted. */
+static bool call_made(struct call *call, int status) {
+    call->inside = false;
+    if (status != EVLOCK_OK && !call->settled)
+        call_settle(call);
+    return status == EVLOCK_OK;
+}
+
+/* Takes an answer; false if the hand has nothing to do with it any more. */
+static bool call_answered(struct call *call, const evlock *lock, int status) {
+    const char *what = operation_names[call->what];
+    if (call->settled) {
+        complain(call->hand, "%s was answered once more: %s", what, evlock_strerror(status));
+        return false;
+    }
+    if (call->inside)
+        complain(call->hand, "%s was answered before it had returned", what);
+    if (lock != (call->freed ? NULL : call->hand->lock))
+        complain(call->hand, "%s was answered with the wrong handle", what);
+    if (call->freed && call->what == ACQUIRE && status == EVLOCK_OK)
+        complain(call->hand, "a freed handle was granted the lock");
+    if (call->hand->worker->finishing && call->what == ACQUIRE && status == EVLOCK_OK)
+        complain(call->hand, "granted after the client's end");
+    call_settle(call);
+    return !call->freed && !call->hand->worker->finishing;
+}
+
+static void check_calls(struct worker *worker) {
+    struct call *call;
+    while ((call = LIST_FIRST(&worker->settled)) != NULL) {
+        LIST_REMOVE(call, link);
+        free(call);
+    }
+    LIST_FOREACH(call, &worker->pending, link)
+    complain(call->hand, "%s was never answered", operation_names[call->what]);
+}
+
+/* --- Handles ------------------------------------------------------------------------------------------------------ */
+
+static void rest(struct hand *hand, int64_t most_ms) {
+    hand->state = IDLE;
+    hand->wake = ms_from(evlock_clock_us(), most_ms);
+}
+
+/* Takes note until when the lock may be believed in, seen from `now`. That was read before: so a stop of this process
+ * in between makes the belief too short, and never too long. */
+static void believe(struct hand *hand) {
+    int64_t now = evlock_clock_us();
+    int64_t remaining = evlock_remaining_ms(hand->lock);
+    if (!evlock_is_held(hand->lock))
+        return;
+    hand->deadline = now + remaining * 1000 < hand->ceiling ? now + remaining * 1000 : hand->ceiling;
+    hand->belief->window.until = hand->deadline;
+}
+
+/* On a server that forgets nothing, nobody takes a lease from its holder before its time. */
+static void check_robbed(struct hand *hand, int64_t deadline, const char *how) {
+    if (hand->worker->mode->bit == SINGLE && evlock_clock_us() < deadline)
+        complain(hand, "%s before the deadline", how);
+}
+
+static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+    struct hand *hand = arg;
+    int64_t now = evlock_clock_us();
+    hand->worker->diary->lost++;
+    if (lock != hand->lock || hand->state != HOLDING || hand->lost) {
+        complain(hand, "a loss was told %s", hand->lost ? "twice" : "of what was not held");
+        return;
+    }
+    if (evlock_is_held(lock))
+        complain(hand, "a loss was told of what is still held");
+    if (reason == EVLOCK_LOST_GONE || reason == EVLOCK_LOST_DATA)
+        check_robbed(hand, hand->deadline, evlock_lost_reason_string(reason));
+    hand->lost = true;
+    history_let_go(hand->belief, now);
+}
+
+static evlock_options options_of(struct hand *hand) {
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    options.ttl_ms = hand->name->ttl_ms;
+    options.retry_delay_ms = 30;
+    options.retry_jitter = 100;
+    options.auto_renewal = hand->name->renewed && chance(60);
+    options.renewal_interval_ms = options.auto_renewal ? hand->name->ttl_ms / 4 : EVLOCK_DEFAULT;
+    options.min_replicas = hand->name->confirmed;
+    options.replica_timeout_ms = hand->name->confirmed ? 150 : EVLOCK_DEFAULT;
+    options.on_lost = on_lost;
+    options.arg = hand;
+    return options;
+}
+
+/* A handle for a name that this process may take. */
+static void take_handle(struct hand *hand) {
+    const struct mode *mode = hand->worker->mode;
+    do
+        hand->name = &mode->names[random() % mode->names_len];
+    while (hand->name->steady && hand->worker->employment.number >= STEADY);
+    evlock_options options = options_of(hand);
+    hand->serial++;
+    if (evlock_new(&hand->lock, hand->worker->client, hand->name->key, EVLOCK_CSTRING, &options) != EVLOCK_OK)
+        complain(hand, "no handle: %s", evlock_last_error());
+}
+
+/* Frees the handle with all that it does. */
+static void drop_handle(struct hand *hand) {
+    struct call *call;
+    int64_t now = evlock_clock_us();
+    LIST_FOREACH(call, &hand->worker->pending, link)
+    call->freed |= call->hand == hand;
+    if (hand->state == HOLDING)
+        history_let_go(hand->belief, now);
+    hand->worker->diary->operations[FREE]++;
+    evlock_free(hand->lock);
+    hand->lock = NULL;
+}
+
+static void change_handle(struct hand *hand) {
+    drop_handle(hand);
+    take_handle(hand);
+    rest(hand, 20);
+}
+
+/* --- Letting go --------------------------------------------------------------------------------------------------- */
+
+static void on_released(evlock *lock, int status, void *arg) {
+    struct call *call = arg;
+    struct hand *hand = call->hand;
+    if (!call_answered(call, lock, status))
+        return;
+    if (status == EVLOCK_ENOTOWNED)
+        check_robbed(hand, hand->deadline, "the lock was found not owned at its release,");
+    if (chance(calm(hand->worker) ? 50 : 10))
+        change_handle(hand);
+    else
+        rest(hand, 5);
+}
+
+static void let_go(struct hand *hand) {
+    int64_t now = evlock_clock_us();
+    if (chance(5)) {
+        change_handle(hand);
+        return;
+    }
+    history_let_go(hand->belief, now);
+    hand->state = RELEASING;
+    struct call *call = call_new(hand, RELEASE);
+    if (!call_made(call, evlock_release(hand->lock, on_released, call)))
+        complain(hand, "a release was refused: %s", evlock_last_error());
+}
+
+/* --- Holding ------------------------------------------------------------------------------------------------------ */
+
+static void on_extended(evlock *lock, int status, void *arg) {
+    struct call *call = arg;
+    if (call_answered(call, lock, status))
+        call->hand->ceiling = INT64_MAX;
+}
+
+/* One that shortens moves the deadline in, at some time between the call and its answer. */
+static void extend(struct hand *hand) {
+    bool add = chance(50);
+    int64_t now = evlock_clock_us();
+    int64_t ms = add ? 100 + random() % 200 : 100 + random() % 700;
+    struct call *call = call_new(hand, EXTEND);
+    hand->ceiling = add ? INT64_MAX : now + ms * 1000;
+    believe(hand);
+    if (!call_made(call,
+                   evlock_extend(hand->lock, ms, add ? EVLOCK_EXTEND_ADD : EVLOCK_EXTEND_REPLACE, on_extended, call)))
+        hand->ceiling = INT64_MAX;
+}
+
+static void on_asked(evlock *lock, int status, int64_t value, void *arg) {
+    struct call *call = arg;
+    struct hand *hand = call->hand;
+    if (!call_answered(call, lock, status) || status != EVLOCK_OK || value)
+        return;
+    if (hand->state == HOLDING && evlock_is_held(lock))
+        check_robbed(hand, evlock_clock_us() + evlock_remaining_ms(lock) * 1000, "the token was found missing");
+}
+
+static void ask(struct hand *hand) {
+    struct call *call = call_new(hand, QUERY);
+    call_made(call, chance(50) ? evlock_owned(hand->lock, on_asked, call) : evlock_locked(hand->lock, on_asked, call));
+}
+
+/* What the hand does with its lock meanwhile, if anything. */
+static void meddle(struct hand *hand) {
+    hand->meddle = INT64_MAX;
+    if (!evlock_is_held(hand->lock))
+        return;
+    if (hand->name->renewed && chance(50))
+        extend(hand);
+    else
+        ask(hand);
+}
+
+static void hold(struct hand *hand, int64_t now) {
+    if (hand->lost) {
+        let_go(hand);
+        return;
+    }
+    believe(hand);
+    if (now >= hand->enough)
+        let_go(hand);
+    else if (now >= hand->meddle)
+        meddle(hand);
+}
+
+/* For a moment, for a part of the ttl, or until the lease is lost or must have been renewed. */
+static int64_t hold_until(const struct hand *hand, int64_t now) {
+    int64_t ttl = hand->name->ttl_ms < MAX_TTL_MS ? hand->name->ttl_ms : MAX_TTL_MS;
+    if (calm(hand->worker))
+        return ms_from(now, 2);
+    int draw = (int)(random() % 100);
+    return draw < 85 ? ms_from(now, 3) : draw < 93 ? ms_from(now, ttl) : now + ttl * 2500;
+}
+
+/* --- Acquiring ---------------------------------------------------------------------------------------------------- */
+
+static void granted(struct hand *hand, int64_t now) {
+    struct diary *diary = hand->worker->diary;
+    uint64_t fence = evlock_fence(hand->lock);
+    hand->state = HOLDING;
+    hand->lost = false;
+    hand->overdue = 0;
+    hand->deadline = now;
+    hand->ceiling = INT64_MAX;
+    hand->enough = hold_until(hand, now);
+    hand->meddle = chance(70) ? ms_from(now, hand->name->ttl_ms / 2) : INT64_MAX;
+    hand->belief = history_believe(diary, hand->worker->employment.number, name_index(hand), hand->called, now, fence);
+    diary->granted++;
+    if ((fence != 0) != hand->name->fenced)
+        complain(hand, "the fence is %llu", (unsigned long long)fence);
+    believe(hand);
+    if (calm(hand->worker))
+        atomic_fetch_add(&diary->served[hand->number], 1);
+    if (chance(3))
+        let_go(hand);
+}
+
+static void on_acquired(evlock *lock, int status, void *arg) {
+    struct call *call = arg;
+    struct hand *hand = call->hand;
+    int64_t now = evlock_clock_us();
+    if (!call_answered(call, lock, status))
+        return;
+    if (status == EVLOCK_EFENCE)
+        complain(hand, "%s", evlock_last_error());
+    if (status == EVLOCK_OK)
+        granted(hand, now);
+    else
+        rest(hand, 10);
+    if (status != EVLOCK_OK && chance(5))
+        change_handle(hand);
+}
+
+static void acquire(struct hand *hand, int64_t now) {
+    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    bool patient = calm(hand->worker);
+    char token[64];
+    options.fence = hand->name->fenced;
+    if (!patient && chance(50))
+        options.wait_timeout_ms = chance(30) ? 0 : 50 + random() % 600;
+    if (chance(10)) { /* the handle's own, which it uses again */
+        snprintf(token, sizeof(token), "%d.%d.%d.%d", hand->worker->employment.number,
+                 hand->worker->employment.generation, hand->number, hand->serial);
+        options.token = token;
+        options.token_len = EVLOCK_CSTRING;
+    }
+    hand->called = now;
+    hand->cancel_at = !patient && chance(5) ? ms_from(now, 50) : INT64_MAX;
+    hand->state = ACQUIRING;
+    struct call *call = call_new(hand, ACQUIRE);
+    if (!call_made(call, evlock_acquire(hand->lock, &options, on_acquired, call)))
+        complain(hand, "an acquire was refused: %s", evlock_last_error());
+}
+
+static void think_again(struct hand *hand) {
+    hand->cancel_at = INT64_MAX;
+    if (chance(30)) {
+        change_handle(hand);
+        return;
+    }
+    hand->worker->diary->operations[CANCEL]++;
+    if (evlock_cancel(hand->lock) != EVLOCK_OK)
+        complain(hand, "a cancel was refused: %s", evlock_last_error());
+}
+
+/* --- Turns -------------------------------------------------------------------------------------------------------- */
+
+static void step(struct hand *hand) {
+    int64_t now = evlock_clock_us();
+    if (hand->state == IDLE && now >= hand->wake)
+        acquire(hand, now);
+    else if (hand->state == ACQUIRING && now >= hand->cancel_at)
+        think_again(hand);
+    else if (hand->state == HOLDING)
+        hold(hand, now);
+}
+
+/* A lease whose deadline has passed is told lost by the first code of the library that runs. How late that may be is up
+ * to the machine, so it is counted in turns of the loop: the timer was due before the turn began. */
+static void check_told(struct hand *hand) {
+    if (hand->state != HOLDING || hand->lost || evlock_is_held(hand->lock))
+        hand->overdue = 0;
+    else if (++hand->overdue > PATIENT_TURNS)
+        complain(hand, "the deadline has passed, and no loss is told");
+}
+
+static void work(struct worker *worker) {
+    while (!atomic_load(&worker->diary->retire)) {
+        for (int i = 0; i < HANDS; i++)
+            check_told(&worker->hands[i]);
+        loop_turn(worker->loop);
+        for (int i = 0; i < HANDS; i++)
+            step(&worker->hands[i]);
+    }
+}
+
+/* --- The beginning and the end ------------------------------------------------------------------------------------ */
+
+static void *counted_resize(void *block, size_t size) {
+    void *fresh = realloc(block, size);
+    blocks += fresh && !block;
+    return fresh;
+}
+
+static void counted_release(void *block) {
+    blocks -= block != NULL;
+    free(block);
+}
+
+static int descriptors(void) {
+    int count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir))
+        count++;
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+static struct test_loop *choose_loop(int number) {
+    setenv("EVLOCK_TEST_LOOP", number % 2 ? "libuv" : "libevent", 1);
+    struct test_loop *loop = loop_new();
+    if (!loop) { /* a build without libuv */
+        setenv("EVLOCK_TEST_LOOP", "libevent", 1);
+        loop = loop_new();
+    }
+    return loop;
+}
+
+static void begin(struct worker *worker) {
+    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    options.max_ttl_ms = MAX_TTL_MS;
+    options.connect_timeout_ms = 500;
+    options.command_timeout_ms = 400;
+    options.backoff_min_ms = 10;
+    options.backoff_max_ms = 100;
+    int status = evlock_client_new_quorum(&worker->client, loop_for_evlock(worker->loop), worker->employment.urls,
+                                          (size_t)worker->mode->wires, &options);
+    if (status != EVLOCK_OK)
+        exit(2);
+    for (int i = 0; i < HANDS; i++) {
+        struct hand *hand = &worker->hands[i];
+        *hand = (struct hand){.worker = worker, .number = i};
+        take_handle(hand);
+        rest(hand, 20);
+    }
+}
+
+static void on_closed(int status, void *arg) {
+    struct worker *worker = arg;
+    (void)status; /* what a close can say depends on what befalls the servers */
+    if (worker->closed)
+        history_complain(worker->diary, -1, "a close was answered twice");
+    worker->closed = true;
+}
+
+static void close_client(struct worker *worker) {
+    int64_t end = evlock_clock_us() + (int64_t)CLOSING_MS * 1000;
+    worker->diary->operations[CLOSE]++;
+    evlock_client_close(worker->client, on_closed, worker);
+    while (!worker->closed && evlock_clock_us() < end)
+        loop_turn(worker->loop);
+    if (!worker->closed)
+        history_complain(worker->diary, -1, "a close was not answered");
+}
+
+static void drop_handles(struct worker *worker) {
+    for (int i = 0; i < HANDS; i++)
+        drop_handle(&worker->hands[i]);
+}
+
+/* Lets everything go in the midst of it, in one way or another. */
+static void finish(struct worker *worker) {
+    bool steady = worker->employment.number < STEADY; /* what it holds may be long, so it must be given back */
+    int64_t now = evlock_clock_us();
+    worker->finishing = true;
+    for (int i = 0; i < HANDS; i++) {
+        struct hand *hand = &worker->hands[i];
+        if (hand->state == HOLDING)
+            history_let_go(hand->belief, now);
+        hand->state = IDLE; /* from now on no loss is told */
+    }
+    if (steady || chance(50)) {
+        close_client(worker);
+        drop_handles(worker);
+    } else {
+        drop_handles(worker);
+        evlock_client_free(worker->client);
+    }
+    for (int i = 0; i < 3; i++)
+        loop_turn(worker->loop);
+}
+
+void worker_run(const struct employment *employment) {
+    static struct worker worker;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    srandom(employment->seed);
+    evlock_set_allocator(counted_resize, counted_release);
+    worker.employment = *employment;
+    worker.mode = employment->mode;
+    worker.diary = &employment->history->diaries[employment->number];
+    worker.loop = choose_loop(employment->number);
+    int before = descriptors();
+    begin(&worker);
+    work(&worker);
+    finish(&worker);
+
+    check_calls(&worker);
+    int left = loop_registrations(worker.loop), fds = descriptors() - before;
+    if (left || fds || blocks)
+        history_complain(worker.diary, -1, "%d registrations, %d descriptors, %ld blocks of memory were left", left,
+                         fds, blocks);
+    loop_free(worker.loop);
+    exit(0);
+}

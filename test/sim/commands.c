@@ -1,0 +1,195 @@
+/*
+ * From a command's words to the function that runs it: finds it, and checks what Redis checks of every command, with
+ * its words. Also what many commands need to read their arguments. It runs nothing itself.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "state.h"
+
+/* --- Finding ------------------------------------------------------------------------------------------------------ */
+
+static const struct command *const tables[] = {string_commands, script_commands, key_commands,  admin_commands,
+                                               list_commands,   zset_commands,   hash_commands, pubsub_commands};
+
+#define SLOTS 256
+static const struct command *slots[SLOTS]; /* by the names' hash, with open addressing */
+
+static unsigned slot_of(const char *name) {
+    unsigned hash = 5381;
+    for (; *name; name++)
+        hash = hash * 33 + (unsigned char)(*name | 0x20);
+    return hash % SLOTS;
+}
+
+__attribute__((constructor)) static void fill_slots(void) {
+    for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
+        for (const struct command *command = tables[t]; command->name; command++) {
+            unsigned at = slot_of(command->name);
+            while (slots[at])
+                at = (at + 1) % SLOTS;
+            slots[at] = command;
+        }
+    }
+}
+
+static const struct command *find(const char *name, size_t len) {
+    if (memchr(name, '\0', len) || len == 0)
+        return NULL;
+    for (unsigned at = slot_of(name); slots[at]; at = (at + 1) % SLOTS) {
+        if (strcasecmp(slots[at]->name, name) == 0)
+            return slots[at];
+    }
+    return NULL;
+}
+
+/* The command, or that of its container; NULL: there is none. `container` is told for the words about that. */
+static const struct command *find_command(const struct call *call, bool *container) {
+    char name[64];
+    const struct command *command = strchr(call->argv[0], '|') ? NULL : find(call->argv[0], call->lens[0]);
+    *container = command && !command->run;
+    if (!*container || call->argc < 2)
+        return command;
+    int len = snprintf(name, sizeof(name), "%s|%s", command->name, call->argv[1]);
+    return len < (int)sizeof(name) && strlen(call->argv[1]) == call->lens[1] ? find(name, (size_t)len) : NULL;
+}
+
+static bool arity_fits(const struct command *command, int argc) {
+    return command->arity < 0 ? argc >= -command->arity : argc == command->arity;
+}
+
+/* --- Running ------------------------------------------------------------------------------------------------------ */
+
+static void watch(const struct call *call) {
+    const sim_server *server = call->server;
+    if (server->watch)
+        server->watch(server->watch_arg, call->session, call->argc, call->argv, call->lens);
+}
+
+static void answer_unknown(const struct call *call, bool container) {
+    char args[160] = "";
+    size_t len = 0;
+    if (container) {
+        char name[32] = "";
+        for (size_t i = 0; i < sizeof(name) - 1 && call->argv[0][i]; i++)
+            name[i] = (char)(call->argv[0][i] & ~0x20);
+        reply_error(call->reply, "ERR unknown subcommand '%.128s'. Try %s HELP.", call->argv[1], name);
+        return;
+    }
+    for (int i = 1; i < call->argc && len < 128; i++)
+        len += (size_t)snprintf(args + len, sizeof(args) - len, "'%.*s' ", (int)(128 - len), call->argv[i]);
+    reply_error(call->reply, "ERR unknown command '%.128s', with args beginning with: %s", call->argv[0], args);
+}
+
+void answer_wrong_arity(const struct call *call) {
+    reply_error(call->reply, "ERR wrong number of arguments for '%s' command", call->command->name);
+}
+
+static void answer_only_pubsub(const struct call *call) {
+    reply_error(call->reply,
+                "ERR Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in "
+                "this context",
+                call->command->name);
+}
+
+void command_from_session(sim_session *session) {
+    struct call call = {.server = session->server,
+                        .session = session,
+                        .argc = session->input.argc,
+                        .argv = session->input.argv,
+                        .lens = session->input.lens,
+                        .reply = &session->server->reply};
+    bool container;
+    call.command = find_command(&call, &container);
+    if (!call.command)
+        answer_unknown(&call, container);
+    else if (!arity_fits(call.command, call.argc))
+        answer_wrong_arity(&call);
+    else if (!session->may_command && !(call.command->flags & NO_AUTH))
+        reply_error(call.reply, "NOAUTH Authentication required.");
+    else if (session->subscribed && !(call.command->flags & PUBSUB))
+        answer_only_pubsub(&call);
+    else if (!refusal_use(&call, false)) {
+        watch(&call);
+        call.command->run(&call);
+    }
+}
+
+void command_from_script(struct call *call) {
+    bool container;
+    call->command = find_command(call, &container);
+    if (!call->command)
+        reply_error(call->reply, "ERR Unknown Redis command called from script");
+    else if (!arity_fits(call->command, call->argc))
+        reply_error(call->reply, "ERR Wrong number of args calling Redis command from script");
+    else if (call->command->flags & NO_SCRIPT)
+        reply_error(call->reply, "ERR This Redis command is not allowed from script");
+    else if (!refusal_use(call, true)) {
+        if (call->command->flags & WRITES)
+            watch(call);
+        call->command->run(call);
+    }
+}
+
+/* --- Arguments ---------------------------------------------------------------------------------------------------- */
+
+bool argument_is(const struct call *call, int at, const char *word) {
+    return strcasecmp(call->argv[at], word) == 0;
+}
+
+void answer_syntax_error(const struct call *call) {
+    reply_error(call->reply, "ERR syntax error");
+}
+
+bool integer_argument(const struct call *call, int at, int64_t *ret) {
+    if (parse_integer(call->argv[at], call->lens[at], ret))
+        return true;
+    reply_error(call->reply, "ERR value is not an integer or out of range");
+    return false;
+}
+
+bool positive_argument(const struct call *call, int at, const char *words, int64_t *ret) {
+    if (parse_integer(call->argv[at], call->lens[at], ret) && *ret >= 0)
+        return true;
+    reply_error(call->reply, "ERR %s", words ? words : "value is out of range, must be positive");
+    return false;
+}
+
+bool float_argument(const struct call *call, int at, double *ret) {
+    char *end;
+    const char *text = call->argv[at];
+    *ret = strtod(text, &end);
+    if (end != text && end == text + call->lens[at] && !strchr(" \t\n\v\f\r", text[0]) && !isnan(*ret))
+        return true;
+    reply_error(call->reply, "ERR value is not a valid float");
+    return false;
+}
+
+bool typed_key(const struct call *call, int at, enum type type, struct entry **ret) {
+    *ret = store_find(call_store(call), call->argv[at], call->lens[at]);
+    if (!*ret || (*ret)->type == type)
+        return true;
+    reply_error(call->reply, "WRONGTYPE Operation against a key holding the wrong kind of value");
+    return false;
+}
+
+void drop_if_empty(const struct call *call, struct entry *entry) {
+    if (entry->count == 0)
+        store_remove(call_store(call), entry);
+}
+
+bool index_range(int64_t first, int64_t last, size_t count, size_t *from, size_t *end) {
+    int64_t size = (int64_t)count;
+    first = first >= 0 ? first : first + size < 0 ? 0 : first + size;
+    last = last >= 0 ? last : last + size;
+    if (last >= size)
+        last = size - 1;
+    if (first > last)
+        return false;
+    *from = (size_t)first;
+    *end = (size_t)last + 1;
+    return true;
+}

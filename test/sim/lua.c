@@ -1,0 +1,418 @@
+/*
+ * The interpreter of scripts; see script.h. Values are turned between Lua and RESP as Redis does it: a command called
+ * by a script answers into a buffer, which is read back into Lua. Globals cannot be set, nor read where there are none.
+ */
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "script.h"
+#include "sha1.h"
+
+static lua_State *lua;
+static const struct call *running; /* the call of the script that runs */
+
+/* The words of the command that the script calls. */
+static struct {
+    const char **argv;
+    size_t *lens;
+    int room;
+} words;
+
+/* --- From RESP to Lua --------------------------------------------------------------------------------------------- */
+
+static void push_field(lua_State *state, const char *name, const char *bytes, size_t len) {
+    lua_createtable(state, 0, 1);
+    lua_pushlstring(state, bytes, len);
+    lua_setfield(state, -2, name);
+}
+
+/* Pushes the reply at `at`, of well-formed RESP, and returns what is behind it. */
+static const char *push_reply(lua_State *state, const char *at, const char *end) {
+    const char *line = at + 1, *line_end = memchr(line, '\r', (size_t)(end - line)), *next = line_end + 2;
+    long long number = strtoll(line, NULL, 10);
+    luaL_checkstack(state, 4, "too deep");
+    switch (*at) {
+    case ':':
+        lua_pushnumber(state, (lua_Number)number);
+        return next;
+    case '+':
+        push_field(state, "ok", line, (size_t)(line_end - line));
+        return next;
+    case '-':
+        push_field(state, "err", line, (size_t)(line_end - line));
+        return next;
+    case '$':
+        if (number < 0) {
+            lua_pushboolean(state, 0);
+            return next;
+        }
+        lua_pushlstring(state, next, (size_t)number);
+        return next + number + 2;
+    default: /* '*' */
+        if (number < 0) {
+            lua_pushboolean(state, 0);
+            return next;
+        }
+        lua_createtable(state, (int)number, 0);
+        for (int i = 1; i <= number; i++) {
+            next = push_reply(state, next, end);
+            lua_rawseti(state, -2, i);
+        }
+        return next;
+    }
+}
+
+/* --- From Lua to RESP --------------------------------------------------------------------------------------------- */
+
+/* As a conversion by the processor: what has no place among integers is the least of them. */
+static int64_t truncated(double number) {
+    return number >= -0x1p63 && number < 0x1p63 ? (int64_t)number : INT64_MIN;
+}
+
+/* Pushes the field of the table on top if it is a string; else pushes nothing. */
+static bool push_string_field(const char *name) {
+    lua_pushstring(lua, name);
+    lua_rawget(lua, -2);
+    if (lua_type(lua, -1) == LUA_TSTRING)
+        return true;
+    lua_pop(lua, 1);
+    return false;
+}
+
+static void answer_value(struct reply *reply);
+
+/* Up to the first nil. */
+static void answer_array(struct reply *reply) {
+    struct reply items = {0};
+    int count = 0;
+    for (;; count++) {
+        lua_rawgeti(lua, -1, count + 1);
+        if (lua_isnil(lua, -1))
+            break;
+        answer_value(&items);
+    }
+    lua_pop(lua, 1);
+    reply_array(reply, (size_t)count);
+    if (count > 0)
+        reply_raw(reply, items.bytes, items.len);
+    reply_free(&items);
+}
+
+static void answer_table(struct reply *reply) {
+    if (push_string_field("err")) {
+        reply_error(reply, "%s", lua_tostring(lua, -1));
+        lua_pop(lua, 1);
+    } else if (push_string_field("ok")) {
+        reply_status(reply, lua_tostring(lua, -1), lua_objlen(lua, -1));
+        lua_pop(lua, 1);
+    } else {
+        answer_array(reply);
+    }
+}
+
+/* Answers with the value on top, and pops it. */
+static void answer_value(struct reply *reply) {
+    size_t len;
+    const char *bytes;
+    if (!lua_checkstack(lua, 4)) {
+        reply_error(reply, "ERR reached lua stack limit");
+        lua_pop(lua, 1);
+        return;
+    }
+    switch (lua_type(lua, -1)) {
+    case LUA_TSTRING:
+        bytes = lua_tolstring(lua, -1, &len);
+        reply_bulk(reply, bytes, len);
+        break;
+    case LUA_TNUMBER:
+        reply_integer(reply, truncated(lua_tonumber(lua, -1)));
+        break;
+    case LUA_TBOOLEAN:
+        if (lua_toboolean(lua, -1))
+            reply_integer(reply, 1);
+        else
+            reply_nil(reply);
+        break;
+    case LUA_TTABLE:
+        answer_table(reply);
+        break;
+    default:
+        reply_nil(reply);
+    }
+    lua_pop(lua, 1);
+}
+
+/* --- redis.* ------------------------------------------------------------------------------------------------------ */
+
+/* Pushes {err = ...}: with ERR before it, unless it begins with a code of its own. */
+static void push_error(lua_State *state, const char *error) {
+    const char *text = error[0] == '-' ? error + 1 : error;
+    if (error[0] == '-' && strchr(text, ' '))
+        lua_pushstring(state, text);
+    else
+        lua_pushfstring(state, "ERR %s", text);
+    lua_createtable(state, 0, 1);
+    lua_insert(state, -2);
+    lua_setfield(state, -2, "err");
+}
+
+static void words_need(int count) {
+    if (count <= words.room)
+        return;
+    words.room = 2 * count;
+    words.argv = need(realloc(words.argv, (size_t)words.room * sizeof(*words.argv)));
+    words.lens = need(realloc(words.lens, (size_t)words.room * sizeof(*words.lens)));
+}
+
+/* Turns the arguments on the stack into strings, in place; what is wrong with them, or NULL. */
+static const char *read_words(lua_State *state, int count) {
+    char digits[40];
+    if (count == 0)
+        return "Please specify at least one argument for this redis.call() call";
+    words_need(count);
+    for (int i = 0; i < count; i++) {
+        int type = lua_type(state, i + 1);
+        if (type != LUA_TSTRING && type != LUA_TNUMBER)
+            return "Lua redis lib command arguments must be strings or integers";
+        if (type == LUA_TNUMBER) { /* Lua's own way would round it */
+            snprintf(digits, sizeof(digits), "%.17g", lua_tonumber(state, i + 1));
+            lua_pushstring(state, digits);
+            lua_replace(state, i + 1);
+        }
+        words.argv[i] = lua_tolstring(state, i + 1, &words.lens[i]);
+    }
+    return NULL;
+}
+
+/* Runs the command of the arguments and pushes what it answers. */
+static void call_command(lua_State *state) {
+    struct reply *reply = &running->server->script_reply;
+    struct call call = {
+        .server = running->server, .session = running->session, .argc = lua_gettop(state), .reply = reply};
+    const char *wrong = read_words(state, call.argc);
+    if (wrong) {
+        push_error(state, wrong);
+        return;
+    }
+    call.argv = words.argv;
+    call.lens = words.lens;
+    reply->len = 0;
+    command_from_script(&call);
+    push_reply(state, reply->bytes, reply->bytes + reply->len);
+}
+
+static bool is_error(lua_State *state) {
+    if (!lua_istable(state, -1))
+        return false;
+    lua_getfield(state, -1, "err");
+    bool found = !lua_isnil(state, -1);
+    lua_pop(state, 1);
+    return found;
+}
+
+static int redis_call(lua_State *state) {
+    call_command(state);
+    return is_error(state) ? lua_error(state) : 1;
+}
+
+static int redis_pcall(lua_State *state) {
+    call_command(state);
+    return 1;
+}
+
+static int redis_sha1hex(lua_State *state) {
+    char hex[41];
+    size_t len;
+    if (lua_gettop(state) != 1) {
+        push_error(state, "wrong number of arguments");
+        return lua_error(state);
+    }
+    const char *text = lua_tolstring(state, 1, &len);
+    sha1_hex(text ? text : "", len, hex);
+    lua_pushlstring(state, hex, 40);
+    return 1;
+}
+
+static bool one_string(lua_State *state) {
+    return lua_gettop(state) == 1 && lua_type(state, 1) == LUA_TSTRING;
+}
+
+static int redis_error_reply(lua_State *state) {
+    if (!one_string(state)) {
+        push_error(state, "wrong number or type of arguments");
+        return 1;
+    }
+    const char *error = lua_tostring(state, 1);
+    if (error[0] != '-')
+        error = lua_pushfstring(state, "-%s", error);
+    push_error(state, error);
+    return 1;
+}
+
+static int redis_status_reply(lua_State *state) {
+    if (one_string(state))
+        push_field(state, "ok", lua_tostring(state, 1), lua_objlen(state, 1));
+    else
+        push_error(state, "wrong number or type of arguments");
+    return 1;
+}
+
+/* --- The globals -------------------------------------------------------------------------------------------------- */
+
+static int on_missing_global(lua_State *state) {
+    return luaL_error(state, "Script attempted to access nonexistent global variable '%s'", luaL_checkstring(state, 2));
+}
+
+static int on_set_global(lua_State *state) {
+    return luaL_error(state, "Attempt to modify a readonly table");
+}
+
+/* Makes the table on top the metatable's table of the one below, with one entry. */
+static void set_metamethod(const char *name, lua_CFunction function) {
+    if (!lua_getmetatable(lua, -1))
+        lua_createtable(lua, 0, 2);
+    lua_pushcfunction(lua, function);
+    lua_setfield(lua, -2, name);
+    lua_setmetatable(lua, -2);
+}
+
+/* What scripts see for _G is an empty table, so that setting anything in it is noticed. */
+static void make_sandbox(void) {
+    lua_newtable(lua);
+    lua_createtable(lua, 0, 2);
+    lua_pushvalue(lua, LUA_GLOBALSINDEX);
+    lua_setfield(lua, -2, "__index");
+    lua_setmetatable(lua, -2);
+    set_metamethod("__newindex", on_set_global);
+    lua_pushvalue(lua, -1);
+    lua_setglobal(lua, "_G");
+    lua_setfield(lua, LUA_REGISTRYINDEX, "sandbox");
+    lua_pushvalue(lua, LUA_GLOBALSINDEX);
+    set_metamethod("__index", on_missing_global);
+    lua_pop(lua, 1);
+}
+
+/* As Redis's handler: what was thrown becomes {err, source, line}. */
+static int on_error(lua_State *state) {
+    lua_Debug where;
+    bool known = lua_getstack(state, 1, &where) && lua_getinfo(state, "Sl", &where);
+    if (known && strcmp(where.what, "C") == 0)
+        known = lua_getstack(state, 2, &where) && lua_getinfo(state, "Sl", &where);
+    if (!lua_istable(state, 1)) {
+        lua_getglobal(state, "tostring");
+        lua_insert(state, 1);
+        lua_call(state, 1, 1);
+        lua_createtable(state, 0, 3);
+        lua_pushfstring(state, "ERR %s", lua_tostring(state, 1));
+        lua_setfield(state, -2, "err");
+        lua_replace(state, 1);
+    }
+    if (known) {
+        lua_pushstring(state, where.source);
+        lua_setfield(state, 1, "source");
+        lua_pushinteger(state, where.currentline);
+        lua_setfield(state, 1, "line");
+    }
+    return 1;
+}
+
+/* Made with the first script. What would make runs differ, or reach out of them, is left out. */
+static void open_lua(void) {
+    static const luaL_Reg redis[] = {
+        {"call", redis_call},       {"error_reply", redis_error_reply},   {"pcall", redis_pcall},
+        {"sha1hex", redis_sha1hex}, {"status_reply", redis_status_reply}, {0}};
+    static const lua_CFunction libraries[] = {luaopen_base, luaopen_table, luaopen_string, luaopen_math};
+    static const char *const left_out[] = {"dofile", "loadfile", "newproxy", "print"};
+    lua = need(luaL_newstate());
+    for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++) {
+        lua_pushcfunction(lua, libraries[i]);
+        lua_call(lua, 0, 0);
+    }
+    for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++) {
+        lua_pushnil(lua);
+        lua_setglobal(lua, left_out[i]);
+    }
+    luaL_register(lua, "redis", redis);
+    lua_getglobal(lua, "math");
+    lua_pushnil(lua);
+    lua_setfield(lua, -2, "random");
+    lua_settop(lua, 0);
+    lua_newtable(lua);
+    lua_setfield(lua, LUA_REGISTRYINDEX, "scripts");
+    make_sandbox();
+    lua_pushcfunction(lua, on_error); /* stays at 1 */
+}
+
+/* --- Scripts ------------------------------------------------------------------------------------------------------ */
+
+/* Pushes the function; false, and pushes nothing, if there is none. */
+static bool push_script(const char *sha) {
+    lua_getfield(lua, LUA_REGISTRYINDEX, "scripts");
+    lua_pushlstring(lua, sha, 40);
+    lua_rawget(lua, -2);
+    lua_remove(lua, -2);
+    if (!lua_isnil(lua, -1))
+        return true;
+    lua_pop(lua, 1);
+    return false;
+}
+
+bool script_compile(const char sha[41], const char *text, size_t len, struct reply *reply) {
+    if (!lua)
+        open_lua();
+    if (push_script(sha)) {
+        lua_pop(lua, 1);
+        return true;
+    }
+    if (luaL_loadbuffer(lua, text, len, "@user_script") != 0) {
+        reply_error(reply, "ERR Error compiling script (new function): %s", lua_tostring(lua, -1));
+        lua_pop(lua, 1);
+        return false;
+    }
+    lua_getfield(lua, LUA_REGISTRYINDEX, "sandbox");
+    lua_setfenv(lua, -2);
+    lua_getfield(lua, LUA_REGISTRYINDEX, "scripts");
+    lua_insert(lua, -2);
+    lua_setfield(lua, -2, sha);
+    lua_pop(lua, 1);
+    return true;
+}
+
+static void set_words(const struct call *call, const char *name, int from, int end) {
+    lua_pushstring(lua, name);
+    lua_createtable(lua, end - from, 0);
+    for (int i = from; i < end; i++) {
+        lua_pushlstring(lua, call->argv[i], call->lens[i]);
+        lua_rawseti(lua, -2, i - from + 1);
+    }
+    lua_rawset(lua, LUA_GLOBALSINDEX);
+}
+
+/* The thrown {err, source, line} on top. */
+static void answer_thrown(const struct call *call, const char *sha) {
+    const char *error = push_string_field("err") ? lua_tostring(lua, -1) : "ERR unknown error";
+    lua_getfield(lua, 2, "source");
+    lua_getfield(lua, 2, "line");
+    if (lua_isstring(lua, -1) && lua_isstring(lua, -2))
+        reply_error(call->reply, "%s script: %s, on %s:%s.", error, sha, lua_tostring(lua, -2), lua_tostring(lua, -1));
+    else
+        reply_error(call->reply, "%s", error);
+}
+
+void script_run(const struct call *call, const char sha[41], int args, int keys) {
+    unsigned db = call->session->db; /* which a script changes for itself alone */
+    set_words(call, "KEYS", args, args + keys);
+    set_words(call, "ARGV", args + keys, call->argc);
+    push_script(sha);
+    running = call;
+    if (lua_pcall(lua, 0, 1, 1) == 0)
+        answer_value(call->reply);
+    else
+        answer_thrown(call, sha);
+    lua_settop(lua, 1);
+    call->session->db = db;
+}

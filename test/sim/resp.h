@@ -1,0 +1,55 @@
+/*
+ * RESP2: the commands in what a client sent, and the replies that are written to it. Owns the bytes of both. It knows
+ * neither commands nor keys.
+ */
+#ifndef EVLOCK_SIM_RESP_H
+#define EVLOCK_SIM_RESP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* --- Commands ----------------------------------------------------------------------------------------------------- */
+
+#define RESP_MAX_BULK (512 * 1024 * 1024)
+#define RESP_MAX_ARGS (1024 * 1024)
+
+struct input {
+    char *bytes;
+    size_t start, end, room; /* what is not parsed yet is from `start` to `end` */
+    const char **argv;       /* the last command; into `bytes`, each ended by a zero */
+    size_t *lens;
+    int argc, args_room;
+    char wrong[48]; /* why the bytes are no commands */
+};
+
+enum parsed { PARSED_PART, PARSED_COMMAND, PARSED_WRONG };
+
+void input_add(struct input *input, const char *bytes, size_t len);
+enum parsed input_parse(struct input *input);
+void input_free(struct input *input);
+
+/* --- Replies ------------------------------------------------------------------------------------------------------ */
+
+struct reply {
+    char *bytes;
+    size_t len, room;
+};
+
+void reply_raw(struct reply *reply, const char *bytes, size_t len);
+void reply_status(struct reply *reply, const char *status, size_t len);
+/* Without the '-'. A line end in it becomes blanks. */
+void reply_error(struct reply *reply, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void reply_integer(struct reply *reply, int64_t integer);
+void reply_bulk(struct reply *reply, const char *bytes, size_t len);
+void reply_double(struct reply *reply, double number);
+void reply_nil(struct reply *reply);
+void reply_nil_array(struct reply *reply);
+void reply_array(struct reply *reply, size_t count);
+void reply_ok(struct reply *reply);
+void reply_free(struct reply *reply);
+
+/* A number as Redis takes it: in decimal, of 64 bits, with nothing before or behind it. */
+bool parse_integer(const char *text, size_t len, int64_t *ret);
+
+#endif

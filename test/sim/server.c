@@ -1,0 +1,203 @@
+/*
+ * A simulated server and its sessions; see server.h. What commands do is in the files of their kinds; here are the
+ * server's lives, the bytes that come and go, and what the simulation does to it.
+ */
+#include "server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "state.h"
+
+/* --- Servers ------------------------------------------------------------------------------------------------------ */
+
+/* splitmix64. */
+static uint64_t draw(sim_server *server) {
+    uint64_t mixed = server->random += UINT64_C(0x9e3779b97f4a7c15);
+    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
+    return mixed ^ mixed >> 31;
+}
+
+static void draw_id(sim_server *server, char id[41]) {
+    for (size_t at = 0; at < 40; at += 8)
+        snprintf(id + at, 9, "%08x", (unsigned)draw(server));
+}
+
+sim_server *sim_server_new(unsigned seed) {
+    sim_server *server = need(calloc(1, sizeof(*server)));
+    TAILQ_INIT(&server->sessions);
+    TAILQ_INIT(&server->refusals);
+    server->random = seed;
+    draw_id(server, server->run_id);
+    draw_id(server, server->replid);
+    return server;
+}
+
+static void session_free(sim_session *session) {
+    TAILQ_REMOVE(&session->server->sessions, session, next);
+    session_unsubscribe_all(session);
+    input_free(&session->input);
+    free(session);
+}
+
+void sim_server_free(sim_server *server) {
+    while (!TAILQ_EMPTY(&server->sessions))
+        session_free(TAILQ_FIRST(&server->sessions));
+    for (size_t i = 0; i < DATABASES; i++)
+        store_clear(&server->stores[i]);
+    sim_server_allow(server);
+    sim_server_flush_scripts(server);
+    reply_free(&server->reply);
+    reply_free(&server->script_reply);
+    free(server->password);
+    free(server);
+}
+
+void sim_server_set_time(sim_server *server, int64_t us) {
+    server->now = us;
+    for (size_t i = 0; i < DATABASES; i++)
+        server->stores[i].now = now_ms(server);
+}
+
+void sim_server_set_password(sim_server *server, const char *password) {
+    free(server->password);
+    server->password = password ? need(strdup(password)) : NULL;
+}
+
+void sim_server_set_replicas(sim_server *server, unsigned replicas) {
+    server->replicas = replicas;
+}
+
+/* --- Sessions ----------------------------------------------------------------------------------------------------- */
+
+sim_session *sim_server_connect(sim_server *server, sim_output output, sim_ended ended, void *arg) {
+    sim_session *session = need(calloc(1, sizeof(*session)));
+    session->server = server;
+    session->output = output;
+    session->ended = ended;
+    session->arg = arg;
+    session->id = ++server->last_id;
+    session->may_command = !server->password;
+    TAILQ_INIT(&session->subscriptions);
+    TAILQ_INSERT_TAIL(&server->sessions, session, next);
+    return session;
+}
+
+void sim_session_close(sim_session *session) {
+    session_free(session);
+}
+
+int64_t sim_session_id(const sim_session *session) {
+    return session->id;
+}
+
+void *sim_session_arg(const sim_session *session) {
+    return session->arg;
+}
+
+void session_write(sim_session *session, struct reply *reply) {
+    if (reply->len > 0)
+        session->output(session->arg, reply->bytes, reply->len);
+    reply->len = 0;
+}
+
+void session_end(sim_session *session) {
+    sim_ended ended = session->ended;
+    void *arg = session->arg;
+    session->ending = true;
+    if (session->running)
+        return;
+    session_free(session);
+    ended(arg);
+}
+
+void sim_session_feed(sim_session *session, const char *bytes, size_t len) {
+    enum parsed parsed;
+    input_add(&session->input, bytes, len);
+    session->running = true;
+    while (!session->ending && (parsed = input_parse(&session->input)) != PARSED_PART) {
+        if (parsed == PARSED_WRONG) {
+            reply_error(&session->server->reply, "ERR Protocol error: %s", session->input.wrong);
+            session->ending = true;
+        } else if (session->input.argc > 0) {
+            command_from_session(session);
+        }
+        session_write(session, &session->server->reply);
+    }
+    session->running = false;
+    if (session->ending)
+        session_end(session);
+}
+
+void sim_server_kill_sessions(sim_server *server) {
+    while (!TAILQ_EMPTY(&server->sessions))
+        session_end(TAILQ_FIRST(&server->sessions));
+}
+
+/* --- Lives -------------------------------------------------------------------------------------------------------- */
+
+void sim_server_restart(sim_server *server, bool keep_data, bool keep_replid) {
+    sim_server_kill_sessions(server);
+    sim_server_flush_scripts(server);
+    for (size_t i = 0; i < DATABASES && !keep_data; i++)
+        store_clear(&server->stores[i]);
+    draw_id(server, server->run_id);
+    if (!keep_replid)
+        draw_id(server, server->replid);
+    server->started = server->now;
+    server->last_id = 0;
+}
+
+sim_server *sim_server_copy(const sim_server *server) {
+    sim_server *copy = sim_server_new(0);
+    for (size_t i = 0; i < DATABASES; i++)
+        store_copy(&copy->stores[i], &server->stores[i]);
+    copy->now = server->now;
+    copy->started = server->started;
+    copy->random = ~server->random;
+    return copy;
+}
+
+void sim_server_become(sim_server *server, sim_server *copy) {
+    int64_t now = server->now;
+    sim_server_restart(server, false, false);
+    for (size_t i = 0; i < DATABASES; i++) {
+        server->stores[i] = copy->stores[i];
+        copy->stores[i] = (struct store){0};
+    }
+    server->started = copy->started;
+    sim_server_set_time(server, now);
+    sim_server_free(copy);
+}
+
+/* --- Looks -------------------------------------------------------------------------------------------------------- */
+
+const char *sim_server_get(sim_server *server, const char *key, size_t key_len, size_t *len) {
+    const struct entry *entry = store_find(&server->stores[0], key, key_len);
+    if (!entry || entry->type != TYPE_STRING)
+        return NULL;
+    *len = entry->items[0].len;
+    return entry->items[0].bytes;
+}
+
+int64_t sim_server_expiry(sim_server *server, const char *key, size_t key_len) {
+    const struct entry *entry = store_find(&server->stores[0], key, key_len);
+    return !entry ? -2 : entry->expires == STORE_NEVER ? -1 : entry->expires * 1000;
+}
+
+void sim_server_each_key(sim_server *server, void (*look)(void *arg, const char *key, size_t len), void *arg) {
+    const struct store *store = &server->stores[0];
+    for (size_t i = 0; i < store->size; i++) {
+        for (const struct entry *entry = store->buckets[i]; entry; entry = entry->next) {
+            if (store->now <= entry->expires)
+                look(arg, entry->key, entry->key_len);
+        }
+    }
+}
+
+void sim_server_watch(sim_server *server, sim_watch watch, void *arg) {
+    server->watch = watch;
+    server->watch_arg = arg;
+}

@@ -1,0 +1,94 @@
+/*
+ * A Redis of the simulation: a server in this process that takes the bytes of clients and gives the bytes that a real
+ * one would answer (RESP2, Redis 7.0), running Lua scripts in real Lua 5.1. It owns its keys, its sessions and its
+ * clock. It does no I/O, reads no clock, and draws nothing at random but from its seed.
+ *
+ * It runs each command when its last byte was fed; to delay, split and lose bytes is the caller's business. One thread.
+ */
+#ifndef EVLOCK_SIM_SERVER_H
+#define EVLOCK_SIM_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct sim_server sim_server;
+typedef struct sim_session sim_session; /* a connection as the server sees it */
+
+/*
+ * The callbacks below may look at the server (the functions under "Looks") and keep notes; they must not feed it, close
+ * a session or change anything else of it.
+ */
+
+/* What the server writes to a session: replies and pushes, in order. */
+typedef void (*sim_output)(void *arg, const char *bytes, size_t len);
+/* The server has ended the session (CLIENT KILL, QUIT, a protocol error, a restart, …), after all of its output. The
+ * session must not be used any more. Not called by sim_session_close(). */
+typedef void (*sim_ended)(void *arg);
+
+/* --- Servers ------------------------------------------------------------------------------------------------------ */
+
+/* `seed` is for its run_id and replication ids, which differ between seeds. Its clock stands at 0 until set. */
+sim_server *sim_server_new(unsigned seed);
+/* Sessions that are still open are dropped without a word. */
+void sim_server_free(sim_server *server);
+/* The server's own clock, in microseconds of its unix time. Keys expire by it, in whole milliseconds as in Redis: a key
+ * is there until the end of the millisecond that is its expiry. Set it before anything is fed. */
+void sim_server_set_time(sim_server *server, int64_t us);
+/* From now on, new sessions must AUTH with this password (of the user `default`); NULL: none is needed. */
+void sim_server_set_password(sim_server *server, const char *password);
+/* How many replicas WAIT is told of, at once. 0 at first. */
+void sim_server_set_replicas(sim_server *server, unsigned replicas);
+
+/* --- Sessions ----------------------------------------------------------------------------------------------------- */
+
+sim_session *sim_server_connect(sim_server *server, sim_output output, sim_ended ended, void *arg);
+/* Bytes from the client, in any pieces. Each complete command is run and answered at once, by one output or none. If
+ * the session ends by what it was fed, the rest is not run, and ended() is called before this returns. */
+void sim_session_feed(sim_session *session, const char *bytes, size_t len);
+/* The client's end is gone, and the server has noticed. A partial command is dropped. */
+void sim_session_close(sim_session *session);
+/* What CLIENT ID answers, and the arg that the session was made with. */
+int64_t sim_session_id(const sim_session *session);
+void *sim_session_arg(const sim_session *session);
+
+/* --- Faults ------------------------------------------------------------------------------------------------------- */
+
+/* As a new process: new run_id, uptime counted from now, scripts gone, every session ended. */
+void sim_server_restart(sim_server *server, bool keep_data, bool keep_replid);
+void sim_server_flush_scripts(sim_server *server);
+void sim_server_kill_sessions(sim_server *server);
+/* A replica as it is now: the data, and as long an uptime, with a clock of its own from here on. No sessions, scripts,
+ * password, refusals or watch. */
+sim_server *sim_server_copy(const sim_server *server);
+/* A failover: the server takes over the copy's data and uptime, with a new run_id and replication id; scripts are gone
+ * and every session is ended. Its clock, password, refusals and watch stay. Frees the copy. */
+void sim_server_become(sim_server *server, sim_server *copy);
+/*
+ * The next `count` commands with this name are answered by this error, which goes without '-' and line end, and are not
+ * run. A name is as in an ACL, in any case: "evalsha", "client|kill", or "script" for all of its kind; it is met from
+ * sessions and in scripts alike. "" is any command from a session but those of a login (AUTH, SELECT, CLIENT, INFO,
+ * SCRIPT) and QUIT. Of several refusals that fit, the oldest is used up first.
+ */
+void sim_server_refuse(sim_server *server, const char *verb, const char *error, unsigned count);
+/* Withdraws all refusals that are left. */
+void sim_server_allow(sim_server *server);
+
+/* --- Looks -------------------------------------------------------------------------------------------------------- */
+
+/* All of them see database 0. */
+
+/* The key's string, which lives until the key is changed; NULL if it has none, or is expired. */
+const char *sim_server_get(sim_server *server, const char *key, size_t key_len, size_t *len);
+/* The expiry in microseconds of its clock (whole milliseconds); -1: none; -2: no such key. */
+int64_t sim_server_expiry(sim_server *server, const char *key, size_t key_len);
+/* Every key that is not expired, of any type. */
+void sim_server_each_key(sim_server *server, void (*look)(void *arg, const char *key, size_t len), void *arg);
+
+/* Called just before each command that a session runs (not those that are refused) and each write that a script is
+ * about to do for that session. Each argument ends with a zero that is not counted. */
+typedef void (*sim_watch)(void *arg, sim_session *session, int argc, const char *const *argv, const size_t *lens);
+/* NULL: no more. */
+void sim_server_watch(sim_server *server, sim_watch watch, void *arg);
+
+#endif

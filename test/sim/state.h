@@ -1,0 +1,138 @@
+/*
+ * What the files of a simulated server share: the server, its sessions, and a command on its way. Nobody outside of
+ * them includes this; see server.h.
+ */
+#ifndef EVLOCK_SIM_STATE_H
+#define EVLOCK_SIM_STATE_H
+
+#include <sys/queue.h>
+
+#include "resp.h"
+#include "server.h"
+#include "store.h"
+
+#define DATABASES 16
+
+/* A channel or a pattern that a session listens to. */
+struct subscription {
+    TAILQ_ENTRY(subscription) next;
+    bool pattern;
+    struct item name;
+};
+
+struct refusal {
+    TAILQ_ENTRY(refusal) next;
+    unsigned count;
+    char *verb, *error;
+};
+
+/* The digests of the scripts that a server has been given. */
+struct script_set {
+    char (*shas)[41];
+    size_t count, room;
+};
+
+struct sim_session {
+    TAILQ_ENTRY(sim_session) next;
+    sim_server *server;
+    sim_output output;
+    sim_ended ended;
+    void *arg;
+    int64_t id;
+    unsigned db;
+    bool may_command; /* it needs no AUTH, or has it behind it */
+    bool running;     /* a command of its own, after which an end waits */
+    bool ending;
+    struct input input;
+    TAILQ_HEAD(, subscription) subscriptions;
+    int64_t subscribed; /* how many */
+};
+
+struct sim_server {
+    struct store stores[DATABASES];
+    TAILQ_HEAD(, sim_session) sessions;
+    TAILQ_HEAD(, refusal) refusals;
+    struct script_set scripts;
+    int64_t now, started; /* us of its clock */
+    int64_t last_id;      /* of a session */
+    uint64_t random;
+    unsigned replicas;
+    char *password;
+    char run_id[41], replid[41];
+    sim_watch watch;
+    void *watch_arg;
+    struct reply reply;        /* what is being written to a session */
+    struct reply script_reply; /* what the running script's command answers */
+};
+
+/* --- A command on its way ----------------------------------------------------------------------------------------- */
+
+struct command;
+
+struct call {
+    sim_server *server;
+    sim_session *session;
+    const struct command *command;
+    int argc;
+    const char *const *argv; /* each ended by a zero */
+    const size_t *lens;
+    struct reply *reply;
+};
+
+enum { WRITES = 1, NO_SCRIPT = 2, LOGIN = 4, PUBSUB = 8, NO_AUTH = 16 }; /* command.flags */
+
+struct command {
+    const char *name; /* "client|id": of a container */
+    int arity;        /* with the name; at least that, if negative */
+    unsigned flags;
+    void (*run)(struct call *call); /* NULL: a container */
+};
+
+/* Each kind of commands has its table, ended by one without name. */
+extern const struct command admin_commands[], hash_commands[], key_commands[], list_commands[], pubsub_commands[],
+    script_commands[], string_commands[], zset_commands[];
+
+/* Runs the last command of the session's input; answers into the server's reply. */
+void command_from_session(sim_session *session);
+/* Runs what a script calls, answering into call->reply; only argc, argv, lens, server and session are filled in. */
+void command_from_script(struct call *call);
+
+/* Whether a refusal fits the command; if so, answers with it. */
+bool refusal_use(const struct call *call, bool scripted);
+
+/* --- For the commands --------------------------------------------------------------------------------------------- */
+
+static inline struct store *call_store(const struct call *call) {
+    return &call->server->stores[call->session->db];
+}
+
+static inline int64_t now_ms(const sim_server *server) {
+    return server->now / 1000;
+}
+
+/* Whether an argument is this word, in any case. */
+bool argument_is(const struct call *call, int at, const char *word);
+/* Each of these answers with an error if it returns false. */
+bool integer_argument(const struct call *call, int at, int64_t *ret);
+/* As integer_argument(), for one that must not be negative, with the words for that; NULL: Redis's usual ones. */
+bool positive_argument(const struct call *call, int at, const char *words, int64_t *ret);
+bool float_argument(const struct call *call, int at, double *ret);
+/* The key in the argument, if it has this type; NULL if there is none. */
+bool typed_key(const struct call *call, int at, enum type type, struct entry **ret);
+/* A hash, a list or a sorted set without items is gone. */
+void drop_if_empty(const struct call *call, struct entry *entry);
+/* From indices as they count in Redis, also from the end, to a range of `count`; false: it is empty. */
+bool index_range(int64_t first, int64_t last, size_t count, size_t *from, size_t *end);
+
+void answer_syntax_error(const struct call *call);
+void answer_wrong_arity(const struct call *call);
+
+/* --- Sessions ----------------------------------------------------------------------------------------------------- */
+
+/* Ends it now, or after its command if it runs one. */
+void session_end(sim_session *session);
+/* Writes what is in the reply, and empties that. */
+void session_write(sim_session *session, struct reply *reply);
+void session_unsubscribe_all(sim_session *session);
+
+#endif

@@ -1,0 +1,256 @@
+/*
+ * The shield, on hiredis alone: what a hostile server says ends the connection instead of the process, and what a good
+ * one says comes through. Each case is also shown to hiredis without the shield, in a process of its own; what becomes
+ * of that is printed, and no test, since it differs by hiredis's version.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <hiredis/async.h>
+
+#include "shield.h"
+
+enum { CHUNK = 4096 };
+
+struct said {
+    const char *name;
+    const char *bytes;
+    int times;      /* that the bytes come */
+    int asked;      /* commands unanswered */
+    bool listening; /* to "ch" */
+    int answers;    /* that come through */
+    int pushes;
+    bool ended; /* the connection */
+};
+
+#define MESSAGE "*3\r\n$7\r\nmessage\r\n$2\r\nch\r\n"
+#define CONFIRMED "*3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n:1\r\n"
+
+static const struct said cases[] = {
+    /* As it should be. */
+    {.name = "answers", .bytes = "+OK\r\n$1\r\na\r\n:1\r\n$-1\r\n-ERR no\r\n", .asked = 5, .answers = 5},
+    {.name = "a long string", .bytes = "$119989\r\n0\r\n", .times = 10000, .asked = 1, .answers = 1},
+    {.name = "a small array", .bytes = "*2\r\n:1\r\n$-1\r\n", .asked = 1, .answers = 1},
+    {.name = "an empty array", .bytes = "*0\r\n", .asked = 1, .answers = 1},
+    {.name = "messages", .bytes = CONFIRMED MESSAGE "$1\r\nx\r\n" MESSAGE "$0\r\n\r\n", .listening = true, .pushes = 3},
+    {.name = "an answer, then a message",
+     .bytes = "+OK\r\n" MESSAGE "$1\r\nx\r\n",
+     .asked = 1,
+     .listening = true,
+     .answers = 1,
+     .pushes = 1},
+    {.name = "an error of a full server", .bytes = "-ERR max number of clients reached\r\n", .ended = true},
+    /* What nobody waits for. */
+    {.name = "an unasked status", .bytes = "+OK\r\n", .ended = true},
+    {.name = "an unasked integer", .bytes = ":1\r\n", .ended = true},
+    {.name = "an unasked nil", .bytes = "$-1\r\n", .ended = true},
+    {.name = "an unasked string", .bytes = "$1\r\na\r\n", .ended = true},
+    {.name = "an unasked array", .bytes = "*1\r\n:1\r\n", .ended = true},
+    {.name = "an answer too many", .bytes = ":1\r\n:1\r\n", .asked = 1, .answers = 1, .ended = true},
+    {.name = "a message to nobody", .bytes = MESSAGE "$1\r\nx\r\n", .ended = true},
+    /* Pushes of other shapes. */
+    {.name = "a status as a push", .bytes = "+OK\r\n", .listening = true, .ended = true},
+    {.name = "an empty push", .bytes = "*0\r\n", .listening = true, .ended = true},
+    {.name = "a push of one element", .bytes = "*1\r\n$7\r\nmessage\r\n", .listening = true, .ended = true},
+    {.name = "an end of two elements",
+     .bytes = "*2\r\n$11\r\nunsubscribe\r\n$2\r\nch\r\n",
+     .listening = true,
+     .ended = true},
+    {.name = "an end", .bytes = "*3\r\n$11\r\nunsubscribe\r\n$2\r\nch\r\n:0\r\n", .listening = true, .ended = true},
+    {.name = "a push of integers", .bytes = "*3\r\n:1\r\n:2\r\n:3\r\n", .listening = true, .ended = true},
+    {.name = "a push of nils", .bytes = "*3\r\n$-1\r\n$-1\r\n$-1\r\n", .listening = true, .ended = true},
+    {.name = "a message without channel",
+     .bytes = "*3\r\n$7\r\nmessage\r\n:1\r\n$1\r\nx\r\n",
+     .listening = true,
+     .ended = true},
+    {.name = "a message of another channel",
+     .bytes = "*3\r\n$7\r\nmessage\r\n$3\r\nchx\r\n$1\r\nx\r\n",
+     .listening = true,
+     .ended = true},
+    {.name = "a message without text", .bytes = MESSAGE "$-1\r\n", .listening = true, .ended = true},
+    {.name = "a message of a number", .bytes = MESSAGE ":1\r\n", .listening = true, .ended = true},
+    {.name = "a message of more",
+     .bytes = "*4\r\n$7\r\nmessage\r\n$2\r\nch\r\n$1\r\nx\r\n$1\r\nx\r\n",
+     .listening = true,
+     .ended = true},
+    {.name = "a strange confirmation",
+     .bytes = "*3\r\n$9\r\nsubscribe\r\n$2\r\nxx\r\n:1\r\n",
+     .listening = true,
+     .ended = true},
+    {.name = "a confirmation without number",
+     .bytes = "*3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n$1\r\n1\r\n",
+     .listening = true,
+     .ended = true},
+    /* Kinds that no answer has. */
+    {.name = "a nested array", .bytes = "*1\r\n*1\r\n:1\r\n", .asked = 1, .ended = true},
+    {.name = "deep nesting", .bytes = "*1\r\n", .times = 400000, .asked = 1, .ended = true},
+    {.name = "a long array", .bytes = "*100000000\r\n", .asked = 1, .ended = true},
+    {.name = "an array of 5", .bytes = "*5\r\n", .asked = 1, .ended = true},
+    {.name = "a map", .bytes = "%1\r\n:1\r\n:1\r\n", .asked = 1, .ended = true},
+    {.name = "a set", .bytes = "~1\r\n:1\r\n", .asked = 1, .ended = true},
+    {.name = "a RESP3 push", .bytes = ">1\r\n:1\r\n", .asked = 1, .ended = true},
+    {.name = "a double", .bytes = ",1.5\r\n", .asked = 1, .ended = true},
+    {.name = "a bool", .bytes = "#t\r\n", .asked = 1, .ended = true},
+    /* What does not end. */
+    {.name = "a status without end", .bytes = "+0123456789", .times = 10000, .asked = 1, .ended = true},
+    {.name = "a length without end", .bytes = "$0", .times = 50000, .asked = 1, .ended = true},
+    {.name = "a string without end",
+     .bytes = "$9223372036854775807\r\n0123456789012345678901234567890123456789",
+     .times = 300000,
+     .asked = 1,
+     .ended = true},
+};
+
+/* --- One conversation --------------------------------------------------------------------------------------------- */
+
+static int listener = -1;
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+struct heard {
+    int answers, pushes;
+    bool ended;
+};
+
+static void on_answer(redisAsyncContext *connection, void *reply, void *heard) {
+    (void)connection;
+    if (reply)
+        ((struct heard *)heard)->answers++;
+}
+
+static void on_push(redisAsyncContext *connection, void *reply, void *heard) {
+    (void)connection;
+    if (reply)
+        ((struct heard *)heard)->pushes++;
+}
+
+static void on_end(const redisAsyncContext *connection, int status) {
+    (void)status;
+    ((struct heard *)connection->data)->ended = true;
+}
+
+/* Says it in chunks of `size`, until all is said or the connection ends. */
+static void say(redisAsyncContext *connection, int peer, const struct said *said, size_t size, struct shield *shield,
+                struct heard *heard) {
+    size_t len = strlen(said->bytes);
+    size_t total = len * (size_t)(said->times ? said->times : 1);
+    char chunk[CHUNK];
+
+    for (size_t at = 0; at < total && !heard->ended; at += size) {
+        size_t count = total - at < size ? total - at : size;
+        for (size_t i = 0; i < count; i++)
+            chunk[i] = said->bytes[(at + i) % len];
+        assert_int_equal(send(peer, chunk, count, MSG_NOSIGNAL), count);
+        redisAsyncHandleRead(connection);
+        if (shield && !heard->ended && evl_shield_overrun(shield))
+            redisAsyncFree(connection); /* which tells its end */
+    }
+}
+
+static struct heard converse(const struct said *said, size_t size, struct shield *shield) {
+    struct heard heard = {0, 0, false};
+    redisAsyncContext *connection = redisAsyncConnectUnix(address.sun_path);
+    int peer = accept(listener, NULL, NULL);
+
+    assert_int_equal(connection->err, 0);
+    assert_true(peer >= 0);
+    connection->data = &heard;
+    redisAsyncSetDisconnectCallback(connection, on_end);
+    if (shield)
+        evl_shield_raise(shield, connection);
+    for (int i = 0; i < said->asked; i++)
+        assert_int_equal(redisAsyncCommand(connection, on_answer, &heard, "PING"), REDIS_OK);
+    if (said->listening) {
+        if (shield)
+            evl_shield_listen(shield, "ch", 2);
+        assert_int_equal(redisAsyncCommand(connection, on_push, &heard, "SUBSCRIBE ch"), REDIS_OK);
+    }
+    redisAsyncHandleWrite(connection);
+    say(connection, peer, said, size, shield, &heard);
+    close(peer);
+    if (!heard.ended) {
+        redisAsyncFree(connection);
+        heard.ended = false;
+    }
+    return heard;
+}
+
+/* --- Tests -------------------------------------------------------------------------------------------------------- */
+
+static void hear(void **state) {
+    const struct said *said = *state;
+    size_t sizes[] = {CHUNK, 7, 1};
+
+    for (size_t i = 0; i < (said->times ? 1 : sizeof(sizes) / sizeof(sizes[0])); i++) {
+        struct shield shield;
+        struct heard heard = converse(said, sizes[i], &shield);
+        assert_int_equal(heard.answers, said->answers);
+        assert_int_equal(heard.pushes, said->pushes);
+        assert_int_equal(heard.ended, said->ended);
+    }
+}
+
+static void without_the_shield(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int status;
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+            alarm(20);
+            signal(SIGSEGV, SIG_DFL); /* which cmocka would take for a failure of the test */
+            signal(SIGBUS, SIG_DFL);
+            if (!freopen("/dev/null", "w", stderr))
+                _exit(1);
+            converse(&cases[i], CHUNK, NULL);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (status != 0)
+            print_message("hiredis %d.%d does not survive %s: %s\n", HIREDIS_MAJOR, HIREDIS_MINOR, cases[i].name,
+                          WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "it exits");
+    }
+}
+
+static char directory[] = "/tmp/evlock-shield-XXXXXX";
+
+static int set_up(void **state) {
+    (void)state;
+    if (!mkdtemp(directory))
+        return -1;
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", directory);
+    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return bind(listener, (struct sockaddr *)&address, sizeof(address)) || listen(listener, 1);
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    close(listener);
+    unlink(address.sun_path);
+    rmdir(directory);
+    return 0;
+}
+
+int main(void) {
+    struct CMUnitTest tests[sizeof(cases) / sizeof(cases[0]) + 1];
+    size_t count = 0;
+
+    for (; count < sizeof(cases) / sizeof(cases[0]); count++)
+        tests[count] = (struct CMUnitTest){
+            .name = cases[count].name, .test_func = hear, .initial_state = (void *)(uintptr_t)&cases[count]};
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(without_the_shield);
+    return _cmocka_run_group_tests("shield", tests, count, set_up, tear_down);
+}
