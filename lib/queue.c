@@ -121,10 +121,13 @@ void evl_queue_ready(struct evlock_client *client) {
  * up, and is undone by that. */
 void evl_queue_heard(struct evlock_client *client, const char *text) {
     struct tenure *tenure = holder_of(client->queue, text);
-    int64_t time, fence;
+    int64_t time;
+    char *end;
 
-    if (tenure && sscanf(text, "%*s %" SCNd64 " %" SCNd64, &time, &fence) == 2)
-        evl_acquire_granted(tenure->lock, time, fence);
+    if (!tenure)
+        return;
+    time = strtoll(text + strlen(evl_tenure_ticket(tenure)), &end, 10);
+    evl_acquire_granted(tenure->lock, time, strtoll(end, NULL, 10));
 }
 
 /* --- Its end ------------------------------------------------------------------------------------------------------ */

@@ -2,6 +2,7 @@
 #include "wire.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <evlock/evlock.h>
@@ -164,12 +165,14 @@ static void begin_queue(struct command *command, unsigned script, struct bytes k
 
 /* As grant.lua takes it apart. */
 size_t evl_waiter_write(char to[WAITER_SIZE], struct bytes token, const struct waiter *waiter) {
-    int len = snprintf(to, WAITER_SIZE, "%s %s %" PRId64 " %d ", waiter->channel, waiter->ticket, ms(waiter->ttl),
-                       waiter->fenced);
+    char *end = put(to, waiter->channel, strlen(waiter->channel));
 
-    assert((size_t)len + token.len <= WAITER_SIZE);
-    memcpy(to + len, token.data, token.len);
-    return (size_t)len + token.len;
+    *end++ = ' ';
+    end = put(end, waiter->ticket, strlen(waiter->ticket));
+    *end++ = ' ';
+    end = put_number(end, (uint64_t)ms(waiter->ttl));
+    end = put(end, waiter->fenced ? " 1 " : " 0 ", 3);
+    return (size_t)(put(end, token.data, token.len) - to);
 }
 
 static void push_waiter(struct command *command, struct bytes token, const struct waiter *waiter) {
@@ -257,8 +260,12 @@ static bool prolongs(enum lease_command kind) {
 /* "TIME AHEAD LEFT", as join.lua says it. */
 static bool answer_queued(const char *text, struct lease_answer *answer) {
     int64_t left;
+    char *end;
 
-    if (sscanf(text, "%" SCNd64 " %" SCNd64 " %" SCNd64, &answer->time, &answer->ahead, &left) != 3 || left < -1)
+    answer->time = strtoll(text, &end, 10);
+    answer->ahead = strtoll(end, &end, 10);
+    left = strtoll(end, &end, 10);
+    if (*end || left < -1)
         return false;
     answer->verdict = LEASE_QUEUED;
     answer->ttl = left == -1 ? LEASE_NEVER : (left < longest_ttl ? left : longest_ttl) * 1000;
