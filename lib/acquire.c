@@ -131,6 +131,7 @@ static int attempt(struct call *call) {
     }
     call->acquire.settled_by = 0;
     call->acquire.asked_time = 0;
+    call->acquire.handed = false;
     call->acquire.attempts++;
     wake_at(call, call->acquire.wait_until);
     if (evl_tenure_begin(lock, &entry))
@@ -152,6 +153,7 @@ void evl_acquire_ring(struct call *call, int64_t now) {
         }
         evl_call_finish(call, EVLOCK_ETIMEDOUT);
     } else if (lock->tenure) {
+        wake_at(call, call->acquire.wait_until);
         evl_tenure_look(lock->tenure);
     } else if (attempt(call) != EVLOCK_OK) {
         evl_call_finish(call, EVLOCK_ENOMEM);
@@ -193,7 +195,7 @@ void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
 
     if (!call->acquire.asked_time)
         since = lock->tenure->lease->slots[0].sent;
-    lock->client->stats.handed++;
+    call->acquire.handed = true;
     evl_tenure_granted(lock->tenure, min64(since, evl_client_now(lock->client)), fence);
 }
 

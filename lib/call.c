@@ -87,6 +87,7 @@ static void count_acquire(const struct call *call, struct evlock_stats *stats) {
         return;
     }
     stats->acquired++;
+    stats->handed += call->acquire.handed;
     stats->waited += call->acquire.attempts > 1;
     evl_stats_count(stats->wait, call->lock->tenure->lease->granted - call->acquire.begun);
 }

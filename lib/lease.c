@@ -148,18 +148,20 @@ static bool clean(const struct lease *lease) {
 }
 
 /* An undo is needless when the token would have expired by itself, counted from when it can have been set last. What
- * waits in a queue may be granted at any time. */
+ * may still wait in a queue may be granted at any time. */
 static void set_undo_limit(struct lease *lease, int64_t now) {
-    lease->until = lease->queued ? LEASE_NEVER : now + lease->longest + evl_lease_drift(lease->longest);
-    for (unsigned i = 0; i < lease->nodes; i++)
-        if (lease->slots[i].stray == UNSEEN || lease->slots[i].late == UNSEEN || lease->slots[i].flying)
+    lease->until = now + lease->longest + evl_lease_drift(lease->longest);
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        const struct lease_slot *slot = &lease->slots[i];
+        bool waits = lease->queued && (slot->releasing || slot->want == LEASE_RELEASE);
+        if (slot->stray == UNSEEN || slot->late == UNSEEN || slot->flying || waits)
             lease->until = LEASE_NEVER;
+    }
 }
 
 static void undo(struct lease *lease, int64_t now, struct lease_out *out) {
     lease->state = LEASE_UNDOING;
     lease->due = LEASE_NEVER;
-    set_undo_limit(lease, now);
     for (unsigned i = 0; i < lease->nodes; i++) {
         struct lease_slot *slot = &lease->slots[i];
         if (slot->trace == CLEAR)
@@ -167,6 +169,7 @@ static void undo(struct lease *lease, int64_t now, struct lease_out *out) {
         else if (!slot->releasing)
             want(lease, i, LEASE_RELEASE, out);
     }
+    set_undo_limit(lease, now);
     if (clean(lease))
         end(lease);
 }
@@ -679,6 +682,8 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
     case LEASE_UNDOING:
         if (command == LEASE_RELEASE) {
             note_release(lease, node, answer, now, out);
+            if (lease->until == LEASE_NEVER)
+                set_undo_limit(lease, now);
             if (clean(lease))
                 end(lease);
         } else {

@@ -297,6 +297,8 @@ bool evl_command_answer(enum lease_command kind, const struct lease *lease, cons
         ret_answer->verdict = LEASE_NO;
         return plain;
     case REPLY_INTEGER:
+        if (kind == LEASE_ACQUIRE && lease->queued && reply->integer == 0)
+            return false; /* who has not got it waits */
         return !plain && answer_integer(kind, reply->integer, ret_answer);
     case REPLY_STRING:
         return kind == LEASE_ACQUIRE && lease->queued && answer_queued(reply->text, ret_answer);
