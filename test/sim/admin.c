@@ -31,6 +31,10 @@ static void run_select(struct call *call) {
     int64_t db;
     if (!integer_argument(call, 1, &db))
         return;
+    if (db < INT32_MIN || db > INT32_MAX) {
+        reply_error(call->reply, "ERR value is out of range, value must between %d and %d", INT32_MIN, INT32_MAX);
+        return;
+    }
     if (db < 0 || db >= DATABASES) {
         reply_error(call->reply, "ERR DB index is out of range");
         return;
@@ -159,7 +163,7 @@ static void run_info(struct call *call) {
 static void run_config_get(struct call *call) {
     static const char *const settings[][2] = {
         {"databases", "16"}, {"maxmemory", "0"}, {"maxmemory-policy", "noeviction"}, {"timeout", "0"}};
-    struct reply found = {0};
+    struct output found = {0};
     size_t count = 0;
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
         bool asked = false;

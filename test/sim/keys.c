@@ -88,8 +88,9 @@ static bool read_conditions(const struct call *call, struct conditions *on) {
 
 /* No expiry is later than any. */
 static bool conditions_hold(const struct conditions *on, int64_t now, int64_t wanted) {
-    return !(on->nx && now != STORE_NEVER) && !(on->xx && now == STORE_NEVER) && !(on->gt && wanted <= now) &&
-           !(on->lt && wanted >= now);
+    if (now == STORE_NEVER)
+        return !on->xx && !on->gt;
+    return !on->nx && !(on->gt && wanted <= now) && !(on->lt && wanted >= now);
 }
 
 static void expire(struct call *call, int64_t from) {

@@ -180,7 +180,7 @@ static void run_lpos(struct call *call) {
     size_t looks = options.maxlen && (uint64_t)options.maxlen < size ? (size_t)options.maxlen : size;
     uint64_t skip = (options.rank < 0 ? 0 - (uint64_t)options.rank : (uint64_t)options.rank) - 1;
     uint64_t limit = options.count < 0 ? 1 : options.count == 0 ? UINT64_MAX : (uint64_t)options.count;
-    struct reply positions = {0};
+    struct output positions = {0};
     for (size_t i = 0; i < looks && found < limit; i++) {
         size_t at = options.rank < 0 ? size - 1 - i : i;
         if (!item_is(&entry->items[at], call->argv[2], call->lens[2]))

@@ -83,11 +83,11 @@ static bool push_string_field(const char *name) {
     return false;
 }
 
-static void answer_value(struct reply *reply);
+static void answer_value(struct output *reply);
 
 /* Up to the first nil. */
-static void answer_array(struct reply *reply) {
-    struct reply items = {0};
+static void answer_array(struct output *reply) {
+    struct output items = {0};
     int count = 0;
     for (;; count++) {
         lua_rawgeti(lua, -1, count + 1);
@@ -102,7 +102,7 @@ static void answer_array(struct reply *reply) {
     reply_free(&items);
 }
 
-static void answer_table(struct reply *reply) {
+static void answer_table(struct output *reply) {
     if (push_string_field("err")) {
         reply_error(reply, "%s", lua_tostring(lua, -1));
         lua_pop(lua, 1);
@@ -115,7 +115,7 @@ static void answer_table(struct reply *reply) {
 }
 
 /* Answers with the value on top, and pops it. */
-static void answer_value(struct reply *reply) {
+static void answer_value(struct output *reply) {
     size_t len;
     const char *bytes;
     if (!lua_checkstack(lua, 4)) {
@@ -172,7 +172,7 @@ static void words_need(int count) {
 static const char *read_words(lua_State *state, int count) {
     char digits[40];
     if (count == 0)
-        return "Please specify at least one argument for this redis.call() call";
+        return "Please specify at least one argument for this redis lib call";
     words_need(count);
     for (int i = 0; i < count; i++) {
         int type = lua_type(state, i + 1);
@@ -190,7 +190,7 @@ static const char *read_words(lua_State *state, int count) {
 
 /* Runs the command of the arguments and pushes what it answers. */
 static void call_command(lua_State *state) {
-    struct reply *reply = &running->server->script_reply;
+    struct output *reply = &running->server->script_reply;
     struct call call = {
         .server = running->server, .session = running->session, .argc = lua_gettop(state), .reply = reply};
     const char *wrong = read_words(state, call.argc);
@@ -259,6 +259,16 @@ static int redis_status_reply(lua_State *state) {
     else
         push_error(state, "wrong number or type of arguments");
     return 1;
+}
+
+/* The global pcall() of Redis, which makes an error of redis.call() a string. */
+static int plain_pcall(lua_State *state) {
+    bool fine = lua_pcall(state, lua_gettop(state) - 1, LUA_MULTRET, 0) == 0;
+    if (!fine && is_error(state))
+        lua_getfield(state, -1, "err");
+    lua_pushboolean(state, fine);
+    lua_insert(state, fine ? 1 : -2);
+    return fine ? lua_gettop(state) : 2;
 }
 
 /* --- The globals -------------------------------------------------------------------------------------------------- */
@@ -337,6 +347,7 @@ static void open_lua(void) {
         lua_setglobal(lua, left_out[i]);
     }
     luaL_register(lua, "redis", redis);
+    lua_register(lua, "pcall", plain_pcall);
     lua_getglobal(lua, "math");
     lua_pushnil(lua);
     lua_setfield(lua, -2, "random");
@@ -361,7 +372,7 @@ static bool push_script(const char *sha) {
     return false;
 }
 
-bool script_compile(const char sha[41], const char *text, size_t len, struct reply *reply) {
+bool script_compile(const char sha[41], const char *text, size_t len, struct output *reply) {
     if (!lua)
         open_lua();
     if (push_script(sha)) {

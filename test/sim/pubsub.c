@@ -26,7 +26,7 @@ void session_unsubscribe_all(sim_session *session) {
         drop(session, TAILQ_FIRST(&session->subscriptions));
 }
 
-static void text(struct reply *reply, const char *string) {
+static void text(struct output *reply, const char *string) {
     reply_bulk(reply, string, strlen(string));
 }
 
@@ -99,7 +99,7 @@ static void run_punsubscribe(struct call *call) {
 /* --- Publishing --------------------------------------------------------------------------------------------------- */
 
 static void push(const struct call *call, sim_session *session, const struct subscription *to) {
-    struct reply message = {0};
+    struct output message = {0};
     reply_array(&message, to->pattern ? 4 : 3);
     text(&message, to->pattern ? "pmessage" : "message");
     if (to->pattern)
@@ -110,24 +110,25 @@ static void push(const struct call *call, sim_session *session, const struct sub
     reply_free(&message);
 }
 
-static bool reaches(const struct call *call, const struct subscription *to) {
-    return to->pattern ? fnmatch(to->name.bytes, call->argv[1], 0) == 0
-                       : item_is(&to->name, call->argv[1], call->lens[1]);
-}
-
-static void run_publish(struct call *call) {
+static int64_t push_to_all(const struct call *call, bool patterns) {
     int64_t count = 0;
     sim_session *session;
-    struct subscription *to;
+    const struct subscription *to;
     TAILQ_FOREACH (session, &call->server->sessions, next) {
         TAILQ_FOREACH (to, &session->subscriptions, next) {
-            if (!reaches(call, to))
+            if (to->pattern != patterns || (patterns ? fnmatch(to->name.bytes, call->argv[1], 0) != 0
+                                                     : !item_is(&to->name, call->argv[1], call->lens[1])))
                 continue;
             push(call, session, to);
             count++;
         }
     }
-    reply_integer(call->reply, count);
+    return count;
+}
+
+static void run_publish(struct call *call) {
+    int64_t to_channel = push_to_all(call, false);
+    reply_integer(call->reply, to_channel + push_to_all(call, true));
 }
 
 static void run_numsub(struct call *call) {

@@ -132,7 +132,7 @@ bool parse_integer(const char *text, size_t len, int64_t *ret) {
 
 /* --- Replies ------------------------------------------------------------------------------------------------------ */
 
-void reply_raw(struct reply *reply, const char *bytes, size_t len) {
+void reply_raw(struct output *reply, const char *bytes, size_t len) {
     if (reply->len + len > reply->room) {
         reply->room = 2 * (reply->len + len) + 64;
         reply->bytes = need(realloc(reply->bytes, reply->room));
@@ -141,12 +141,12 @@ void reply_raw(struct reply *reply, const char *bytes, size_t len) {
     reply->len += len;
 }
 
-static void text(struct reply *reply, const char *string) {
+static void text(struct output *reply, const char *string) {
     reply_raw(reply, string, strlen(string));
 }
 
 /* A line of its own: what would end it early becomes blanks. */
-static void line(struct reply *reply, char type, const char *bytes, size_t len) {
+static void line(struct output *reply, char type, const char *bytes, size_t len) {
     reply_raw(reply, &type, 1);
     reply_raw(reply, bytes, len);
     for (char *c = reply->bytes + reply->len - len; c < reply->bytes + reply->len; c++) {
@@ -156,7 +156,7 @@ static void line(struct reply *reply, char type, const char *bytes, size_t len) 
     text(reply, "\r\n");
 }
 
-static void number(struct reply *reply, char type, int64_t integer) {
+static void number(struct output *reply, char type, int64_t integer) {
     char digits[32], *at = digits + sizeof(digits);
     uint64_t rest = integer < 0 ? 0 - (uint64_t)integer : (uint64_t)integer;
     *--at = '\n';
@@ -170,11 +170,11 @@ static void number(struct reply *reply, char type, int64_t integer) {
     reply_raw(reply, at, (size_t)(digits + sizeof(digits) - at));
 }
 
-void reply_status(struct reply *reply, const char *status, size_t len) {
+void reply_status(struct output *reply, const char *status, size_t len) {
     line(reply, '+', status, len);
 }
 
-void reply_error(struct reply *reply, const char *format, ...) {
+void reply_error(struct output *reply, const char *format, ...) {
     char *error;
     va_list args;
     va_start(args, format);
@@ -186,38 +186,38 @@ void reply_error(struct reply *reply, const char *format, ...) {
     free(error);
 }
 
-void reply_integer(struct reply *reply, int64_t integer) {
+void reply_integer(struct output *reply, int64_t integer) {
     number(reply, ':', integer);
 }
 
-void reply_bulk(struct reply *reply, const char *bytes, size_t len) {
+void reply_bulk(struct output *reply, const char *bytes, size_t len) {
     number(reply, '$', (int64_t)len);
     reply_raw(reply, bytes, len);
     text(reply, "\r\n");
 }
 
-void reply_double(struct reply *reply, double number) {
+void reply_double(struct output *reply, double number) {
     char digits[40];
     int len = snprintf(digits, sizeof(digits), "%.17g", number);
     reply_bulk(reply, digits, (size_t)len);
 }
 
-void reply_nil(struct reply *reply) {
+void reply_nil(struct output *reply) {
     text(reply, "$-1\r\n");
 }
 
-void reply_nil_array(struct reply *reply) {
+void reply_nil_array(struct output *reply) {
     text(reply, "*-1\r\n");
 }
 
-void reply_array(struct reply *reply, size_t count) {
+void reply_array(struct output *reply, size_t count) {
     number(reply, '*', (int64_t)count);
 }
 
-void reply_ok(struct reply *reply) {
+void reply_ok(struct output *reply) {
     text(reply, "+OK\r\n");
 }
 
-void reply_free(struct reply *reply) {
+void reply_free(struct output *reply) {
     free(reply->bytes);
 }

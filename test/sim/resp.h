@@ -31,23 +31,23 @@ void input_free(struct input *input);
 
 /* --- Replies ------------------------------------------------------------------------------------------------------ */
 
-struct reply {
+struct output {
     char *bytes;
     size_t len, room;
 };
 
-void reply_raw(struct reply *reply, const char *bytes, size_t len);
-void reply_status(struct reply *reply, const char *status, size_t len);
+void reply_raw(struct output *reply, const char *bytes, size_t len);
+void reply_status(struct output *reply, const char *status, size_t len);
 /* Without the '-'. A line end in it becomes blanks. */
-void reply_error(struct reply *reply, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void reply_integer(struct reply *reply, int64_t integer);
-void reply_bulk(struct reply *reply, const char *bytes, size_t len);
-void reply_double(struct reply *reply, double number);
-void reply_nil(struct reply *reply);
-void reply_nil_array(struct reply *reply);
-void reply_array(struct reply *reply, size_t count);
-void reply_ok(struct reply *reply);
-void reply_free(struct reply *reply);
+void reply_error(struct output *reply, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void reply_integer(struct output *reply, int64_t integer);
+void reply_bulk(struct output *reply, const char *bytes, size_t len);
+void reply_double(struct output *reply, double number);
+void reply_nil(struct output *reply);
+void reply_nil_array(struct output *reply);
+void reply_array(struct output *reply, size_t count);
+void reply_ok(struct output *reply);
+void reply_free(struct output *reply);
 
 /* A number as Redis takes it: in decimal, of 64 bits, with nothing before or behind it. */
 bool parse_integer(const char *text, size_t len, int64_t *ret);

@@ -9,7 +9,7 @@
 #include "state.h"
 
 /* Compiles the text, unless it did before; false: it is no Lua, and `reply` says why. */
-bool script_compile(const char sha[41], const char *text, size_t len, struct reply *reply);
+bool script_compile(const char sha[41], const char *text, size_t len, struct output *reply);
 /* Runs a compiled script with the first `keys` of `args` for KEYS and the others for ARGV, answering into
  * call->reply. */
 void script_run(const struct call *call, const char sha[41], int args, int keys);

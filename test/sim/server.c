@@ -97,7 +97,7 @@ void *sim_session_arg(const sim_session *session) {
     return session->arg;
 }
 
-void session_write(sim_session *session, struct reply *reply) {
+void session_write(sim_session *session, struct output *reply) {
     if (reply->len > 0)
         session->output(session->arg, reply->bytes, reply->len);
     reply->len = 0;
@@ -191,7 +191,7 @@ void sim_server_each_key(sim_server *server, void (*look)(void *arg, const char 
     const struct store *store = &server->stores[0];
     for (size_t i = 0; i < store->size; i++) {
         for (const struct entry *entry = store->buckets[i]; entry; entry = entry->next) {
-            if (store->now <= entry->expires)
+            if (!entry_expired(store, entry))
                 look(arg, entry->key, entry->key_len);
         }
     }

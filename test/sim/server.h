@@ -28,7 +28,8 @@ typedef void (*sim_ended)(void *arg);
 
 /* --- Servers ------------------------------------------------------------------------------------------------------ */
 
-/* `seed` is for its run_id and replication ids, which differ between seeds. Its clock stands at 0 until set. */
+/* `seed` is for its run_id and replication ids, which differ between seeds. Its clock stands at 0 until set, which
+ * is also its start: it counts as up for as long as its clock says. */
 sim_server *sim_server_new(unsigned seed);
 /* Sessions that are still open are dropped without a word. */
 void sim_server_free(sim_server *server);

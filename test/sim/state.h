@@ -61,8 +61,8 @@ struct sim_server {
     char run_id[41], replid[41];
     sim_watch watch;
     void *watch_arg;
-    struct reply reply;        /* what is being written to a session */
-    struct reply script_reply; /* what the running script's command answers */
+    struct output reply;        /* what is being written to a session */
+    struct output script_reply; /* what the running script's command answers */
 };
 
 /* --- A command on its way ----------------------------------------------------------------------------------------- */
@@ -76,7 +76,7 @@ struct call {
     int argc;
     const char *const *argv; /* each ended by a zero */
     const size_t *lens;
-    struct reply *reply;
+    struct output *reply;
 };
 
 enum { WRITES = 1, NO_SCRIPT = 2, LOGIN = 4, PUBSUB = 8, NO_AUTH = 16 }; /* command.flags */
@@ -132,7 +132,7 @@ void answer_wrong_arity(const struct call *call);
 /* Ends it now, or after its command if it runs one. */
 void session_end(sim_session *session);
 /* Writes what is in the reply, and empties that. */
-void session_write(sim_session *session, struct reply *reply);
+void session_write(sim_session *session, struct output *reply);
 void session_unsubscribe_all(sim_session *session);
 
 #endif

@@ -89,6 +89,10 @@ static void grow(struct store *store) {
     store->size = bigger.size;
 }
 
+bool entry_expired(const struct store *store, const struct entry *entry) {
+    return entry->expires != STORE_NEVER && store->now > entry->expires;
+}
+
 struct entry *store_find(struct store *store, const char *key, size_t len) {
     uint64_t hash = hash_of(key, len);
     if (!store->count)
@@ -96,7 +100,7 @@ struct entry *store_find(struct store *store, const char *key, size_t len) {
     for (struct entry *entry = *bucket_of(store, hash); entry; entry = entry->next) {
         if (entry->hash != hash || entry->key_len != len || memcmp(entry->key, key, len) != 0)
             continue;
-        if (store->now <= entry->expires)
+        if (!entry_expired(store, entry))
             return entry;
         store_remove(store, entry);
         return NULL;

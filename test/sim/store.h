@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STORE_NEVER INT64_MAX
+#define STORE_NEVER (-1)
 
 enum type { TYPE_STRING, TYPE_LIST, TYPE_HASH, TYPE_ZSET };
 
@@ -45,6 +45,8 @@ struct entry *store_find(struct store *store, const char *key, size_t len);
 /* A new, empty entry; there must be none with this key. */
 struct entry *store_add(struct store *store, const char *key, size_t len, enum type type);
 void store_remove(struct store *store, struct entry *entry);
+
+bool entry_expired(const struct store *store, const struct entry *entry);
 
 /* Room for `count` items before the one at `at`, made of no bytes. */
 void entry_insert(struct entry *entry, size_t at, size_t count);

@@ -24,7 +24,7 @@ static void put(const struct call *call, struct entry *entry, double score, int 
         at++;
     entry_insert(entry, at, 1);
     item_set(&entry->items[at], call->argv[member], call->lens[member]);
-    entry->items[at].score = score;
+    entry->items[at].score = score + 0.0; /* never -0, as in a small set of Redis */
 }
 
 /* --- ZADD --------------------------------------------------------------------------------------------------------- */

@@ -1,0 +1,475 @@
+/*
+ * The simulated server by itself: what a real one has no match for (its clock, its faults, looks into it), and what
+ * does not wait for a real clock. No server runs, and nothing waits.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "resp.h"
+#include "server.h"
+
+#define MS INT64_C(1000)
+#define SECOND (1000 * MS)
+
+static sim_server *server;
+static int64_t now = INT64_C(1700000000) * SECOND;
+
+/* A client: what it was answered, and whether it is still connected. */
+struct client {
+    sim_session *session;
+    struct output answers;
+};
+
+static struct client one, two;
+
+static void on_output(void *arg, const char *bytes, size_t len) {
+    struct client *client = arg;
+    reply_raw(&client->answers, bytes, len);
+}
+
+static void on_ended(void *arg) {
+    struct client *client = arg;
+    client->session = NULL;
+}
+
+static void client_connect(struct client *client) {
+    client->session = sim_server_connect(server, on_output, on_ended, client);
+}
+
+static int setup(void **state) {
+    (void)state;
+    server = sim_server_new(7);
+    sim_server_set_time(server, now);
+    client_connect(&one);
+    client_connect(&two);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    sim_server_free(server);
+    reply_free(&one.answers);
+    reply_free(&two.answers);
+    one = two = (struct client){0};
+    return 0;
+}
+
+static void say(struct client *client, int argc, const char *const *argv) {
+    struct output command = {0};
+    reply_array(&command, (size_t)argc);
+    for (int i = 0; i < argc; i++)
+        reply_bulk(&command, argv[i], strlen(argv[i]));
+    sim_session_feed(client->session, command.bytes, command.len);
+    reply_free(&command);
+}
+
+/* What was answered since this was looked at last. */
+static void assert_answered(struct client *client, const char *answer) {
+    reply_raw(&client->answers, "", 1);
+    assert_string_equal(client->answers.bytes, answer);
+    client->answers.len = 0;
+}
+
+#define SAY(client, ...)                                                                                               \
+    say(client, (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)), (const char *[]){__VA_ARGS__})
+#define ASK(answer, ...) (SAY(&one, __VA_ARGS__), assert_answered(&one, answer))
+
+/* Copies a field's value of what INFO has answered. */
+static void info_field(const char *section, const char *field, char value[64]) {
+    SAY(&one, "INFO", section);
+    reply_raw(&one.answers, "", 1);
+    const char *found = strstr(one.answers.bytes, field);
+    assert_non_null(found);
+    snprintf(value, 64, "%.*s", (int)strcspn(found, "\r"), found);
+    one.answers.len = 0;
+}
+
+/* --- The clock ---------------------------------------------------------------------------------------------------- */
+
+static void a_key_is_there_to_the_end_of_its_last_millisecond(void **state) {
+    size_t len;
+    (void)state;
+    ASK("+OK\r\n", "SET", "k", "v", "PX", "10");
+    assert_int_equal(sim_server_expiry(server, "k", 1), now + 10 * MS);
+    sim_server_set_time(server, now + 11 * MS - 1);
+    ASK(":0\r\n", "PTTL", "k");
+    assert_non_null(sim_server_get(server, "k", 1, &len));
+    sim_server_set_time(server, now + 11 * MS);
+    assert_null(sim_server_get(server, "k", 1, &len));
+    assert_int_equal(sim_server_expiry(server, "k", 1), -2);
+    ASK(":-2\r\n", "PTTL", "k");
+    ASK("+OK\r\n", "SET", "k", "w", "NX");
+    ASK(":-1\r\n", "PTTL", "k");
+    assert_int_equal(sim_server_expiry(server, "k", 1), -1);
+}
+
+static void every_type_and_command_knows_of_expiry(void **state) {
+    static const char *const gone[][5] = {{"EXISTS", "k"},    {"LLEN", "k"},      {"HLEN", "k"},
+                                          {"ZCARD", "k"},     {"DEL", "k"},       {"LREM", "k", "0", "v"},
+                                          {"ZREM", "k", "v"}, {"HDEL", "k", "v"}, {"PEXPIRE", "k", "5"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
+        int argc = 0;
+        while (argc < 5 && gone[i][argc])
+            argc++;
+        SAY(&one, "SET", "k", "v", "PX", "1");
+        sim_server_set_time(server, now += 2 * MS);
+        one.answers.len = 0;
+        say(&one, argc, gone[i]);
+        assert_answered(&one, ":0\r\n");
+    }
+    ASK(":1\r\n", "RPUSH", "k", "v");
+    ASK(":1\r\n", "PEXPIRE", "k", "5");
+    sim_server_set_time(server, now += 6 * MS);
+    ASK(":1\r\n", "RPUSH", "k", "w");
+    ASK(":-1\r\n", "PTTL", "k");
+}
+
+static void time_is_that_of_the_clock(void **state) {
+    static const char time[] = "*2\r\n$10\r\n1800000000\r\n$5\r\n12345\r\n";
+    (void)state;
+    sim_server_set_time(server, INT64_C(1800000000) * SECOND + 12345);
+    ASK(time, "TIME");
+    ASK(time, "EVAL", "return redis.call('TIME')", "0");
+}
+
+/* --- Bytes -------------------------------------------------------------------------------------------------------- */
+
+static void a_command_may_come_byte_by_byte(void **state) {
+    static const char bytes[] = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\na\r\nb\r\n";
+    (void)state;
+    for (size_t i = 0; i < strlen(bytes); i++) {
+        assert_int_equal(one.answers.len, 0);
+        sim_session_feed(one.session, &bytes[i], 1);
+    }
+    assert_answered(&one, "+OK\r\n");
+    ASK("$4\r\na\r\nb\r\n", "GET", "k");
+}
+
+static void commands_may_come_together(void **state) {
+    static const char bytes[] = "*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nPING\r\n$2\r\nhi\r\n*1\r\n$4\r\nPI";
+    (void)state;
+    sim_session_feed(one.session, bytes, strlen(bytes));
+    assert_answered(&one, "+PONG\r\n$2\r\nhi\r\n");
+    sim_session_feed(one.session, "NG\r\n", 4);
+    assert_answered(&one, "+PONG\r\n");
+}
+
+static void nothing_is_run_behind_an_end(void **state) {
+    static const char bytes[] = "*1\r\n$4\r\nQUIT\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n";
+    size_t len;
+    (void)state;
+    sim_session_feed(one.session, bytes, strlen(bytes));
+    assert_null(one.session);
+    assert_answered(&one, "+OK\r\n");
+    assert_null(sim_server_get(server, "k", 1, &len));
+}
+
+/* --- Sessions ----------------------------------------------------------------------------------------------------- */
+
+static void ids_are_never_used_again(void **state) {
+    char id[32];
+    int64_t first = sim_session_id(two.session);
+    (void)state;
+    assert_ptr_equal(sim_session_arg(two.session), &two);
+    sim_session_close(two.session);
+    client_connect(&two);
+    assert_true(sim_session_id(two.session) > first);
+    snprintf(id, sizeof(id), "%lld", (long long)first);
+    ASK(":0\r\n", "CLIENT", "KILL", "ID", id);
+    snprintf(id, sizeof(id), "%lld", (long long)sim_session_id(two.session));
+    ASK(":1\r\n", "CLIENT", "KILL", "ID", id);
+    assert_null(two.session);
+    assert_non_null(one.session);
+}
+
+static void a_closed_session_listens_no_more(void **state) {
+    (void)state;
+    SAY(&two, "SUBSCRIBE", "c");
+    two.answers.len = 0;
+    ASK(":1\r\n", "PUBLISH", "c", "hi");
+    assert_answered(&two, "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n");
+    sim_session_close(two.session);
+    two.session = NULL;
+    ASK(":0\r\n", "PUBLISH", "c", "hi");
+    ASK("*2\r\n$1\r\nc\r\n:0\r\n", "PUBSUB", "NUMSUB", "c");
+}
+
+static void a_password_is_for_new_sessions(void **state) {
+    (void)state;
+    sim_server_set_password(server, "secret");
+    ASK("+PONG\r\n", "PING");
+    client_connect(&two);
+    SAY(&two, "PING");
+    SAY(&two, "AUTH", "secret");
+    SAY(&two, "PING");
+    assert_answered(&two, "-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n");
+}
+
+static void wait_tells_of_the_replicas(void **state) {
+    (void)state;
+    ASK(":0\r\n", "WAIT", "1", "100");
+    sim_server_set_replicas(server, 2);
+    ASK(":2\r\n", "WAIT", "1", "100");
+}
+
+/* --- Lives -------------------------------------------------------------------------------------------------------- */
+
+static void a_restart_is_another_process(void **state) {
+    char run_id[64], replid[64], found[64];
+    (void)state;
+    info_field("server", "run_id:", run_id);
+    info_field("replication", "master_replid:", replid);
+    ASK("+OK\r\n", "SET", "k", "v");
+    ASK("$40\r\ne0e1f9fabfc9d4800c877a703b823ac0578ff8db\r\n", "SCRIPT", "LOAD", "return 1");
+    SAY(&two, "SUBSCRIBE", "c");
+    sim_server_restart(server, true, true);
+    assert_null(one.session);
+    assert_null(two.session);
+    client_connect(&one);
+    ASK("$1\r\nv\r\n", "GET", "k");
+    ASK("-NOSCRIPT No matching script. Please use EVAL.\r\n", "EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db",
+        "0");
+    ASK("*2\r\n$1\r\nc\r\n:0\r\n", "PUBSUB", "NUMSUB", "c");
+    info_field("server", "run_id:", found);
+    assert_string_not_equal(found, run_id);
+    info_field("replication", "master_replid:", found);
+    assert_string_equal(found, replid);
+    sim_server_set_time(server, now += 3 * SECOND + 5);
+    info_field("server", "uptime_in_seconds:", found);
+    assert_string_equal(found, "uptime_in_seconds:3");
+    sim_server_restart(server, false, false);
+    client_connect(&one);
+    ASK("$-1\r\n", "GET", "k");
+    info_field("replication", "master_replid:", found);
+    assert_string_not_equal(found, replid);
+}
+
+static void a_failover_takes_over_what_the_copy_had(void **state) {
+    char run_id[64], replid[64], found[64];
+    (void)state;
+    sim_server_restart(server, false, false);
+    client_connect(&one);
+    ASK("+OK\r\n", "SET", "k", "old", "PX", "5000");
+    ASK(":2\r\n", "RPUSH", "l", "a", "b");
+    ASK(":1\r\n", "HSET", "h", "f", "v");
+    ASK(":1\r\n", "ZADD", "z", "1.5", "m");
+    ASK("+OK\r\n", "SELECT", "3");
+    ASK("+OK\r\n", "SET", "three", "v");
+    info_field("server", "run_id:", run_id);
+    info_field("replication", "master_replid:", replid);
+    sim_server *copy = sim_server_copy(server);
+    ASK("+OK\r\n", "SELECT", "0");
+    ASK("+OK\r\n", "SET", "k", "new");
+    ASK(":1\r\n", "DEL", "l");
+    sim_server_set_time(server, now += 2 * SECOND);
+    sim_server_become(server, copy);
+    assert_null(one.session);
+    client_connect(&one);
+    ASK("$3\r\nold\r\n", "GET", "k");
+    ASK(":3000\r\n", "PTTL", "k");
+    ASK("*2\r\n$1\r\na\r\n$1\r\nb\r\n", "LRANGE", "l", "0", "-1");
+    ASK("$1\r\nv\r\n", "HGET", "h", "f");
+    ASK("$3\r\n1.5\r\n", "ZSCORE", "z", "m");
+    info_field("server", "run_id:", found);
+    assert_string_not_equal(found, run_id);
+    info_field("replication", "master_replid:", found);
+    assert_string_not_equal(found, replid);
+    info_field("server", "uptime_in_seconds:", found);
+    assert_string_equal(found, "uptime_in_seconds:2");
+    ASK("+OK\r\n", "SELECT", "3");
+    ASK("$1\r\nv\r\n", "GET", "three");
+}
+
+static void seeds_differ_in_ids_alone(void **state) {
+    char first[64], again[64];
+    (void)state;
+    info_field("server", "run_id:", first);
+    teardown(NULL);
+    setup(NULL);
+    info_field("server", "run_id:", again);
+    assert_string_equal(first, again);
+    sim_server *other = sim_server_new(8);
+    sim_server_free(server);
+    server = other;
+    client_connect(&one);
+    info_field("server", "run_id:", again);
+    assert_string_not_equal(first, again);
+}
+
+/* --- Refusals ----------------------------------------------------------------------------------------------------- */
+
+static void so_many_commands_of_a_name_are_refused(void **state) {
+    (void)state;
+    sim_server_refuse(server, "GET", "LOADING soon", 2);
+    ASK("+OK\r\n", "SET", "k", "v");
+    ASK("-LOADING soon\r\n", "get", "k");
+    ASK("-LOADING soon\r\n", "GET", "k");
+    ASK("$1\r\nv\r\n", "GET", "k");
+    sim_server_refuse(server, "set", "OOM", 1);
+    ASK("-OOM\r\n", "SET", "k", "w");
+    ASK("$1\r\nv\r\n", "GET", "k");
+}
+
+static void refusals_name_kinds_and_members(void **state) {
+    (void)state;
+    sim_server_refuse(server, "client|id", "NOPERM id", 1);
+    ASK("+OK\r\n", "CLIENT", "SETNAME", "x");
+    ASK("-NOPERM id\r\n", "CLIENT", "ID");
+    sim_server_refuse(server, "script", "NOPERM script", 9);
+    ASK("-NOPERM script\r\n", "SCRIPT", "LOAD", "return 1");
+    ASK("-NOPERM script\r\n", "SCRIPT", "FLUSH");
+    sim_server_allow(server);
+    ASK("+OK\r\n", "SCRIPT", "FLUSH");
+}
+
+static void refusals_of_all_spare_logins(void **state) {
+    (void)state;
+    sim_server_refuse(server, "", "MASTERDOWN", 2);
+    ASK("+OK\r\n", "SELECT", "0");
+    ASK("+OK\r\n", "CLIENT", "SETNAME", "x");
+    ASK("+OK\r\n", "SCRIPT", "FLUSH");
+    ASK("-MASTERDOWN\r\n", "PING");
+    ASK("-MASTERDOWN\r\n", "EVAL", "return 1", "0");
+    ASK(":1\r\n", "EVAL", "return 1", "0");
+}
+
+static void the_oldest_refusal_is_used_first(void **state) {
+    (void)state;
+    sim_server_refuse(server, "", "FIRST", 1);
+    sim_server_refuse(server, "get", "SECOND", 1);
+    ASK("-FIRST\r\n", "GET", "k");
+    ASK("-SECOND\r\n", "GET", "k");
+    ASK("$-1\r\n", "GET", "k");
+}
+
+static void scripts_meet_refusals_by_name(void **state) {
+    (void)state;
+    ASK("+OK\r\n", "SET", "k", "v");
+    sim_server_refuse(server, "get", "NOPERM get", 1);
+    ASK("*2\r\n-NOPERM get\r\n$1\r\nv\r\n", "EVAL", "return {redis.pcall('get', 'k'), redis.pcall('get', 'k')}", "0");
+    sim_server_refuse(server, "", "BUSY", 2);
+    ASK("-BUSY\r\n", "EVAL", "return redis.call('get', 'k')", "0");
+    sim_server_allow(server);
+    ASK("$1\r\nv\r\n", "EVAL", "return redis.call('get', 'k')", "0");
+}
+
+/* --- Looks -------------------------------------------------------------------------------------------------------- */
+
+static char seen[512];
+
+static void on_watch(void *arg, sim_session *session, int argc, const char *const *argv, const size_t *lens) {
+    size_t at = strlen(seen);
+    (void)arg;
+    at += (size_t)snprintf(seen + at, sizeof(seen) - at, "%s:", sim_session_arg(session) == &one ? "one" : "two");
+    for (int i = 0; i < argc; i++) {
+        assert_int_equal(strlen(argv[i]), lens[i]);
+        at += (size_t)snprintf(seen + at, sizeof(seen) - at, " %s", argv[i]);
+    }
+    snprintf(seen + at, sizeof(seen) - at, "\n");
+}
+
+static void the_watch_sees_commands_and_writes_of_scripts(void **state) {
+    static const char script[] = "redis.call('GET', KEYS[1]) redis.call('set', KEYS[1], 5) redis.pcall('set') "
+                                 "return redis.call('DEL', KEYS[1])";
+    (void)state;
+    seen[0] = '\0';
+    sim_server_watch(server, on_watch, NULL);
+    SAY(&one, "GET", "k");
+    SAY(&two, "EVAL", script, "1", "key");
+    SAY(&one, "NOTHING");
+    SAY(&one, "GET");
+    sim_server_refuse(server, "get", "NOPERM", 1);
+    SAY(&one, "GET", "k");
+    assert_memory_equal(seen, "one: GET k\ntwo: EVAL redis", 26);
+    assert_string_equal(strstr(seen, " 1 key\n"), " 1 key\ntwo: set key 5\ntwo: DEL key\n");
+    seen[0] = '\0';
+    sim_server_watch(server, NULL, NULL);
+    SAY(&one, "GET", "k");
+    assert_string_equal(seen, "");
+}
+
+static void on_key(void *arg, const char *key, size_t len) {
+    unsigned *found = arg;
+    assert_int_equal(len, strlen(key));
+    *found += 1U << (unsigned)(key[0] - 'a');
+}
+
+static void looks_see_what_is_not_expired(void **state) {
+    unsigned found = 0;
+    size_t len;
+    (void)state;
+    SAY(&one, "SET", "a", "1");
+    SAY(&one, "SET", "b", "2", "PX", "10");
+    SAY(&one, "RPUSH", "c", "3");
+    SAY(&one, "SET", "d", "", "PX", "20");
+    SAY(&one, "SELECT", "1");
+    SAY(&one, "SET", "e", "5");
+    sim_server_set_time(server, now += 15 * MS);
+    sim_server_each_key(server, on_key, &found);
+    assert_int_equal(found, 1 | 4 | 8);
+    assert_null(sim_server_get(server, "c", 1, &len));
+    assert_string_equal(sim_server_get(server, "d", 1, &len), "");
+    assert_int_equal(len, 0);
+    assert_null(sim_server_get(server, "e", 1, &len));
+}
+
+/* --- The store ---------------------------------------------------------------------------------------------------- */
+
+static void many_keys_are_kept_apart(void **state) {
+    char key[16], value[32];
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 2000; i++) {
+            snprintf(key, sizeof(key), "key %d", i);
+            snprintf(value, sizeof(value), "%d", i + round);
+            ASK("+OK\r\n", "SET", key, value);
+        }
+    }
+    for (int i = 0; i < 2000; i += 2) {
+        snprintf(key, sizeof(key), "key %d", i);
+        ASK(":1\r\n", "DEL", key);
+    }
+    for (int i = 0; i < 2000; i++) {
+        size_t len;
+        snprintf(key, sizeof(key), "key %d", i);
+        const char *found = sim_server_get(server, key, strlen(key), &len);
+        assert_true((found != NULL) == (i % 2 == 1));
+        assert_true(!found || atoi(found) == i + 1);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_key_is_there_to_the_end_of_its_last_millisecond),
+        TEST(every_type_and_command_knows_of_expiry),
+        TEST(time_is_that_of_the_clock),
+        TEST(a_command_may_come_byte_by_byte),
+        TEST(commands_may_come_together),
+        TEST(nothing_is_run_behind_an_end),
+        TEST(ids_are_never_used_again),
+        TEST(a_closed_session_listens_no_more),
+        TEST(a_password_is_for_new_sessions),
+        TEST(wait_tells_of_the_replicas),
+        TEST(a_restart_is_another_process),
+        TEST(a_failover_takes_over_what_the_copy_had),
+        TEST(seeds_differ_in_ids_alone),
+        TEST(so_many_commands_of_a_name_are_refused),
+        TEST(refusals_name_kinds_and_members),
+        TEST(refusals_of_all_spare_logins),
+        TEST(the_oldest_refusal_is_used_first),
+        TEST(scripts_meet_refusals_by_name),
+        TEST(the_watch_sees_commands_and_writes_of_scripts),
+        TEST(looks_see_what_is_not_expired),
+        TEST(many_keys_are_kept_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
