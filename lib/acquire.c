@@ -338,6 +338,7 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
     call->cb = cb;
     call->acquire.retries = times;
     call->acquire.fenced = given.fence == 1;
+    call->acquire.contended = lock->crowded && times != 0;
     call->acquire.begun = evl_client_now(lock->client);
     call->acquire.wait_until = wait == EVLOCK_UNLIMITED ? INT64_MAX : call->acquire.begun + wait;
     if (given.token) {

@@ -335,6 +335,7 @@ void evl_lock_grant(struct evlock *lock, struct call *call) {
         return;
     }
     lock->untold = call;
+    lock->crowded = call->kind == CALL_ACQUIRE && call->acquire.handed;
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "held");
     evl_call_finish(call, EVLOCK_OK);
 }

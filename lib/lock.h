@@ -24,6 +24,7 @@ struct evlock {
     uint8_t lost;                 /* enum evlock_lost_reason to be told */
     bool risky;                   /* to be told */
     bool freed;
+    bool crowded;                 /* its last acquire waited in the queue: the next one joins it at once */
     char key[];
 };
 
