@@ -257,12 +257,13 @@ static bool prolongs(enum lease_command kind) {
     return kind == LEASE_RENEW || kind == LEASE_ADD || kind == LEASE_REPLACE;
 }
 
-/* "TIME AHEAD LEFT", as join.lua says it. */
+/* "SECONDS MICROSECONDS AHEAD LEFT", as join.lua says it. */
 static bool answer_queued(const char *text, struct lease_answer *answer) {
     int64_t left;
     char *end;
 
-    answer->time = strtoll(text, &end, 10);
+    answer->time = strtoll(text, &end, 10) * 1000000;
+    answer->time += strtoll(end, &end, 10);
     answer->ahead = strtoll(end, &end, 10);
     left = strtoll(end, &end, 10);
     if (*end || left < -1)

@@ -1,56 +1,55 @@
 -- Included by the scripts that know the queue. KEYS: lock, queue, fence counter.
 -- A waiter is "CHANNEL TICKET TTL FENCED TOKEN": where its client listens, what tells it from that client's others, its
--- ttl in ms, 1 if it wants a fence, its token. Its score is the server's clock when it came.
+-- ttl in ms, 1 if it wants a fence, its token. Its score is the server's clock, in microseconds, when it came.
 --@ include fence.lua
 
--- The server's clock in microseconds, or an error.
-local function clock()
-  local time = redis.pcall('TIME')
-  return time.err and time or tonumber(time[1]) * 1000000 + tonumber(time[2])
+-- What TIME says, in microseconds.
+local function microseconds(time)
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 
--- Draws a fence, or gives an error.
-local function draw(us)
-  local fence = next_fence(KEYS[3], us, 1)
+-- Draws a fence, as text; or gives an error.
+local function draw(time)
+  local fence = next_fence(KEYS[3], microseconds(time), 1)
   if type(fence) == 'table' then return fence end
-  local kept = redis.pcall('SET', KEYS[3], string.format('%.0f', fence), 'PX', '604800000')
-  return kept.err and kept or fence
+  local text = string.format('%.0f', fence)
+  local kept = redis.pcall('SET', KEYS[3], text, 'PX', '604800000')
+  return kept.err and kept or text
 end
 
--- Gives the lock, to which nobody else has a right now, to a waiter, and tells it unless it asks for itself.
--- Its fence, or 1. On an error the lock is free, or as it was.
-local function give(waiter, asks, channel, ticket, ttl, fenced, token, us)
-  local fence = fenced == '1' and draw(us) or 1
-  if type(fence) == 'table' then return fence end
-  local set = redis.pcall('SET', KEYS[1], token, 'PX', ttl)
-  if set.err then return set end
-  local told = asks or redis.pcall('PUBLISH', channel, string.format('%s %.0f %.0f', ticket, us, fence))
-  if type(told) == 'table' then
-    redis.call('DEL', KEYS[1])
-    return told
-  end
-  redis.call('ZREM', KEYS[2], waiter)
-  return fence
+-- Whether a waiter's client listens. PUBLISH would count those who listen to patterns, too.
+local function listens(channel)
+  local count = redis.pcall('PUBSUB', 'NUMSUB', channel)
+  return count.err and count or count[2] > 0
 end
 
--- Grants to the first waiter whose client listens; those who are gone leave the queue. `asker` is the waiter that asks
--- for itself, and so is here.
--- What give() says, and to whom it was given; nil: there is nobody; or an error.
-local function grant(asker, us)
+-- Gives the lock, to which nobody else has a right now, to the first waiter whose client listens, and tells it by
+-- "TICKET SECONDS MICROSECONDS FENCE"; those who are gone leave the queue. `asker` is the waiter that asks for itself:
+-- it is here, and needs no message.
+-- The waiter and its fence, or 0; nil: there is none; or an error: then the lock is free, or as it was, and the waiter
+-- that was to have it comes back when it looks.
+local function grant(asker, time)
   while true do
-    local first = redis.pcall('ZRANGE', KEYS[2], 0, 0)
+    local first = redis.pcall('ZPOPMIN', KEYS[2])
     if first.err then return first end
     local waiter = first[1]
     if not waiter then return nil end
-    local channel, ticket, ttl, fenced, token = string.match(waiter, '^(%S+) (%S+) (%d+) ([01]) (.+)$')
-    local here = waiter == asker
-    if token and not here then
-      -- PUBLISH would count those who listen to patterns, too.
-      local count = redis.pcall('PUBSUB', 'NUMSUB', channel)
-      if count.err then return count end
-      here = count[2] > 0
+    local channel, ticket, ttl, fenced, token = string.match(waiter, '^([^ ]+) ([^ ]+) (%d+) ([01]) (.+)$')
+    local here = waiter == asker or (token and listens(channel))
+    if type(here) == 'table' then return here end
+    if here then
+      time = time or redis.pcall('TIME')
+      if time.err then return time end
+      local fence = fenced == '1' and draw(time) or '0'
+      if type(fence) == 'table' then return fence end
+      local set = redis.pcall('SET', KEYS[1], token, 'PX', ttl)
+      if set.err then return set end
+      if waiter == asker then return waiter, tonumber(fence) end
+      local message = ticket .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. fence
+      local told = redis.pcall('PUBLISH', channel, message)
+      if type(told) == 'number' then return waiter, fence end
+      redis.call('DEL', KEYS[1])
+      return told
     end
-    if here then return give(waiter, waiter == asker, channel, ticket, ttl, fenced, token, us), waiter end
-    redis.call('ZREM', KEYS[2], waiter)
   end
 end

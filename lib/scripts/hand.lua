@@ -11,7 +11,5 @@ end
 if redis.pcall('EXISTS', KEYS[2]) == 0 then return redis.pcall('DEL', KEYS[1]) end
 --@ include grant.lua
 -- Whatever stands in the way of a grant, the lock is free then, and its waiters find it by themselves.
-local us = clock()
-local result = type(us) == 'table' or grant(nil, us)
-if type(result) ~= 'number' then return redis.pcall('DEL', KEYS[1]) end
-return 1
+if type(grant(nil)) == 'string' then return 1 end
+return redis.pcall('DEL', KEYS[1])
