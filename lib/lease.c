@@ -190,8 +190,13 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
 
     switch (answer->verdict) {
     case LEASE_YES:
-        slot->trace = CLEAR; /* also of a stray: an acquire runs once */
+        if (lease->queued)
+            note_absent(slot); /* a stray may yet join the queue again */
+        else
+            slot->trace = CLEAR; /* also of a stray: an acquire runs once */
         slot->vote = YES;
+        if (slot->trace != CLEAR)
+            repeat_later(lease, now);
         break;
     case LEASE_NO:
         /* Before the deadline nobody else can have removed it but the release whose answer was lost. */
