@@ -154,7 +154,7 @@ void evl_acquire_ring(struct call *call, int64_t now) {
         evl_call_finish(call, EVLOCK_ETIMEDOUT);
     } else if (lock->tenure) {
         wake_at(call, call->acquire.wait_until);
-        evl_tenure_look(lock->tenure);
+        evl_tenure_look(lock->tenure, now);
     } else if (attempt(call) != EVLOCK_OK) {
         evl_call_finish(call, EVLOCK_ENOMEM);
     }
@@ -192,11 +192,12 @@ void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
     struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
     int64_t passed = max64(time - call->acquire.asked_time, 0);
     int64_t since = call->acquire.asked_at + passed - passed / 100;
+    int64_t now = evl_client_now(lock->client);
 
     if (!call->acquire.asked_time)
         since = lock->tenure->lease->slots[0].sent;
     call->acquire.handed = true;
-    evl_tenure_granted(lock->tenure, min64(since, evl_client_now(lock->client)), fence);
+    evl_tenure_granted(lock->tenure, min64(since, now), fence, now);
 }
 
 void evl_acquire_wake(struct evlock *lock) {
@@ -254,7 +255,7 @@ static bool may_look(const struct call *call) {
 static void look(struct call *call) {
     call->acquire.looked = true;
     call->requests[0].ops = &look_ops;
-    evl_node_submit(&call->lock->client->nodes[0], &call->requests[0]);
+    evl_node_submit(&call->lock->client->nodes[0], &call->requests[0], evl_client_now(call->lock->client));
 }
 
 /* Another has the lock, and the next attempt is to join the queue for it. */

@@ -98,7 +98,6 @@ void evl_call_tell(struct call *call) {
 
     if (lock->untold == call)
         lock->untold = NULL;
-    call->told = true;
     if (call->kind == CALL_ACQUIRE && lock->client)
         count_acquire(call, &lock->client->stats);
     evl_error_set(call->error && call->status != EVLOCK_OK ? call->error : "");
@@ -108,6 +107,7 @@ void evl_call_tell(struct call *call) {
         call->value_cb(handle, call->status, call->status == EVLOCK_OK ? call->value : 0, call->arg);
     else if (call->text_cb)
         call->text_cb(handle, call->status, call->query.name ? call->query.name : "", call->query.name_len, call->arg);
+    call->told = true; /* not before: what was called may have ended the connection, and with it the last request */
     evl_call_settle(call);
 }
 

@@ -27,6 +27,7 @@ struct evlock_client {
     evlock_loop loop;
     void *timer;
     int64_t armed;              /* what the timer is set to */
+    int64_t now;                /* the clock when the loop last called in */
     struct alarms alarms;
     struct node *nodes;
     struct node *links;         /* second connections to the nodes, for what holds up those behind it; or NULL */

@@ -19,14 +19,15 @@ static int check_range(const char *name, int64_t value, int64_t least, int64_t m
     return evl_fail(EVLOCK_EINVAL, "%s is %" PRId64 ", not from %" PRId64 " to %" PRId64, name, value, least, most);
 }
 
-/* A program that was built with an older header has a shorter struct: what it lacks keeps its default. */
+/* A program that was built with an older header has a shorter struct: what it lacks keeps its default. No size ends
+ * within a member. */
 static int read_struct(void *ret, size_t size, const void *given) {
     size_t given_size;
 
     if (!given)
         return EVLOCK_OK;
     memcpy(&given_size, given, sizeof(given_size));
-    if (given_size < sizeof(size_t) || given_size > 4096)
+    if (given_size < sizeof(size_t) || given_size > 4096 || given_size % _Alignof(int64_t) != 0)
         return evl_fail(EVLOCK_EINVAL, "options must start from their INIT macro");
     memcpy(ret, given, given_size < size ? given_size : size);
     return EVLOCK_OK;

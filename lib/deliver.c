@@ -9,9 +9,19 @@
 
 #define OWNER(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-static void ring(struct evlock_client *client) {
+/* So much at once keeps the server at work meanwhile, and the commands in the cache. */
+#define WRITE_SIZE 16384
+
+static void write_out(struct evlock_client *client, size_t bytes) {
+    for (unsigned i = 0; i < client->node_count; i++) {
+        evl_node_write(&client->nodes[i], bytes);
+        if (client->links)
+            evl_node_write(&client->links[i], bytes);
+    }
+}
+
+static void ring(struct evlock_client *client, int64_t now) {
     struct alarm *alarm;
-    int64_t now = evl_client_now(client);
 
     while ((alarm = evl_alarms_due(&client->alarms, now))) {
         evl_error_clear();
@@ -29,6 +39,7 @@ static void ring(struct evlock_client *client) {
             evl_client_close_ring(OWNER(struct evlock_client, close_alarm, alarm));
             break;
         }
+        write_out(client, WRITE_SIZE);
     }
 }
 
@@ -66,7 +77,7 @@ static void deliver(struct evlock_client *client) {
         count++;
     while (client->state == state) {
         if (state != CLIENT_FREED)
-            ring(client);
+            ring(client, evl_client_now(client));
         if (!TAILQ_EMPTY(&client->noticed)) {
             evl_lock_tell_notices(TAILQ_FIRST(&client->noticed));
             continue;
@@ -75,6 +86,7 @@ static void deliver(struct evlock_client *client) {
             break;
         TAILQ_REMOVE(&client->done, call, link);
         evl_call_tell(call);
+        write_out(client, WRITE_SIZE);
     }
     if (client->state == CLIENT_OPEN)
         tell_connection(client);
@@ -94,8 +106,9 @@ static void settle(struct evlock_client *client) {
 bool evl_client_enter(struct evlock_client *client) {
     if (evl_client_forked(client))
         return false;
+    client->now = evl_client_now(client);
     if (client->depth++ == 0 && client->state != CLIENT_FREED)
-        ring(client);
+        ring(client, client->now);
     return true;
 }
 
@@ -103,6 +116,7 @@ void evl_client_leave(struct evlock_client *client) {
     if (client->depth == 1) {
         settle(client);
         deliver(client);
+        write_out(client, 0);
     }
     if (--client->depth > 0)
         return;

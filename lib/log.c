@@ -21,6 +21,8 @@ void evl_log(struct evlock_client *client, enum evlock_log_level level, const ch
     va_start(args, format);
     vsnprintf(line, sizeof(line), format, args);
     va_end(args);
+    for (char *c = line; *c; c++) /* a server's words may be of anything */
+        *c = *c >= ' ' && *c <= '~' ? *c : '?';
     client->config.on_log(level, line, client->config.arg);
 }
 

@@ -72,14 +72,19 @@ static void on_refused(struct node *node, enum greeting step, char *error) {
 }
 
 /* Which process this is and since when. The uptime is in whole seconds, of a clock read at two moments: it may be one
- * too many. */
+ * too many. One that is nonsense is taken for a start just now. */
 static void meet(struct node *node, const char *info) {
-    char uptime[24];
+    static const int64_t century = INT64_C(100) * 366 * 24 * 3600;
+    char text[24];
+    int64_t uptime;
 
     info_field(info, "\nrun_id:", node->run_id, sizeof(node->run_id));
-    info_field(info, "\nuptime_in_seconds:", uptime, sizeof(uptime));
-    if (uptime[0])
-        node->started = evl_client_now(node->client) - (strtoll(uptime, NULL, 10) - 1) * 1000000;
+    info_field(info, "\nuptime_in_seconds:", text, sizeof(text));
+    uptime = strtoll(text, NULL, 10);
+    if (uptime < 0 || uptime > century)
+        uptime = 0;
+    if (text[0])
+        node->started = evl_client_now(node->client) - (uptime - 1) * 1000000;
     if (!node->link)
         evl_client_refuse_twins(node->client, node);
 }

@@ -100,13 +100,13 @@ void evl_node_break(struct node *node, int status, const char *error) {
     wake_at(node, 0);
 }
 
-static void send_waiting(struct node *node) {
+static void send_waiting(struct node *node, int64_t now) {
     struct request *request;
 
     while (node->state == NODE_READY && !node->broken && node->inflight < node->client->config.max_inflight &&
            (request = TAILQ_FIRST(&node->waiting))) {
         evl_node_withdraw(node, request);
-        evl_node_submit(node, request);
+        evl_node_submit(node, request, now);
     }
 }
 
@@ -145,7 +145,7 @@ static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {
         node->gone = true;
         return;
     }
-    now = node->since = now_of(node);
+    now = node->since = node->client->now; /* hiredis has many replies from one reading of the socket */
     node->overdue = false;
     reply = reply_from(raw);
     mend_noscript(node, request, &reply);
@@ -157,7 +157,7 @@ static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {
     evl_error_clear();
     if (!request->ops->answer(request, &reply, now))
         evl_node_break(node, EVLOCK_EPROTOCOL, "a reply that the command cannot have");
-    send_waiting(node);
+    send_waiting(node, now);
 }
 
 static void fly(struct node *node, struct request *request, int64_t now) {
@@ -170,10 +170,23 @@ static void fly(struct node *node, struct request *request, int64_t now) {
         wake_at(node, now + node->client->config.command_timeout);
 }
 
-void evl_node_submit(struct node *node, struct request *request) {
+/* What is queued while the loop has called in is written when it is left, all at once: to wait until the loop says that
+ * the socket is writable, as hiredis would, costs a turn and three system calls. */
+static int queue(struct node *node, struct request *request, struct bytes text) {
+    void (*add_write)(void *data) = node->connection->ev.addWrite;
+    int status;
+
+    if (node->client->depth > 0) {
+        node->connection->ev.addWrite = NULL;
+        node->unwritten += text.len;
+    }
+    status = redisAsyncFormattedCommand(node->connection, on_reply, request, text.data, text.len);
+    node->connection->ev.addWrite = add_write;
+    return status;
+}
+
+void evl_node_submit(struct node *node, struct request *request, int64_t now) {
     struct command command;
-    struct bytes text;
-    int64_t now;
 
     if (request->waiting || node->state == NODE_STOPPED)
         return;
@@ -187,12 +200,10 @@ void evl_node_submit(struct node *node, struct request *request) {
         }
         return;
     }
-    now = now_of(node);
     if (!request->ops->take(request, now, &command))
         return;
     fly(node, request, now);
-    text = evl_command_text(&command);
-    if (redisAsyncFormattedCommand(node->connection, on_reply, request, text.data, text.len) != REDIS_OK)
+    if (queue(node, request, evl_command_text(&command)) != REDIS_OK)
         evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
 
@@ -292,6 +303,7 @@ static void connection_end(struct node *node, int status) {
     release_context(node, false);
     node->gone = node->broken = node->overdue = false;
     node->greetings = 0;
+    node->unwritten = 0;
     if (node->inflight) {
         node->unsettled = true;
         node->lost_id = node->id;
@@ -501,7 +513,7 @@ void evl_node_ready(struct node *node, bool settled) {
         evl_client_node_back(node->client, node, settled, replaced);
     if (evl_node_trouble(node, node->since) != EVLOCK_OK)
         tell_away(node, EVLOCK_EEXCLUDED);
-    send_waiting(node);
+    send_waiting(node, node->since);
 }
 
 /* --- From the client and the loop --------------------------------------------------------------------------------- */
@@ -587,8 +599,11 @@ static void write_quietly(redisAsyncContext *connection) {
 
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
+    sigemptyset(&pending);
     pthread_sigmask(SIG_BLOCK, &pipe, &before);
-    sigpending(&pending);
+    if (sigismember(&before, SIGPIPE)) /* or else none can be pending */
+        sigpending(&pending);
+    node->unwritten = 0;
     redisAsyncHandleWrite(connection);
     if (node->gone && !sigismember(&pending, SIGPIPE))
         sigtimedwait(&pipe, NULL, &none);
@@ -598,6 +613,13 @@ static void write_quietly(redisAsyncContext *connection) {
 void evl_node_flush(struct node *node) {
     if (node->state == NODE_READY && !node->gone && !node->broken)
         write_quietly(node->connection);
+}
+
+void evl_node_write(struct node *node, size_t bytes) {
+    if (node->unwritten <= bytes)
+        return;
+    evl_node_flush(node);
+    evl_node_settle(node);
 }
 
 static void read_guarded(redisAsyncContext *connection) {

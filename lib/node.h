@@ -57,6 +57,7 @@ struct node {
     struct requests waiting;
     struct requests flying;
     uint32_t inflight;      /* commands unanswered */
+    size_t unwritten;       /* bytes queued that are to be written when the library is left */
     char **addresses;       /* what the name resolved to */
     size_t address_count;
     size_t address_next;
@@ -98,8 +99,13 @@ void evl_node_stop(struct node *node, bool forked);
 /* Writes out once what is queued, as far as the socket takes it. */
 void evl_node_flush(struct node *node);
 
-/* Sends as soon as can be: now, or when the node is ready. A request that waits already goes on waiting. */
-void evl_node_submit(struct node *node, struct request *request);
+/* The same for what the loop was not asked to write, if it is more than so many bytes, and ends a connection that breaks
+ * at that. To be called with nothing of hiredis on the stack. */
+void evl_node_write(struct node *node, size_t bytes);
+
+/* Sends as soon as can be: now, by a clock read no later than that, or when the node is ready. A request that waits
+ * already goes on waiting. */
+void evl_node_submit(struct node *node, struct request *request, int64_t now);
 
 /* Takes a waiting request back; one with unanswered commands stays until they are answered. */
 void evl_node_withdraw(struct node *node, struct request *request);

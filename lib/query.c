@@ -150,7 +150,9 @@ static struct finding *finding_of(struct request *request) {
 }
 
 static void submit(struct request *request) {
-    evl_node_submit(&evl_call_of(request)->lock->client->nodes[request->node], request);
+    struct evlock_client *client = evl_call_of(request)->lock->client;
+
+    evl_node_submit(&client->nodes[request->node], request, evl_client_now(client));
 }
 
 static bool take(struct request *request, int64_t now, struct command *command) {
@@ -191,7 +193,7 @@ static bool note_number(const struct call *call, struct finding *finding, const 
         finding->state = ABSENT;
         return true;
     }
-    if (reply->type != REPLY_INTEGER)
+    if (reply->type != REPLY_INTEGER || reply->integer < (ttl ? -2 : 0))
         return false;
     finding->state = ttl && reply->integer == -2 ? ABSENT : FOUND;
     finding->number = ttl && reply->integer == -1 ? INT64_MAX : reply->integer + (call->kind == CALL_PLACE);

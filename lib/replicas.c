@@ -50,14 +50,13 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
     uint16_t node = (uint16_t)(1U << request->node);
     bool number = reply->type == REPLY_INTEGER;
 
-    (void)now;
     if (call->finished || !call->linked || !(call->acquire.asked & node)) {
         evl_call_settle(call);
         return true;
     }
     if (number && reply->integer > 0 && !(call->acquire.waiting & node)) {
         call->acquire.waiting |= node;
-        evl_node_submit(&lock->client->links[request->node], request);
+        evl_node_submit(&lock->client->links[request->node], request, now);
         return true;
     }
     if (number && reply->integer >= lock->config->min_replicas)
@@ -83,7 +82,7 @@ static const struct request_ops ops = {take, answer, away};
 /* A node whose last WAIT is not over, of an attempt before this one, is not asked. */
 void evl_replicas_ask(struct call *call) {
     struct evlock_client *client = call->lock->client;
-    int64_t late = evl_client_now(client) + call->lock->config->replica_timeout;
+    int64_t now = evl_client_now(client), late = now + call->lock->config->replica_timeout;
 
     call->linked = true;
     call->acquire.asked = call->acquire.waiting = call->acquire.confirmed = call->acquire.denied = 0;
@@ -96,7 +95,7 @@ void evl_replicas_ask(struct call *call) {
         }
         call->acquire.asked |= node;
         call->requests[i].ops = &ops;
-        evl_node_submit(&client->links[i], &call->requests[i]);
+        evl_node_submit(&client->links[i], &call->requests[i], now);
     }
     decide(call);
 }

@@ -39,6 +39,10 @@ void evl_tenure_destroy(struct tenure *tenure) {
     evl_free(tenure);
 }
 
+static void set_alarm(struct tenure *tenure) {
+    evl_alarm_set(&tenure->lock->client->alarms, &tenure->alarm, evl_lease_next(tenure->lease));
+}
+
 /* What the node has just said, or what is said of it, is kept for a call that may end by its time. */
 static void note_words(struct tenure *tenure) {
     if (!tenure->ghost)
@@ -50,23 +54,30 @@ static void note_away(struct tenure *tenure, unsigned node, int status, int64_t 
     evl_lease_node_away(tenure->lease, node, status, now, out);
 }
 
+/* A node that must not grant anything takes a release like any other. */
+static bool gives_back(const struct tenure *tenure, unsigned node, int trouble) {
+    return trouble == EVLOCK_EEXCLUDED && tenure->lease->slots[node].want == LEASE_RELEASE;
+}
+
 /* Sends what the lease wants sent to a node. One that is away, or must not grant anything now, may make it want
  * something else; a release waits for it. */
-static void send_wanted(struct tenure *tenure, unsigned i, struct lease_out *out) {
+static void send_wanted(struct tenure *tenure, unsigned i, int64_t now, struct lease_out *out) {
     struct node *node = &tenure->lock->client->nodes[i];
-    int64_t now = evl_client_now(tenure->lock->client);
     int trouble = evl_node_trouble(node, now);
 
-    if (trouble != EVLOCK_EEXCLUDED || tenure->lease->slots[i].want == LEASE_RELEASE)
-        evl_node_submit(node, &tenure->requests[i]);
+    if (gives_back(tenure, i, trouble))
+        trouble = EVLOCK_OK;
+    if (trouble != EVLOCK_EEXCLUDED)
+        evl_node_submit(node, &tenure->requests[i], now);
     if (trouble != EVLOCK_OK) {
         evl_error_set(node->error);
         note_away(tenure, i, trouble, now, out);
     }
 }
 
-/* Does what an input led to. What the handle makes of it may be inputs in turn. The tenure may be gone on return. */
-static void act(struct tenure *tenure, struct lease_out *out) {
+/* Does what an input at `now` led to. What the handle makes of it may be inputs in turn. The tenure may be gone on
+ * return. */
+static void act(struct tenure *tenure, int64_t now, struct lease_out *out) {
     struct evlock *lock = tenure->lock;
 
     tenure->acting++;
@@ -74,9 +85,9 @@ static void act(struct tenure *tenure, struct lease_out *out) {
         if (!(out->wake & 1U << i))
             continue;
         out->wake &= ~(1U << i);
-        send_wanted(tenure, i, out);
+        send_wanted(tenure, i, now, out);
     }
-    evl_alarm_set(&lock->client->alarms, &tenure->alarm, evl_lease_next(tenure->lease));
+    set_alarm(tenure);
     if (tenure->lease->queued && tenure->lease->state != LEASE_ACQUIRING)
         evl_queue_leave(tenure);
     if (out->events && !tenure->ghost)
@@ -119,8 +130,8 @@ static bool take(struct request *request, int64_t now, struct command *command) 
     else
         evl_command_lease(command, kind, key, token,
                           kind == LEASE_ADD || kind == LEASE_REPLACE ? lease->extension : lease->terms->ttl);
-    /* A node that was away takes it later than it was asked for. */
-    evl_alarm_set(&tenure->lock->client->alarms, &tenure->alarm, evl_lease_next(lease));
+    if (!tenure->acting) /* a node that was away takes it later than it was asked for */
+        set_alarm(tenure);
     return true;
 }
 
@@ -144,7 +155,7 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
     if (answer.verdict == LEASE_QUEUED && !tenure->ghost && tenure->lease->state == LEASE_ACQUIRING)
         evl_acquire_queued(tenure->lock, slot->sent, &answer);
     evl_lease_answer(tenure->lease, request->node, &answer, now, &out);
-    act(tenure, &out);
+    act(tenure, now, &out);
     return fits;
 }
 
@@ -152,8 +163,10 @@ static void away(struct request *request, int status, int64_t now) {
     struct tenure *tenure = tenure_of(request);
     struct lease_out out = {0};
 
+    if (gives_back(tenure, request->node, status))
+        return;
     note_away(tenure, request->node, status, now, &out);
-    act(tenure, &out);
+    act(tenure, now, &out);
 }
 
 static const struct request_ops ops = {take, answer, away};
@@ -208,6 +221,7 @@ static struct tenure *make(struct evlock *lock, struct bytes token, bool queued)
 bool evl_tenure_begin(struct evlock *lock, const struct entry *entry) {
     struct evlock_client *client = lock->client;
     struct tenure *tenure = make(lock, entry->token, entry->queued);
+    int64_t now = evl_client_now(client);
     struct lease_out out = {0};
 
     if (tenure && entry->queued && !evl_queue_enter(tenure)) {
@@ -220,12 +234,11 @@ bool evl_tenure_begin(struct evlock *lock, const struct entry *entry) {
     evl_lock_ref(lock);
     lock->tenure = tenure;
     TAILQ_INSERT_TAIL(&client->tenures, tenure, link);
-    evl_lease_begin(tenure->lease, &lock->config->terms, client->node_count, entry->adopt, evl_client_now(client),
-                    &out);
+    evl_lease_begin(tenure->lease, &lock->config->terms, client->node_count, entry->adopt, now, &out);
     tenure->lease->fenced = entry->fenced;
     tenure->lease->queued = entry->queued;
     tenure->lease->own = entry->token.data != NULL;
-    act(tenure, &out);
+    act(tenure, now, &out);
     return true;
 }
 
@@ -233,37 +246,38 @@ char *evl_tenure_ticket(struct tenure *tenure) {
     return tenure->token + tenure->token_len;
 }
 
-void evl_tenure_look(struct tenure *tenure) {
+void evl_tenure_look(struct tenure *tenure, int64_t now) {
     struct lease_out out = {0};
 
     evl_lease_look(tenure->lease, &out);
-    act(tenure, &out);
+    act(tenure, now, &out);
 }
 
-void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence) {
+void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence, int64_t now) {
     struct lease_out out = {0};
 
-    evl_lease_granted(tenure->lease, since, fence, evl_client_now(tenure->lock->client), &out);
-    act(tenure, &out);
+    evl_lease_granted(tenure->lease, since, fence, now, &out);
+    act(tenure, now, &out);
 }
 
 void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl) {
-    struct evlock_client *client = tenure->lock->client;
+    const struct evlock_client *client = tenure->lock->client;
+    int64_t now = evl_client_now(client);
     struct lease_out out = {0};
 
-    evl_lease_extend(tenure->lease, command, ttl, evl_client_now(client) + client->config.command_timeout, &out);
-    act(tenure, &out);
+    evl_lease_extend(tenure->lease, command, ttl, now + client->config.command_timeout, &out);
+    act(tenure, now, &out);
 }
 
 void evl_tenure_release(struct tenure *tenure) {
-    struct evlock_client *client = tenure->lock->client;
-    struct lease_out out = {0};
+    const struct evlock_client *client = tenure->lock->client;
     int64_t now = evl_client_now(client);
+    struct lease_out out = {0};
 
     if (tenure->lease->state == LEASE_HELD)
         evl_lock_count_hold(tenure->lock, now);
     evl_lease_release(tenure->lease, now + client->config.command_timeout, &out);
-    act(tenure, &out);
+    act(tenure, now, &out);
 }
 
 void evl_tenure_let_go(struct tenure *tenure) {
@@ -279,19 +293,21 @@ void evl_tenure_let_go(struct tenure *tenure) {
 }
 
 void evl_tenure_abandon(struct tenure *tenure) {
+    int64_t now = evl_client_now(tenure->lock->client);
     struct lease_out out = {0};
 
     evl_tenure_let_go(tenure);
-    evl_lease_abandon(tenure->lease, evl_client_now(tenure->lock->client), &out);
-    act(tenure, &out);
+    evl_lease_abandon(tenure->lease, now, &out);
+    act(tenure, now, &out);
 }
 
 void evl_tenure_export(struct tenure *tenure) {
+    int64_t now = evl_client_now(tenure->lock->client);
     struct lease_out out = {0};
 
     evl_tenure_let_go(tenure);
     evl_lease_export(tenure->lease);
-    act(tenure, &out);
+    act(tenure, now, &out);
 }
 
 /* --- From the client ---------------------------------------------------------------------------------------------- */
@@ -300,12 +316,12 @@ void evl_tenure_ring(struct tenure *tenure, int64_t now) {
     struct lease_out out = {0};
 
     evl_lease_time(tenure->lease, now, &out);
-    act(tenure, &out);
+    act(tenure, now, &out);
 }
 
 void evl_tenure_node_back(struct tenure *tenure, unsigned node, bool settled, bool replaced, int64_t now) {
     struct lease_out out = {0};
 
     evl_lease_node_back(tenure->lease, node, settled, replaced, now, &out);
-    act(tenure, &out);
+    act(tenure, now, &out);
 }

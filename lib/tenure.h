@@ -41,8 +41,8 @@ bool evl_tenure_begin(struct evlock *lock, const struct entry *entry);
 /* Of one that queues: who waits there; its ticket; how does it stand?; the server says that it granted it. */
 struct waiter evl_tenure_waiter(struct tenure *tenure);
 char *evl_tenure_ticket(struct tenure *tenure);
-void evl_tenure_look(struct tenure *tenure);
-void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence);
+void evl_tenure_look(struct tenure *tenure, int64_t now);
+void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence, int64_t now);
 
 /* The handle's inputs. abandon and export make it a ghost. The tenure may be gone on return. */
 void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl);

@@ -11,9 +11,12 @@
 const char *const operation_names[OPERATIONS] = {"acquire", "release", "extend", "query", "cancel", "free", "close"};
 
 struct history *history_new(void) {
-    void *memory =
+    struct history *history =
         mmap(NULL, sizeof(struct history), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    if (history == MAP_FAILED)
+        return NULL;
+    history->began = evlock_clock_us();
+    return history;
 }
 
 void history_free(struct history *history) {

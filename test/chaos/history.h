@@ -15,7 +15,7 @@
 
 enum {
     WORKERS = 6, /* processes at a time; one that has ended is replaced */
-    STEADY = 2,  /* of these, the first ones never crash */
+    STEADY = 2,  /* of these, the first ones never crash, and stay to the end */
     HANDS = 3,   /* locks that each process takes and gives back */
     BELIEFS_MAX = 1 << 19,
     COMPLAINTS_MAX = 8,
@@ -69,6 +69,7 @@ enum phase {
 };
 
 struct history {
+    int64_t began;
     atomic_int phase;
     struct diary diaries[WORKERS];
 };

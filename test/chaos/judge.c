@@ -12,7 +12,7 @@ enum {
 
 static size_t violations;
 
-static const char *const target_names[TARGETS] = {"wire", "server", "process"};
+static const char *const target_names[TARGETS] = {"wire", "connections of wire", "server", "process"};
 
 /* --- What happened around a moment -------------------------------------------------------------------------------- */
 
@@ -42,10 +42,11 @@ static void print_beliefs(const struct history *history, int name, int64_t momen
 
 static void tell(const struct history *history, const struct weather *weather, int name, int64_t moment,
                  const char *words) {
-    printf("VIOLATION: %s: %s\n", name < 0 ? "a process" : weather->mode->names[name].key, words);
+    printf("VIOLATION after %.1f s: %s: %s\n", (double)(moment - history->began) / 1e6,
+           name < 0 ? "a process" : weather->mode->names[name].key, words);
     if (violations++ >= TOLD)
         return;
-    printf("  around that time, %" PRId64 ":\n", moment);
+    printf("  around that time:\n");
     print_incidents(weather, moment);
     print_beliefs(history, name, moment);
 }

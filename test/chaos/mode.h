@@ -8,9 +8,9 @@
 enum {
     SERVERS_MAX = 5,
     NAMES_MAX = 4,
-    MAX_TTL_MS = 1000,     /* of the quorum's client, and of every key but a long one; extended ones included */
-    LONG_TTL_MS = 60000,   /* so long that nobody can wait for its end: what is released must be gone */
-    SERVED_MS = 40 * 1000, /* when faults have ended, everybody is served by then */
+    MAX_TTL_MS = 1000, /* of the quorum's client, and of every key but a long one; extended ones included */
+    LONG_TTL_MS = 24 * 3600 * 1000, /* so long that nobody can wait for its end: what is released must be gone */
+    SERVED_MS = 40 * 1000,          /* when faults have ended, everybody is served by then */
 };
 
 /* In which modes a fault may come. */

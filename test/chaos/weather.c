@@ -70,6 +70,18 @@ static void end_stall(int wire) {
     atomic_store(&wire_of(wire)->stall_percent, 0);
 }
 
+/* What is asked for is done, and nobody hears of it, until the connections break. */
+static bool lose_replies(int wire) {
+    atomic_store(&wire_of(wire)->stall_ways, TO_CLIENT);
+    atomic_store(&wire_of(wire)->stall_percent, 100);
+    return true;
+}
+
+static void end_loss(int wire) {
+    proxy_cut(wire_of(wire), 100);
+    end_stall(wire);
+}
+
 static bool cut(int wire) {
     proxy_cut(wire_of(wire), (int)between(20, 100));
     return true;
@@ -129,15 +141,18 @@ static bool save(int server) {
     return order(server, "SAVE");
 }
 
-/* A majority forgets at once; all come back at once. */
+/* A majority of those that are well forgets at once, and comes back at once. */
 static bool forget_everything(int first) {
-    for (int i = 0; i < weather->mode->servers; i++)
-        if (weather->now[SERVER][i].fault)
-            return false;
-    for (int i = 0; i <= weather->mode->servers / 2; i++)
-        kill_forgetting((first + i) % weather->mode->servers);
-    for (int i = 0; i <= weather->mode->servers / 2; i++)
-        restart_server((first + i) % weather->mode->servers);
+    int chosen[SERVERS_MAX], len = 0;
+    for (int i = 0; i < weather->mode->servers && len <= weather->mode->servers / 2; i++) {
+        int server = (first + i) % weather->mode->servers;
+        if (!weather->now[SERVER][server].fault)
+            chosen[len++] = server;
+    }
+    for (int i = 0; i < len; i++)
+        kill_forgetting(chosen[i]);
+    for (int i = 0; i < len; i++)
+        restart_server(chosen[i]);
     return true;
 }
 
@@ -233,6 +248,8 @@ static bool crash_process(int process) {
 }
 
 static bool retire_process(int process) {
+    if (process < STEADY)
+        return false;
     weather->retire(process);
     return true;
 }
@@ -258,13 +275,14 @@ static const struct fault faults[] = {
     {"split packets", WIRE, ALL, 2, 50, 300, split, end_split},
     {"connections refused", WIRE, ALL, 1, 10, 300, refuse, end_refusal},
     {"connections half open", WIRE, ALL, 3, 50, 1200, stall, end_stall},
-    {"connections cut", WIRE, ALL, 6, 0, 50, cut, NULL},
-    {"all connections cut", WIRE, QUORUM, 1, 0, 50, cut_all, NULL},
+    {"replies lost", WIRE, ALL, 4, 2, 100, lose_replies, end_loss},
+    {"connections cut", CONNECTIONS, ALL, 6, 0, 50, cut, NULL},
+    {"all connections cut", CONNECTIONS, QUORUM, 1, 0, 50, cut_all, NULL},
     {"server stopped", SERVER, SINGLE | QUORUM, 2, 20, 800, pause_server, resume_server},
     {"server killed, keeping its data", SERVER, SINGLE, 2, 0, 200, kill_server, restart_server},
     {"server killed, forgetting", SERVER, QUORUM, 2, 0, 200, kill_forgetting, restart_server},
     {"server saved", SERVER, QUORUM, 1, 0, 0, save, NULL},
-    {"majority killed, forgetting", SERVER, QUORUM, 1, MAX_TTL_MS + 1500, 6000, forget_everything, NULL},
+    {"majority killed, forgetting", SERVER, QUORUM, 3, MAX_TTL_MS + 1500, 4000, forget_everything, NULL},
     {"scripts flushed", SERVER, ALL, 2, 0, 0, flush_scripts, NULL},
     {"clients killed", SERVER, ALL, 2, 0, 0, kill_clients, NULL},
     {"primary died", SERVER, FAILOVER, 2, 0, 300, primary_dies, old_primary_follows},
@@ -293,7 +311,7 @@ static const struct fault *draw_fault(void) {
 }
 
 static int targets(enum target target) {
-    return target == WIRE ? weather->mode->wires : target == SERVER ? weather->mode->servers : WORKERS;
+    return target == SERVER ? weather->mode->servers : target == PROCESS ? WORKERS : weather->mode->wires;
 }
 
 static bool enough(enum target target) {

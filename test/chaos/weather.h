@@ -14,7 +14,8 @@
 
 /* What a fault befalls; at most one of a kind befalls the same target at a time. */
 enum target {
-    WIRE,
+    WIRE,        /* what passes, and what is let in */
+    CONNECTIONS, /* those of a wire, whatever befalls that */
     SERVER,
     PROCESS,
     TARGETS,

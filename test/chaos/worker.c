@@ -36,7 +36,7 @@ struct hand {
     int64_t deadline; /* what the library said last */
     int64_t ceiling;  /* while an extension is unanswered: what it may leave */
     int64_t enough;   /* when to let go */
-    int64_t meddle;   /* when to extend or to ask, once */
+    int64_t meddle;   /* when to extend or to ask */
     int overdue;      /* turns since the deadline passed, without a word */
     bool lost;
 };
@@ -78,6 +78,11 @@ static int64_t ms_from(int64_t now, int64_t most_ms) {
 
 static bool calm(const struct worker *worker) {
     return atomic_load(&worker->employment.history->phase) == CALM;
+}
+
+/* Such a process may have what is long, so it has to give it back. */
+static bool steady(const struct worker *worker) {
+    return worker->employment.number < STEADY;
 }
 
 static int name_index(const struct hand *hand) {
@@ -195,12 +200,19 @@ static evlock_options options_of(struct hand *hand) {
     return options;
 }
 
-/* A handle for a name that this process may take. */
+/* A name that this process may take; what is long is left to the steady ones, so they take it more often. */
+static const struct name *choose_name(const struct worker *worker) {
+    const struct mode *mode = worker->mode;
+    const struct name *name = &mode->names[random() % mode->names_len];
+    for (int i = 0; steady(worker) && !name->steady && i < 3; i++)
+        name = &mode->names[random() % mode->names_len];
+    while (name->steady && !steady(worker))
+        name = &mode->names[random() % mode->names_len];
+    return name;
+}
+
 static void take_handle(struct hand *hand) {
-    const struct mode *mode = hand->worker->mode;
-    do
-        hand->name = &mode->names[random() % mode->names_len];
-    while (hand->name->steady && hand->worker->employment.number >= STEADY);
+    hand->name = choose_name(hand->worker);
     evlock_options options = options_of(hand);
     hand->serial++;
     if (evlock_new(&hand->lock, hand->worker->client, hand->name->key, EVLOCK_CSTRING, &options) != EVLOCK_OK)
@@ -289,9 +301,9 @@ static void ask(struct hand *hand) {
     call_made(call, chance(50) ? evlock_owned(hand->lock, on_asked, call) : evlock_locked(hand->lock, on_asked, call));
 }
 
-/* What the hand does with its lock meanwhile, if anything. */
+/* What the hand does with its lock meanwhile. */
 static void meddle(struct hand *hand) {
-    hand->meddle = INT64_MAX;
+    hand->meddle = ms_from(evlock_clock_us(), hand->name->ttl_ms);
     if (!evlock_is_held(hand->lock))
         return;
     if (hand->name->renewed && chance(50))
@@ -318,7 +330,8 @@ static int64_t hold_until(const struct hand *hand, int64_t now) {
     if (calm(hand->worker))
         return ms_from(now, 2);
     int draw = (int)(random() % 100);
-    return draw < 85 ? ms_from(now, 3) : draw < 93 ? ms_from(now, ttl) : now + ttl * 2500;
+    int brief = hand->name->renewed ? 50 : 85;
+    return draw < brief ? ms_from(now, 3) : draw < 93 ? ms_from(now, ttl) : now + ttl * 2500;
 }
 
 /* --- Acquiring ---------------------------------------------------------------------------------------------------- */
@@ -460,7 +473,7 @@ static void begin(struct worker *worker) {
     evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
     options.max_ttl_ms = MAX_TTL_MS;
     options.connect_timeout_ms = 500;
-    options.command_timeout_ms = 400;
+    options.command_timeout_ms = steady(worker) ? 3000 : 400; /* the close of one that is steady must not end early */
     options.backoff_min_ms = 10;
     options.backoff_max_ms = 100;
     int status = evlock_client_new_quorum(&worker->client, loop_for_evlock(worker->loop), worker->employment.urls,
@@ -500,7 +513,6 @@ static void drop_handles(struct worker *worker) {
 
 /* Lets everything go in the midst of it, in one way or another. */
 static void finish(struct worker *worker) {
-    bool steady = worker->employment.number < STEADY; /* what it holds may be long, so it must be given back */
     int64_t now = evlock_clock_us();
     worker->finishing = true;
     for (int i = 0; i < HANDS; i++) {
@@ -509,7 +521,7 @@ static void finish(struct worker *worker) {
             history_let_go(hand->belief, now);
         hand->state = IDLE; /* from now on no loss is told */
     }
-    if (steady || chance(50)) {
+    if (steady(worker) || chance(50)) {
         close_client(worker);
         drop_handles(worker);
     } else {

@@ -149,6 +149,28 @@ static void a_server_killed_and_restarted_loses_no_call(void **state) {
 
 /* --- Silence ------------------------------------------------------------------------------------------------------ */
 
+/* Asked for inside a callback, it is written when the callback has returned, with no turn of the loop in between. */
+static void ask_a_dead_server(struct record *record) {
+    evlock **locks = record->then_arg;
+    server_kill9(&suite_server);
+    record->value = evlock_acquire(locks[1], NULL, record_end, record + 1);
+}
+
+static void a_write_to_a_dead_server_loses_no_call(void **state) {
+    struct fixture *f = *state;
+    client_at(f, NULL, 0);
+    evlock_options options = with_ttl(10 * WAIT_MS);
+    evlock *locks[] = {lock_new(f, "a", &options), lock_new(f, "b", &options)};
+    struct record ends[2] = {{.then = ask_a_dead_server, .then_arg = locks}};
+    assert_status(evlock_acquire(locks[0], NULL, record_end, &ends[0]), EVLOCK_OK);
+    await(f, ends[0].count && f->connection_states[EVLOCK_AWAY]);
+    assert_status((int)ends[0].value, EVLOCK_OK);
+    server_restart(f->server);
+    await(f, ends[1].count);
+    assert_ended(&ends[1], EVLOCK_OK);
+    assert_true(evlock_is_held(locks[1]));
+}
+
 static void client_pause_delays_the_answer_but_not_the_deadline(void **state) {
     struct fixture *f = *state;
     struct record record = {0};
@@ -287,6 +309,7 @@ int main(void) {
         OUTAGE_TEST(client_kill_of_an_idle_connection_is_quiet),
         OUTAGE_TEST(the_servers_idle_timeout_is_quiet),
         OUTAGE_TEST(a_server_killed_and_restarted_loses_no_call),
+        OUTAGE_TEST(a_write_to_a_dead_server_loses_no_call),
         OUTAGE_TEST(client_pause_delays_the_answer_but_not_the_deadline),
         OUTAGE_TEST(a_long_client_pause_leaves_nothing),
         OUTAGE_TEST(a_stopped_server_loses_no_call),

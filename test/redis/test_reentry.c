@@ -179,6 +179,14 @@ static void cancelled_by_free(struct scene *scene) {
     free_handle(scene);
 }
 
+/* While the server has the question and has not answered. */
+static void query_cancelled_by_free(struct scene *scene) {
+    hold(scene, NULL);
+    server_pause(scene->f->server);
+    CALL(scene, evlock_locked(scene->lock, record_value, &scene->told));
+    free_handle(scene);
+}
+
 static void cancelled_by_client_free(struct scene *scene) {
     make_lock(scene, NULL);
     CALL(scene, evlock_acquire(scene->lock, NULL, record_end, &scene->told));
@@ -506,6 +514,7 @@ static const struct named causes[] = {
     NAMED(handler_done),
     NAMED(closed),
     NAMED(cancelled_by_free),
+    NAMED(query_cancelled_by_free),
     NAMED(cancelled_by_client_free),
     NAMED(cancelled_by_close),
 };

@@ -112,7 +112,7 @@ void command_from_session(sim_session *session) {
         reply_error(call.reply, "NOAUTH Authentication required.");
     else if (session->subscribed && !(call.command->flags & PUBSUB))
         answer_only_pubsub(&call);
-    else if (!refusal_use(&call, false)) {
+    else if (!refusal_use(&call)) {
         watch(&call);
         call.command->run(&call);
     }
@@ -127,7 +127,7 @@ void command_from_script(struct call *call) {
         reply_error(call->reply, "ERR Wrong number of args calling Redis command from script");
     else if (call->command->flags & NO_SCRIPT)
         reply_error(call->reply, "ERR This Redis command is not allowed from script");
-    else if (!refusal_use(call, true)) {
+    else if (!refusal_use(call)) {
         if (call->command->flags & WRITES)
             watch(call);
         call->command->run(call);

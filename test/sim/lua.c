@@ -1,6 +1,6 @@
 /*
- * The interpreter of scripts; see script.h. Values are turned between Lua and RESP as Redis does it: a command called
- * by a script answers into a buffer, which is read back into Lua. Globals cannot be set, nor read where there are none.
+ * The interpreter of scripts; see script.h. A command called by a script answers into a buffer, which is read back into
+ * Lua. Globals cannot be set, nor read where there are none.
  */
 #include <lauxlib.h>
 #include <lua.h>
@@ -11,6 +11,7 @@
 
 #include "script.h"
 #include "sha1.h"
+#include "values.h"
 
 static lua_State *lua;
 static const struct call *running; /* the call of the script that runs */
@@ -21,130 +22,6 @@ static struct {
     size_t *lens;
     int room;
 } words;
-
-/* --- From RESP to Lua --------------------------------------------------------------------------------------------- */
-
-static void push_field(lua_State *state, const char *name, const char *bytes, size_t len) {
-    lua_createtable(state, 0, 1);
-    lua_pushlstring(state, bytes, len);
-    lua_setfield(state, -2, name);
-}
-
-/* Pushes the reply at `at`, of well-formed RESP, and returns what is behind it. */
-static const char *push_reply(lua_State *state, const char *at, const char *end) {
-    const char *line = at + 1, *line_end = memchr(line, '\r', (size_t)(end - line)), *next = line_end + 2;
-    long long number = strtoll(line, NULL, 10);
-    luaL_checkstack(state, 4, "too deep");
-    switch (*at) {
-    case ':':
-        lua_pushnumber(state, (lua_Number)number);
-        return next;
-    case '+':
-        push_field(state, "ok", line, (size_t)(line_end - line));
-        return next;
-    case '-':
-        push_field(state, "err", line, (size_t)(line_end - line));
-        return next;
-    case '$':
-        if (number < 0) {
-            lua_pushboolean(state, 0);
-            return next;
-        }
-        lua_pushlstring(state, next, (size_t)number);
-        return next + number + 2;
-    default: /* '*' */
-        if (number < 0) {
-            lua_pushboolean(state, 0);
-            return next;
-        }
-        lua_createtable(state, (int)number, 0);
-        for (int i = 1; i <= number; i++) {
-            next = push_reply(state, next, end);
-            lua_rawseti(state, -2, i);
-        }
-        return next;
-    }
-}
-
-/* --- From Lua to RESP --------------------------------------------------------------------------------------------- */
-
-/* As a conversion by the processor: what has no place among integers is the least of them. */
-static int64_t truncated(double number) {
-    return number >= -0x1p63 && number < 0x1p63 ? (int64_t)number : INT64_MIN;
-}
-
-/* Pushes the field of the table on top if it is a string; else pushes nothing. */
-static bool push_string_field(const char *name) {
-    lua_pushstring(lua, name);
-    lua_rawget(lua, -2);
-    if (lua_type(lua, -1) == LUA_TSTRING)
-        return true;
-    lua_pop(lua, 1);
-    return false;
-}
-
-static void answer_value(struct output *reply);
-
-/* Up to the first nil. */
-static void answer_array(struct output *reply) {
-    struct output items = {0};
-    int count = 0;
-    for (;; count++) {
-        lua_rawgeti(lua, -1, count + 1);
-        if (lua_isnil(lua, -1))
-            break;
-        answer_value(&items);
-    }
-    lua_pop(lua, 1);
-    reply_array(reply, (size_t)count);
-    if (count > 0)
-        reply_raw(reply, items.bytes, items.len);
-    reply_free(&items);
-}
-
-static void answer_table(struct output *reply) {
-    if (push_string_field("err")) {
-        reply_error(reply, "%s", lua_tostring(lua, -1));
-        lua_pop(lua, 1);
-    } else if (push_string_field("ok")) {
-        reply_status(reply, lua_tostring(lua, -1), lua_objlen(lua, -1));
-        lua_pop(lua, 1);
-    } else {
-        answer_array(reply);
-    }
-}
-
-/* Answers with the value on top, and pops it. */
-static void answer_value(struct output *reply) {
-    size_t len;
-    const char *bytes;
-    if (!lua_checkstack(lua, 4)) {
-        reply_error(reply, "ERR reached lua stack limit");
-        lua_pop(lua, 1);
-        return;
-    }
-    switch (lua_type(lua, -1)) {
-    case LUA_TSTRING:
-        bytes = lua_tolstring(lua, -1, &len);
-        reply_bulk(reply, bytes, len);
-        break;
-    case LUA_TNUMBER:
-        reply_integer(reply, truncated(lua_tonumber(lua, -1)));
-        break;
-    case LUA_TBOOLEAN:
-        if (lua_toboolean(lua, -1))
-            reply_integer(reply, 1);
-        else
-            reply_nil(reply);
-        break;
-    case LUA_TTABLE:
-        answer_table(reply);
-        break;
-    default:
-        reply_nil(reply);
-    }
-    lua_pop(lua, 1);
-}
 
 /* --- redis.* ------------------------------------------------------------------------------------------------------ */
 
@@ -202,7 +79,7 @@ static void call_command(lua_State *state) {
     call.lens = words.lens;
     reply->len = 0;
     command_from_script(&call);
-    push_reply(state, reply->bytes, reply->bytes + reply->len);
+    value_push_reply(state, reply->bytes, reply->bytes + reply->len);
 }
 
 static bool is_error(lua_State *state) {
@@ -255,14 +132,15 @@ static int redis_error_reply(lua_State *state) {
 
 static int redis_status_reply(lua_State *state) {
     if (one_string(state))
-        push_field(state, "ok", lua_tostring(state, 1), lua_objlen(state, 1));
+        value_push_field(state, "ok", lua_tostring(state, 1), lua_objlen(state, 1));
     else
         push_error(state, "wrong number or type of arguments");
     return 1;
 }
 
 /* The global pcall() of Redis, which makes an error of redis.call() a string. */
-static int plain_pcall(lua_State *state) {
+static int global_pcall(lua_State *state) {
+    luaL_checkany(state, 1);
     bool fine = lua_pcall(state, lua_gettop(state) - 1, LUA_MULTRET, 0) == 0;
     if (!fine && is_error(state))
         lua_getfield(state, -1, "err");
@@ -281,7 +159,7 @@ static int on_set_global(lua_State *state) {
     return luaL_error(state, "Attempt to modify a readonly table");
 }
 
-/* Makes the table on top the metatable's table of the one below, with one entry. */
+/* Sets one entry of the metatable of the table on top. */
 static void set_metamethod(const char *name, lua_CFunction function) {
     if (!lua_getmetatable(lua, -1))
         lua_createtable(lua, 0, 2);
@@ -347,13 +225,15 @@ static void open_lua(void) {
         lua_setglobal(lua, left_out[i]);
     }
     luaL_register(lua, "redis", redis);
-    lua_register(lua, "pcall", plain_pcall);
+    lua_register(lua, "pcall", global_pcall);
     lua_getglobal(lua, "math");
     lua_pushnil(lua);
     lua_setfield(lua, -2, "random");
     lua_settop(lua, 0);
     lua_newtable(lua);
-    lua_setfield(lua, LUA_REGISTRYINDEX, "scripts");
+    lua_setfield(lua, LUA_REGISTRYINDEX, "scripts"); /* functions by digests */
+    lua_newtable(lua);
+    lua_setfield(lua, LUA_REGISTRYINDEX, "digests"); /* by texts */
     make_sandbox();
     lua_pushcfunction(lua, on_error); /* stays at 1 */
 }
@@ -372,9 +252,26 @@ static bool push_script(const char *sha) {
     return false;
 }
 
-bool script_compile(const char sha[41], const char *text, size_t len, struct output *reply) {
+void script_digest(const char *text, size_t len, char sha[41]) {
     if (!lua)
         open_lua();
+    lua_getfield(lua, LUA_REGISTRYINDEX, "digests");
+    lua_pushlstring(lua, text, len);
+    lua_pushvalue(lua, -1);
+    lua_rawget(lua, -3);
+    if (lua_isnil(lua, -1)) {
+        sha1_hex(text, len, sha);
+        lua_pop(lua, 1);
+        lua_pushlstring(lua, sha, 40);
+        lua_rawset(lua, -3);
+        lua_pop(lua, 1);
+    } else {
+        memcpy(sha, lua_tostring(lua, -1), 41);
+        lua_pop(lua, 3);
+    }
+}
+
+bool script_compile(const char sha[41], const char *text, size_t len, struct output *reply) {
     if (push_script(sha)) {
         lua_pop(lua, 1);
         return true;
@@ -405,7 +302,7 @@ static void set_words(const struct call *call, const char *name, int from, int e
 
 /* The thrown {err, source, line} on top. */
 static void answer_thrown(const struct call *call, const char *sha) {
-    const char *error = push_string_field("err") ? lua_tostring(lua, -1) : "ERR unknown error";
+    const char *error = value_push_string_field(lua, "err") ? lua_tostring(lua, -1) : "ERR unknown error";
     lua_getfield(lua, 2, "source");
     lua_getfield(lua, 2, "line");
     if (lua_isstring(lua, -1) && lua_isstring(lua, -2))
@@ -421,7 +318,7 @@ void script_run(const struct call *call, const char sha[41], int args, int keys)
     push_script(sha);
     running = call;
     if (lua_pcall(lua, 0, 1, 1) == 0)
-        answer_value(call->reply);
+        value_answer(lua, call->reply);
     else
         answer_thrown(call, sha);
     lua_settop(lua, 1);

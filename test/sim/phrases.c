@@ -2,6 +2,7 @@
  */
 #include "phrases.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -121,6 +122,8 @@ static const char *word(struct phrases *phrases, struct phrase *phrase, char kin
         return keep(phrase, "%" PRId64, fresh_ttl(phrases));
     case 'T':
         return keep(phrase, "%" PRId64, phrases->start + fresh_ttl(phrases));
+    case 'L': /* too long for words about it */
+        return keep(phrase, "%070d", 7);
     case 'w':
         return waiter(phrases, phrase);
     default: /* '0' */
@@ -145,6 +148,8 @@ static const char *const plain[] = {
     "set %s %v ex %j",
     "set %s %v pxat %j",
     "set %s %v nx xx",
+    "set %s %v xx nx",
+    "set %s %v exat %T",
     "set %s %v px",
     "set %s %v xx get keepttl",
     "set %s %v px %t ex %t",
@@ -195,6 +200,9 @@ static const char *const plain[] = {
     "lpos %l %v count %j",
     "lpos %l %v rank %j",
     "lpos %l %v maxlen %n",
+    "rpush %l %o %o %o",
+    "lpos %l %o rank %n",
+    "lpos %l %o rank -1 count 0",
     "zadd %z %d %m",
     "zadd %z %d %m %d %m",
     "zadd %z nx %d %m",
@@ -237,6 +245,8 @@ static const char *const plain[] = {
     "select %n",
     "select %j",
     "select 0",
+    "select 15",
+    "select 16",
     "auth x",
     "auth default x",
     "auth nobody x",
@@ -269,6 +279,9 @@ static const char *const plain[] = {
     "script load",
     "nothing",
     "nothing %v %v",
+    "nothing %L %v %L %v",
+    "client|id",
+    "client|setname %v",
     "get|x %v",
     "evalsha 0123456789012345678901234567890123456789 0",
     "evalsha short 0",
@@ -359,6 +372,9 @@ static const char *const texts[] = {
     "local function f() return redis.call('lpop', KEYS[1]) end\nlocal x = f()\nreturn x",
     "local ok, e = pcall(redis.call, 'incr', KEYS[1]) return ok and 'good' or e.err",
     "local ok, e = pcall(redis.call, 'incr', KEYS[1]) return e",
+    "return {pcall(error, 'x')}",
+    "return {pcall(function(a) return a, 2 end, 1)}",
+    "return -1e300",
     "error('thrown')",
     "error('thrown', 0)",
     "error({err = 'MY error'})",
@@ -476,28 +492,22 @@ static void call_own(struct phrases *phrases, struct phrase *phrase) {
 
 static void call_text(struct phrases *phrases, struct phrase *phrase) {
     const char *text = PICK(phrases, texts);
+    bool shouted = draw(phrases, 4) == 0;
+    uint64_t kind = draw(phrases, 8);
     char sha[41];
     sha1_hex(text, strlen(text), sha);
-    switch (draw(phrases, 8)) {
-    case 0:
+    for (int i = 0; i < 40 && shouted; i++)
+        sha[i] = (char)toupper((unsigned char)sha[i]);
+    if (kind == 0) {
         add_words(phrases, phrase, "script load");
         phrase->argv[phrase->argc++] = text;
-        break;
-    case 1:
+    } else if (kind == 1) {
         add_words(phrases, phrase, "script exists short");
         phrase->argv[phrase->argc++] = keep(phrase, "%s", sha);
-        break;
-    case 2:
-    case 3:
-        phrase->argv[phrase->argc++] = "evalsha";
-        phrase->argv[phrase->argc++] = keep(phrase, "%s", sha);
+    } else {
+        phrase->argv[phrase->argc++] = kind < 4 ? "evalsha" : "eval";
+        phrase->argv[phrase->argc++] = kind < 4 ? keep(phrase, "%s", sha) : text;
         add_words(phrases, phrase, draw(phrases, 8) ? "2 %k %k %v %v" : "%n %k %k");
-        break;
-    default:
-        phrase->argv[phrase->argc++] = "eval";
-        phrase->argv[phrase->argc++] = text;
-        add_words(phrases, phrase, draw(phrases, 8) ? "2 %k %k %v %v" : "%n %k %k");
-        break;
     }
     spoil(phrases, phrase, false);
 }

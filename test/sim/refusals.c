@@ -28,17 +28,17 @@ void sim_server_allow(sim_server *server) {
         drop(server, TAILQ_FIRST(&server->refusals));
 }
 
-static bool fits(const char *verb, const struct command *command, bool scripted) {
+static bool fits(const char *verb, const struct command *command) {
     size_t len = strlen(verb);
     if (len == 0)
-        return !scripted && !(command->flags & LOGIN);
+        return !(command->flags & LOGIN);
     return strncasecmp(verb, command->name, len) == 0 && (command->name[len] == '\0' || command->name[len] == '|');
 }
 
-bool refusal_use(const struct call *call, bool scripted) {
+bool refusal_use(const struct call *call) {
     struct refusal *refusal;
     TAILQ_FOREACH (refusal, &call->server->refusals, next) {
-        if (fits(refusal->verb, call->command, scripted))
+        if (fits(refusal->verb, call->command))
             break;
     }
     if (!refusal)

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sha1.h"
-
 /* --- The scripts that a server knows ------------------------------------------------------------------------------ */
 
 static bool knows(const sim_server *server, const char *sha) {
@@ -20,7 +18,7 @@ static bool knows(const sim_server *server, const char *sha) {
 /* Its digest is told; false: it is no script. */
 static bool learn(const struct call *call, int at, char sha[41]) {
     struct script_set *set = &call->server->scripts;
-    sha1_hex(call->argv[at], call->lens[at], sha);
+    script_digest(call->argv[at], call->lens[at], sha);
     if (knows(call->server, sha))
         return true;
     if (!script_compile(sha, call->argv[at], call->lens[at], call->reply))

@@ -8,6 +8,8 @@
 
 #include "state.h"
 
+/* The digest of a text, which is worked out once for each text: clients load the same ones at every login. */
+void script_digest(const char *text, size_t len, char sha[41]);
 /* Compiles the text, unless it did before; false: it is no Lua, and `reply` says why. */
 bool script_compile(const char sha[41], const char *text, size_t len, struct output *reply);
 /* Runs a compiled script with the first `keys` of `args` for KEYS and the others for ARGV, answering into

@@ -68,8 +68,8 @@ void sim_server_become(sim_server *server, sim_server *copy);
 /*
  * The next `count` commands with this name are answered by this error, which goes without '-' and line end, and are not
  * run. A name is as in an ACL, in any case: "evalsha", "client|kill", or "script" for all of its kind; it is met from
- * sessions and in scripts alike. "" is any command from a session but those of a login (AUTH, SELECT, CLIENT, INFO,
- * SCRIPT) and QUIT. Of several refusals that fit, the oldest is used up first.
+ * sessions and in scripts alike. "" is any command but those of a login (AUTH, SELECT, CLIENT, INFO, SCRIPT) and QUIT.
+ * Of several refusals that fit, the oldest is used up first.
  */
 void sim_server_refuse(sim_server *server, const char *verb, const char *error, unsigned count);
 /* Withdraws all refusals that are left. */

@@ -98,7 +98,7 @@ void command_from_session(sim_session *session);
 void command_from_script(struct call *call);
 
 /* Whether a refusal fits the command; if so, answers with it. */
-bool refusal_use(const struct call *call, bool scripted);
+bool refusal_use(const struct call *call);
 
 /* --- For the commands --------------------------------------------------------------------------------------------- */
 

@@ -39,6 +39,8 @@ void entry_insert(struct entry *entry, size_t at, size_t count) {
 }
 
 void entry_erase(struct entry *entry, size_t at, size_t count) {
+    if (count == 0)
+        return; /* there may be no array */
     for (size_t i = at; i < at + count; i++)
         free(entry->items[i].bytes);
     entry->count -= count;

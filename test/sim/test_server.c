@@ -257,6 +257,7 @@ static void a_failover_takes_over_what_the_copy_had(void **state) {
     sim_server_restart(server, false, false);
     client_connect(&one);
     ASK("+OK\r\n", "SET", "k", "old", "PX", "5000");
+    ASK("+OK\r\n", "SET", "soon", "old", "PX", "1000");
     ASK(":2\r\n", "RPUSH", "l", "a", "b");
     ASK(":1\r\n", "HSET", "h", "f", "v");
     ASK(":1\r\n", "ZADD", "z", "1.5", "m");
@@ -274,6 +275,7 @@ static void a_failover_takes_over_what_the_copy_had(void **state) {
     client_connect(&one);
     ASK("$3\r\nold\r\n", "GET", "k");
     ASK(":3000\r\n", "PTTL", "k");
+    ASK("$-1\r\n", "GET", "soon");
     ASK("*2\r\n$1\r\na\r\n$1\r\nb\r\n", "LRANGE", "l", "0", "-1");
     ASK("$1\r\nv\r\n", "HGET", "h", "f");
     ASK("$3\r\n1.5\r\n", "ZSCORE", "z", "m");
@@ -315,6 +317,9 @@ static void so_many_commands_of_a_name_are_refused(void **state) {
     sim_server_refuse(server, "set", "OOM", 1);
     ASK("-OOM\r\n", "SET", "k", "w");
     ASK("$1\r\nv\r\n", "GET", "k");
+    sim_server_refuse(server, "hget", "OOM", 1);
+    ASK("*0\r\n", "HGETALL", "h");
+    ASK("-OOM\r\n", "HGET", "h", "f");
 }
 
 static void refusals_name_kinds_and_members(void **state) {

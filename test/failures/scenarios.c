@@ -1,0 +1,482 @@
+/* The scenarios; see scenarios.h. */
+#include "scenarios.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define server_say(...) server_do(&stage_servers[0], __VA_ARGS__)
+
+/* A lock on the client of the stage, acquired. */
+static evlock *acquired(struct stage *s, const char *name, const evlock_options *options) {
+    evlock *lock = stage_lock(s, name, options);
+    stage_await(stage_acquire(s, lock, NULL), EVLOCK_OK);
+    return lock;
+}
+
+static evlock_acquire_options a_try(void) {
+    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    options.retry_times = 0;
+    return options;
+}
+
+static struct told *extend(struct stage *s, evlock *lock, int64_t ms, enum evlock_extend_mode mode) {
+    struct told *told = stage_told(s);
+    return stage_judge(told, lock ? evlock_extend(lock, ms, mode, told_end, told) : STAGE_SKIPPED);
+}
+
+static struct told *query(struct stage *s, evlock *lock, int (*ask)(evlock *, evlock_value_cb, void *)) {
+    struct told *told = stage_told(s);
+    return stage_judge(told, lock ? ask(lock, told_value, told) : STAGE_SKIPPED);
+}
+
+static struct told *break_by_force(struct stage *s, evlock *lock) {
+    struct told *told = stage_told(s);
+    return stage_judge(told, lock ? evlock_break(lock, told_end, told) : STAGE_SKIPPED);
+}
+
+static struct told *adopt(struct stage *s, evlock *lock, const void *token, size_t len) {
+    struct told *told = stage_told(s);
+    return stage_judge(told, lock ? evlock_adopt(lock, token, len, told_end, told) : STAGE_SKIPPED);
+}
+
+/* --- Connecting --------------------------------------------------------------------------------------------------- */
+
+static bool connected(const struct stage *s) {
+    return !s->client || evlock_client_connection(s->client) == EVLOCK_CONNECTED;
+}
+
+static void connect_by(struct stage *s, const char *url, const evlock_client_options *options) {
+    stage_client(s, url, options);
+    stage_until(s, connected(s));
+    stage_lock(s, "a", NULL);
+}
+
+static void connect_unix(struct stage *s) {
+    connect_by(s, NULL, NULL);
+}
+
+static void connect_tcp(struct stage *s) {
+    connect_by(s, stage_servers[0].tcp_url, NULL);
+}
+
+static void connect_host_name(struct stage *s) {
+    char url[64];
+    snprintf(url, sizeof(url), "redis://localhost:%d", stage_servers[0].port);
+    connect_by(s, url, NULL);
+}
+
+static void connect_as_user(struct stage *s) {
+    char url[96];
+    snprintf(url, sizeof(url), "redis://user:password@127.0.0.1:%d/1", stage_servers[0].port);
+    stage_select(s, 1);
+    connect_by(s, url, NULL);
+}
+
+static void connect_by_options(struct stage *s) {
+    evlock_client_options options = stage_client_options(s);
+    options.user = "user";
+    options.password = "password";
+    connect_by(s, NULL, &options);
+}
+
+/* Nobody listens there; the client that is made for the end is the server's. */
+static void connect_in_vain(struct stage *s) {
+    evlock_acquire_options once = a_try();
+    stage_client(s, "redis://127.0.0.1:1", NULL);
+    evlock *lock = stage_lock(s, "a", NULL);
+    stage_await(stage_acquire(s, lock, &once), EVLOCK_EUNREACHABLE);
+    stage_free_client(s);
+    snprintf(s->url, sizeof(s->url), "%s", stage_servers[0].url);
+}
+
+static void lose_the_connection(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    evlock *lock = acquired(s, "a", NULL);
+    server_say("CLIENT KILL TYPE normal SKIPME yes");
+    stage_await(query(s, lock, evlock_locked), EVLOCK_OK);
+    stage_await(extend(s, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
+    server_say("CLIENT KILL TYPE normal SKIPME yes");
+    stage_await(stage_release(s, lock), EVLOCK_OK);
+}
+
+static void lose_the_scripts(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    evlock *lock = acquired(s, "a", NULL);
+    server_say("SCRIPT FLUSH");
+    stage_await(extend(s, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
+    server_say("SCRIPT FLUSH");
+    stage_await(stage_release(s, lock), EVLOCK_OK);
+}
+
+/* --- Acquiring ---------------------------------------------------------------------------------------------------- */
+
+static void acquire_and_release(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    evlock *lock = acquired(s, "a", NULL);
+    stage_await(stage_release(s, lock), EVLOCK_OK);
+    stage_await(stage_acquire(s, lock, NULL), EVLOCK_OK);
+}
+
+static void acquire_with_own_token(struct stage *s) {
+    evlock_acquire_options own = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    own.token = "mine";
+    own.token_len = EVLOCK_CSTRING;
+    stage_client(s, NULL, NULL);
+    evlock *lock = stage_lock(s, "a", NULL);
+    stage_await(stage_acquire(s, lock, &own), EVLOCK_OK);
+    if (lock)
+        stage_free_lock(s, lock);
+    stage_await(stage_acquire(s, stage_lock(s, "a", NULL), &own), EVLOCK_OK);
+}
+
+static void acquire_what_another_has(struct stage *s) {
+    evlock_acquire_options once = a_try();
+    server_say("SET a stranger PX 600000");
+    stage_client(s, NULL, NULL);
+    evlock *lock = stage_lock(s, "a", NULL);
+    stage_await(stage_acquire(s, lock, &once), EVLOCK_EHELD);
+    struct told *waiting = stage_acquire(s, lock, NULL);
+    for (int turns = 0; turns < 4; turns++)
+        stage_turn(s);
+    server_say("DEL a");
+    stage_await(waiting, EVLOCK_OK);
+}
+
+static void wait_in_vain(struct stage *s) {
+    evlock_acquire_options soon = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    soon.wait_timeout_ms = 4;
+    server_say("SET a stranger PX 600000");
+    stage_client(s, NULL, NULL);
+    stage_until(s, connected(s));
+    evlock *lock = stage_lock(s, "a", NULL);
+    stage_await(stage_acquire(s, lock, &soon), EVLOCK_ETIMEDOUT);
+    struct told *cancelled = stage_acquire(s, lock, NULL);
+    stage_turn(s);
+    faults_arm();
+    if (cancelled && cancelled->count == 0)
+        (void)evlock_cancel(lock);
+    faults_disarm();
+    stage_await(cancelled, EVLOCK_ECANCELLED);
+}
+
+/* More handles and pending calls than a client has room for at first, with options that are not shared. */
+static void acquire_many(struct stage *s) {
+    evlock *locks[15];
+    struct told *calls[15];
+    evlock_options options = stage_options(s);
+    char name[8];
+    options.prefix = "many:";
+    options.label = "one of many";
+    stage_client(s, NULL, NULL);
+    for (int i = 0; i < 15; i++) {
+        snprintf(name, sizeof(name), "%d", i % 3);
+        options.retry_jitter = i;
+        locks[i] = stage_lock(s, name, &options);
+        calls[i] = stage_acquire(s, locks[i], NULL);
+    }
+    for (int i = 0; i < 3; i++) {
+        bool alone = !calls[i] || calls[i]->count == 0;
+        if (!alone)
+            continue;
+        stage_until(s, !calls[i] || calls[i]->count);
+    }
+}
+
+static void draw_fences(struct stage *s) {
+    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    fenced.fence = 1;
+    stage_client(s, NULL, NULL);
+    evlock *lock = stage_lock(s, "a", NULL);
+    stage_await(stage_acquire(s, lock, &fenced), EVLOCK_OK);
+    stage_await(stage_release(s, lock), EVLOCK_OK);
+    stage_await(stage_acquire(s, lock, &fenced), EVLOCK_OK);
+    if (s->plain && evlock_fence(lock) == 0)
+        stage_wrong(s, "no fence");
+}
+
+static void wait_for_replicas(struct stage *s) {
+    evlock_options options = stage_options(s);
+    options.min_replicas = 1;
+    options.replica_timeout_ms = 900;
+    stage_client(s, NULL, NULL);
+    evlock *lock = acquired(s, "a", &options);
+    stage_await(stage_release(s, lock), EVLOCK_OK);
+}
+
+static void miss_replicas(struct stage *s) {
+    evlock_acquire_options once = a_try();
+    evlock_options options = stage_options(s);
+    options.min_replicas = 9;
+    options.replica_timeout_ms = 5;
+    stage_client(s, NULL, NULL);
+    stage_until(s, connected(s));
+    stage_await(stage_acquire(s, stage_lock(s, "a", &options), &once), EVLOCK_EREPLICAS);
+}
+
+/* --- Holding ------------------------------------------------------------------------------------------------------ */
+
+static long long renewals(void) {
+    return server_calls(&stage_servers[0], "evalsha");
+}
+
+static void renew(struct stage *s) {
+    evlock_options options = stage_options(s);
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = 1;
+    stage_client(s, NULL, NULL);
+    evlock *lock = acquired(s, "a", &options);
+    long long before = renewals();
+    stage_until(s, renewals() > before + 2);
+    stage_await(stage_release(s, lock), EVLOCK_OK);
+}
+
+static void extend_at_once(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    evlock *lock = acquired(s, "a", NULL);
+    struct told *longer = extend(s, lock, 1000, EVLOCK_EXTEND_ADD);
+    struct told *other = extend(s, lock, 45000, EVLOCK_EXTEND_REPLACE);
+    struct told *again = stage_told(s);
+    again = stage_judge(again, lock ? evlock_reacquire(lock, told_end, again) : STAGE_SKIPPED);
+    stage_await(longer, EVLOCK_OK);
+    stage_await(other, EVLOCK_OK);
+    stage_await(again, EVLOCK_OK);
+}
+
+static void lose_the_lease(struct stage *s) {
+    evlock_options options = stage_options(s);
+    options.ttl_ms = 30;
+    stage_client(s, NULL, NULL);
+    stage_until(s, connected(s));
+    evlock *lock = stage_lock(s, "a", &options);
+    struct told *acquire = stage_acquire(s, lock, NULL);
+    stage_await(acquire, EVLOCK_OK);
+    if (!acquire || acquire->status != EVLOCK_OK)
+        return;
+    int64_t limit = evlock_clock_us() + 60 * 1000 * 1000;
+    while (s->lost == 0 && evlock_clock_us() < limit)
+        stage_turn(s);
+    if (s->lost != 1)
+        stage_wrong(s, "a loss was told %d times", s->lost);
+    stage_await(stage_acquire(s, lock, NULL), EVLOCK_OK);
+}
+
+/* A token that could not be adopted is still known here, so it is taken off by force. */
+static void hand_over(struct stage *s) {
+    char token[128];
+    size_t len = 0;
+    stage_client(s, NULL, NULL);
+    evlock *from = acquired(s, "a", NULL);
+    evlock *to = stage_lock(s, "a", NULL);
+    faults_arm();
+    bool exported = from && evlock_export(from, token, sizeof(token), &len) == EVLOCK_OK;
+    faults_disarm();
+    if (!exported)
+        return;
+    struct told *adoption = adopt(s, to, token, len);
+    stage_await(adoption, EVLOCK_OK);
+    if (!adoption || adoption->status != EVLOCK_OK)
+        server_say("DEL a");
+    else
+        stage_await(stage_release(s, to), EVLOCK_OK);
+}
+
+/* --- Asking ------------------------------------------------------------------------------------------------------- */
+
+static void ask(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    evlock *lock = acquired(s, "a", NULL);
+    struct told *locked = query(s, lock, evlock_locked);
+    struct told *owned = query(s, lock, evlock_owned);
+    struct told *ttl = query(s, lock, evlock_server_ttl);
+    int held = lock && evlock_is_held(lock) ? EVLOCK_OK : EVLOCK_ENOTHELD;
+    stage_await(locked, EVLOCK_OK);
+    stage_await(owned, EVLOCK_OK);
+    stage_await(ttl, held);
+    stage_await(stage_release(s, lock), EVLOCK_OK);
+    stage_await(query(s, lock, evlock_owned), EVLOCK_OK);
+}
+
+static void break_what_another_has(struct stage *s) {
+    server_say("SET a stranger PX 600000");
+    stage_client(s, NULL, NULL);
+    evlock *lock = stage_lock(s, "a", NULL);
+    stage_await(break_by_force(s, lock), EVLOCK_OK);
+    if (!s->plain)
+        server_say("DEL a"); /* it may have been refused */
+    stage_await(stage_acquire(s, lock, NULL), EVLOCK_OK);
+}
+
+/* --- Scopes ------------------------------------------------------------------------------------------------------- */
+
+static void end_at_once(evlock_scope *scope, evlock *lock, void *arg) {
+    (void)lock;
+    (void)arg;
+    evlock_scope_end(scope);
+}
+
+static void with(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    evlock *lock = stage_lock(s, "a", NULL);
+    struct told *done = stage_told(s);
+    stage_await(stage_judge(done, lock ? evlock_with(lock, end_at_once, told_scope, done) : STAGE_SKIPPED), EVLOCK_OK);
+}
+
+static void run(struct stage *s) {
+    evlock_options options = stage_options(s);
+    stage_client(s, NULL, NULL);
+    stage_lock(s, "a", NULL);
+    struct told *done = stage_told(s);
+    done = stage_judge(done, s->client
+                                 ? evlock_run(s->client, "a", EVLOCK_CSTRING, &options, end_at_once, told_scope, done)
+                                 : STAGE_SKIPPED);
+    stage_await(done, EVLOCK_OK);
+}
+
+static void handle(struct stage *s) {
+    evlock_handler *handler = NULL;
+    evlock_options options = stage_options(s);
+    options.prefix = "handled:";
+    options.retry_times = EVLOCK_UNLIMITED;
+    stage_client(s, NULL, NULL);
+    stage_lock(s, "a", &options);
+    struct told *made = stage_told(s), *calls[2];
+    made = stage_judge(
+        made, s->client ? evlock_handler_new_named(&handler, s->client, "a", EVLOCK_CSTRING, &options, end_at_once)
+                        : STAGE_SKIPPED);
+    if (!made)
+        return;
+    made->due = 0;
+    for (int i = 0; i < 2; i++) {
+        calls[i] = stage_told(s);
+        calls[i] = stage_judge(calls[i], evlock_handler_call(handler, told_scope, calls[i]));
+    }
+    stage_await(calls[0], EVLOCK_OK);
+    stage_await(calls[1], EVLOCK_OK);
+    faults_arm();
+    evlock_handler_free(handler);
+    faults_disarm();
+}
+
+/* --- Ending ------------------------------------------------------------------------------------------------------- */
+
+static void free_lock_there(struct told *told, evlock *lock) {
+    stage_forget(told->stage, lock);
+    evlock_free(lock);
+}
+
+static void free_client_there(struct told *told, evlock *lock) {
+    evlock_client *client = told->stage->client;
+    (void)lock;
+    told->stage->client = NULL;
+    told->stage->freed = true;
+    evlock_client_free(client);
+}
+
+static void free_lock_in_callback(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    struct told *acquire = stage_acquire(s, stage_lock(s, "a", NULL), NULL);
+    if (acquire)
+        acquire->then = free_lock_there;
+    stage_await(acquire, EVLOCK_OK);
+}
+
+static void free_client_in_callback(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    struct told *other = stage_acquire(s, stage_lock(s, "b", NULL), NULL);
+    struct told *acquire = stage_acquire(s, stage_lock(s, "a", NULL), NULL);
+    if (acquire)
+        acquire->then = free_client_there;
+    stage_await(acquire, EVLOCK_OK);
+    stage_await(other, EVLOCK_OK);
+}
+
+static void close_while_busy(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    acquired(s, "a", NULL);
+    evlock *going = acquired(s, "b", NULL);
+    struct told *waiting = stage_acquire(s, stage_lock(s, "a", NULL), NULL);
+    struct told *release = stage_release(s, going);
+    struct told *closed = stage_close(s);
+    stage_await(closed, EVLOCK_OK);
+    stage_await(release, EVLOCK_OK);
+    stage_await(waiting, EVLOCK_ECANCELLED);
+}
+
+static void free_while_busy(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    acquired(s, "a", NULL);
+    struct told *waiting = stage_acquire(s, stage_lock(s, "b", NULL), NULL);
+    if (s->client)
+        stage_free_client(s);
+    stage_await(waiting, EVLOCK_ECANCELLED);
+}
+
+/* --- Several servers ---------------------------------------------------------------------------------------------- */
+
+static void hold_on_a_quorum(struct stage *s) {
+    evlock_options options = stage_options(s);
+    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    fenced.fence = 1;
+    options.ttl_ms = STAGE_TTL_MS / 2;
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = 1;
+    stage_quorum(s);
+    evlock *lock = stage_lock(s, "a", &options);
+    stage_await(stage_acquire(s, lock, &fenced), EVLOCK_OK);
+    long long before = renewals();
+    stage_until(s, renewals() > before + 1);
+    stage_await(extend(s, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
+    server_say("CLIENT KILL TYPE normal SKIPME yes");
+    stage_await(extend(s, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
+    stage_await(stage_release(s, lock), EVLOCK_OK);
+}
+
+static void ask_a_quorum(struct stage *s) {
+    stage_quorum(s);
+    evlock *lock = acquired(s, "a", NULL);
+    stage_await(query(s, lock, evlock_locked), EVLOCK_OK);
+    stage_await(query(s, lock, evlock_owned), EVLOCK_OK);
+    int held = lock && evlock_is_held(lock) ? EVLOCK_OK : EVLOCK_ENOTHELD;
+    stage_await(query(s, lock, evlock_server_ttl), held);
+    stage_await(stage_release(s, lock), EVLOCK_OK);
+    if (lock && evlock_is_held(lock)) /* the release was refused */
+        return;
+    for (size_t i = 0; i < STAGE_SERVERS; i++)
+        server_do(&stage_servers[i], "SET a stranger PX 600000");
+    stage_await(break_by_force(s, lock), EVLOCK_OK);
+}
+
+const struct scenario scenarios[] = {
+    {"connect_unix", connect_unix},
+    {"connect_tcp", connect_tcp},
+    {"connect_host_name", connect_host_name},
+    {"connect_as_user", connect_as_user},
+    {"connect_by_options", connect_by_options},
+    {"connect_in_vain", connect_in_vain},
+    {"lose_the_connection", lose_the_connection},
+    {"lose_the_scripts", lose_the_scripts},
+    {"acquire_and_release", acquire_and_release},
+    {"acquire_with_own_token", acquire_with_own_token},
+    {"acquire_what_another_has", acquire_what_another_has},
+    {"wait_in_vain", wait_in_vain},
+    {"acquire_many", acquire_many},
+    {"draw_fences", draw_fences},
+    {"wait_for_replicas", wait_for_replicas},
+    {"miss_replicas", miss_replicas},
+    {"renew", renew},
+    {"extend_at_once", extend_at_once},
+    {"lose_the_lease", lose_the_lease},
+    {"hand_over", hand_over},
+    {"ask", ask},
+    {"break_what_another_has", break_what_another_has},
+    {"with", with},
+    {"run", run},
+    {"handle", handle},
+    {"free_lock_in_callback", free_lock_in_callback},
+    {"free_client_in_callback", free_client_in_callback},
+    {"close_while_busy", close_while_busy},
+    {"free_while_busy", free_while_busy},
+    {"hold_on_a_quorum", hold_on_a_quorum},
+    {"ask_a_quorum", ask_a_quorum},
+};
+const size_t scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);

@@ -1,0 +1,145 @@
+/*
+ * Every scenario, again and again: each allocation and each system call in turn is refused, once and from there on. At
+ * the end it is counted where, and no place where evlock allocates may have been left out.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "scenarios.h"
+#include "sites.h"
+
+enum {
+    RUN_S = 200,    /* a run that takes longer hangs */
+    WRONGS_MAX = 5, /* after so many bad runs a scenario is not gone on with */
+    SITES_MAX = 512,
+};
+
+static struct stage stage;
+static long runs;
+
+/* A crash or a hang says first in which run; then it takes its course. */
+static void tell_run(int signal_number) {
+    (void)!write(STDERR_FILENO, "\nin ", 4);
+    (void)!write(STDERR_FILENO, stage.label, strlen(stage.label));
+    (void)!write(STDERR_FILENO, "\n", 1);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+/* One run; whether the planned point was reached. */
+static bool play(const struct scenario *scenario, enum fault_kind kind, long at, bool from_there_on, int *wrongs) {
+    char label[sizeof(stage.label)], site[80];
+    snprintf(label, sizeof(label), "%s, %s, point %ld, %s", scenario->name, fault_names[kind], at,
+             from_there_on ? "from there on" : "once");
+    alarm(RUN_S);
+    faults_plan(kind, at, from_there_on);
+    stage_begin(&stage, label, at < 0);
+    scenario->play(&stage);
+    bool fired = faults_fired();
+    if (!stage_end(&stage)) {
+        sites_name(faults_planned_site(), site, sizeof(site));
+        print_error("%s: that was %s at %s\n", label, faults_planned_name(), site);
+        ++*wrongs;
+    }
+    runs++;
+    return fired;
+}
+
+static void every_point(const struct scenario *scenario, enum fault_kind kind, bool from_there_on, int *wrongs) {
+    /* What memory there is at first is not what is looked at, so not all start at 0. */
+    long at = stage_stride() > 1 ? runs % stage_stride() : 0;
+    while (*wrongs < WRONGS_MAX && play(scenario, kind, at, from_there_on, wrongs))
+        at += stage_stride();
+}
+
+static void refuse(void **state) {
+    const struct scenario *scenario = *state;
+    const char *only = getenv("EVLOCK_TEST_FAULT"); /* "KIND POINT ON", as numbers, to look at one run */
+    int wrongs = 0, kind, on;
+    long at;
+    if (only && sscanf(only, "%d %ld %d", &kind, &at, &on) == 3) {
+        play(scenario, (enum fault_kind)kind, at, on, &wrongs);
+        assert_int_equal(wrongs, 0);
+        return;
+    }
+    play(scenario, FAULT_OWN, -1, false, &wrongs);
+    for (kind = 0; kind < FAULT_KINDS; kind++)
+        for (on = 0; on < 2 && faults_possible((enum fault_kind)kind); on++)
+            every_point(scenario, (enum fault_kind)kind, on, &wrongs);
+    assert_int_equal(wrongs, 0);
+}
+
+/* A line of the source where evlock allocates; the compiler may have made several calls of it. */
+struct place {
+    char name[80];
+    bool refused;
+};
+
+static size_t find_places(struct place *places) {
+    static const char *const allocators[] = {"__wrap_evl_alloc", "__wrap_evl_resize", "__wrap_evl_dup", NULL};
+    uintptr_t sites[SITES_MAX];
+    size_t site_count = sites_of(allocators, sites, SITES_MAX), count = 0;
+    for (size_t i = 0; i < site_count; i++) {
+        struct place *place = places;
+        char name[sizeof(place->name)];
+        sites_name(sites[i], name, sizeof(name));
+        while (place < places + count && strcmp(place->name, name) != 0)
+            place++;
+        if (place == places + count)
+            memcpy(places[count++].name, name, sizeof(name));
+        place->refused |= faults_refused_at(FAULT_OWN, sites[i]);
+    }
+    return count;
+}
+
+/* The adapter for libevent is linked in, and idle when the loop is libuv's. */
+static size_t uv_leaves_out(const struct place *places, size_t count) {
+    const char *loop = getenv("EVLOCK_TEST_LOOP");
+    size_t idle = 0;
+    for (size_t i = 0; i < count; i++)
+        idle += strncmp(places[i].name, "libevent.c:", 11) == 0;
+    return loop && strcmp(loop, "libuv") == 0 ? idle : 0;
+}
+
+static void no_place_is_left_out(void **state) {
+    static struct place places[SITES_MAX];
+    size_t count = find_places(places), refused = 0;
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        refused += places[i].refused;
+        if (!places[i].refused)
+            print_message("never refused: %s\n", places[i].name);
+    }
+    print_message("%ld runs\n", runs);
+    print_message("%s: %ld refusals, at %zu of %zu places\n", fault_names[FAULT_OWN], faults_refused(FAULT_OWN),
+                  refused, count);
+    for (int kind = FAULT_OWN + 1; kind < FAULT_KINDS; kind++)
+        print_message("%s: %ld refusals, at %zu sites\n", fault_names[kind], faults_refused((enum fault_kind)kind),
+                      faults_sites((enum fault_kind)kind));
+    if (stage_stride() > 1 || getenv("EVLOCK_TEST_FAULT") || getenv("EVLOCK_TEST_FILTER"))
+        return; /* a part of it only */
+    assert_true(count > 1);
+    assert_int_equal(refused, count - uv_leaves_out(places, count));
+}
+
+int main(void) {
+    struct CMUnitTest tests[64] = {{0}};
+    size_t count = 0;
+    for (; count < scenario_count; count++)
+        tests[count] =
+            (struct CMUnitTest){scenarios[count].name, refuse, NULL, NULL, (void *)(uintptr_t)&scenarios[count]};
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(no_place_is_left_out);
+    faults_install();
+    signal(SIGSEGV, tell_run);
+    signal(SIGABRT, tell_run);
+    signal(SIGALRM, tell_run);
+    cmocka_set_test_filter(getenv("EVLOCK_TEST_FILTER"));
+    return _cmocka_run_group_tests("failures", tests, count, stage_servers_start, stage_servers_stop);
+}

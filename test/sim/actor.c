@@ -1,0 +1,781 @@
+/* Actors; see actor.h. */
+#include "actor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loop.h"
+#include "node.h"
+
+/* A body under a lock. */
+struct body {
+    TAILQ_ENTRY(body) link;
+    struct actor *actor;
+    struct handle *handle;
+    struct promise *promise;
+    evlock_scope *scope; /* NULL: it has not begun */
+    struct event end;
+    bool made;           /* the handle is the scope's */
+};
+
+/* A token that is handed from one handle to another. */
+struct parcel {
+    unsigned key;
+    size_t len; /* 0: none */
+    char token[128];
+};
+
+struct actor {
+    struct process *process;
+    struct world *world;
+    TAILQ_HEAD(, handle) handles;
+    TAILQ_HEAD(, body) bodies;
+    struct event think;
+    struct promise *closing;
+    evlock_handler *handler;
+    unsigned handler_key;
+    unsigned depth; /* of calls made inside callbacks */
+    bool leaving;
+};
+
+static struct parcel parcel; /* one for all: the last that was handed out */
+
+static void act_on(struct handle *handle);
+static void act(struct actor *actor);
+static void finish(struct handle *handle);
+
+static struct actor *actor_of(const struct handle *handle) {
+    return handle->process->actor;
+}
+
+int64_t actor_longest_timeout(const struct world *world) {
+    int64_t least = 20 * MS + 10 * world->plan.latency, share = world->plan.unit / 10;
+    return least > share ? least : share;
+}
+
+int64_t actor_patience(const struct world *world) {
+    int64_t handles = world->plan.processes * (world->plan.handles + 2);
+    return 10 * SECOND + 8 * world->plan.unit + 2 * world->plan.max_ttl + handles * world->plan.unit / 2 +
+           40 * actor_longest_timeout(world);
+}
+
+static int64_t ms_between(struct world *world, int64_t least, int64_t most) {
+    least = least < MS ? MS : least;
+    return draw_magnitude(world, least, most < least ? least : most) / MS;
+}
+
+/* Some user code takes its time, and the loop with it. */
+static void dawdle(struct actor *actor) {
+    if (actor->world->plan.lag && !actor->world->calm && draw_chance(actor->world, 4))
+        process_lag(actor->process, draw_magnitude(actor->world, 100, actor->world->plan.unit / 2));
+}
+
+/* --- Clients ------------------------------------------------------------------------------------------------------ */
+
+static void react(struct actor *actor, struct handle *handle);
+
+static void on_log(enum evlock_log_level level, const char *line, void *arg) {
+    struct actor *actor = arg;
+
+    if (actor->world->tracing)
+        printf("%12.6f p%-3u   log %d: %s\n", (double)actor->world->now / 1e6, actor->process->number, (int)level, line);
+}
+
+static void on_connection(evlock_client *client, enum evlock_connection state, int status, void *arg) {
+    struct actor *actor = arg;
+
+    (void)client;
+    if (actor->process->crashed)
+        return;
+    note(actor->world, actor->process, "  connection %d: %s", (int)state, evlock_strerror(status));
+    judge_callback(actor->world->judge, actor->process);
+    react(actor, NULL);
+}
+
+static void begin_client(struct actor *actor) {
+    struct world *world = actor->world;
+    int64_t longest = actor_longest_timeout(world), least = 20 * MS + 6 * world->plan.latency;
+    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    char urls[NODES_MAX][128];
+    const char *list[NODES_MAX];
+    int status;
+
+    options.connect_timeout_ms = ms_between(world, least, longest);
+    options.command_timeout_ms = ms_between(world, least, longest);
+    options.backoff_min_ms = ms_between(world, MS, longest / 8);
+    options.backoff_max_ms = options.backoff_min_ms + ms_between(world, MS, longest / 2);
+    options.max_ttl_ms = world->plan.max_ttl / MS;
+    options.durable = world->plan.durable;
+    if (draw_chance(world, 20))
+        options.max_inflight = draw_between(world, 1, 4);
+    options.on_connection = on_connection;
+    options.arg = actor;
+    if (world->tracing) {
+        options.on_log = on_log;
+        options.log_level = EVLOCK_LOG_DEBUG;
+    }
+    for (unsigned i = 0; i < world->plan.nodes; i++) {
+        snprintf(urls[i], sizeof(urls[i]), "unix://%s", world->nodes[i]->path);
+        list[i] = urls[i];
+    }
+    actor->process->client_number = ++world->next_client;
+    note(world, actor->process, "client %u begins", actor->process->client_number);
+    status = evlock_client_new_quorum(&actor->process->client, loop_of(actor->process), list, world->plan.nodes, &options);
+    if (status != EVLOCK_OK)
+        violated(world, "no client could be made: %s", evlock_strerror(status));
+}
+
+static void forget_client(struct actor *actor, bool clean) {
+    judge_client_ends(actor->world->judge, actor->process);
+    if (!clean)
+        judge_unclean(actor->world->judge, actor->process->client_number);
+    actor->process->client = NULL;
+    actor->closing = NULL;
+}
+
+static void on_closed(int status, void *arg) {
+    struct promise *promise = arg;
+    struct actor *actor = promise->process->actor;
+    struct world *world = actor->world;
+    unsigned client = promise->process->client_number;
+
+    judge_told(promise, NULL, status);
+    if (actor->closing != promise) /* it was freed meanwhile */
+        return;
+    forget_client(actor, status == EVLOCK_OK);
+    if (status == EVLOCK_OK && !promise->process->crashed)
+        judge_closed(world->judge, client);
+}
+
+static void close_client(struct actor *actor) {
+    struct promise *promise;
+
+    if (!actor->process->client || actor->closing)
+        return;
+    promise = judge_asks(actor->world->judge, actor->process, NULL, P_CLOSE);
+    judge_made(promise, evlock_client_close(actor->process->client, on_closed, promise));
+    actor->closing = promise;
+    judge_client_ends(actor->world->judge, actor->process);
+}
+
+static void free_client(struct actor *actor) {
+    if (!actor->process->client)
+        return;
+    note(actor->world, actor->process, "client %u is freed", actor->process->client_number);
+    evlock_client_free(actor->process->client);
+    forget_client(actor, false);
+}
+
+/* --- Callbacks ---------------------------------------------------------------------------------------------------- */
+
+static void free_handle(struct handle *handle) {
+    note(handle->process->world, handle->process, "h%u is freed", handle->number);
+    judge_ends(handle, IDLE);
+    evlock_free(handle->lock);
+    handle->lock = NULL;
+    TAILQ_REMOVE(&actor_of(handle)->handles, handle, local);
+}
+
+/* Calls made from inside a callback: also the end of what it is about. */
+static void react(struct actor *actor, struct handle *handle) {
+    struct world *world = actor->world;
+
+    if (actor->process->crashed)
+        return;
+    dawdle(actor);
+    if (world->calm) {
+        if (handle && handle->lock)
+            finish(handle);
+        return;
+    }
+    if (actor->depth > 0 || draw_chance(world, 60))
+        return;
+    actor->depth++;
+    if (draw_chance(world, 2))
+        free_client(actor);
+    else if (draw_chance(world, 1))
+        close_client(actor);
+    else if (handle && handle->lock && draw_chance(world, 75))
+        act_on(handle);
+    else
+        act(actor);
+    actor->depth--;
+}
+
+static void on_acquired(struct promise *promise, int status) {
+    struct handle *handle = promise->handle;
+
+    bool pending = handle->doing == ACQUIRING && handle->pending == promise;
+
+    if (pending && handle->lock && status == EVLOCK_OK)
+        judge_holds(handle, promise->fenced);
+    else if (pending)
+        handle->doing = IDLE;
+    else if (status == EVLOCK_OK && !handle->process->crashed)
+        violated(handle->process->world, "h%u was granted what it does not wait for", handle->number);
+}
+
+static void on_end(evlock *lock, int status, void *arg) {
+    struct promise *promise = arg;
+    struct handle *handle = promise->handle;
+
+    judge_told(promise, lock, status);
+    if (promise->kind == P_ACQUIRE || promise->kind == P_ADOPT)
+        on_acquired(promise, status);
+    if (promise->kind == P_RELEASE)
+        judge_released(promise, status);
+    react(actor_of(handle), handle);
+}
+
+static void on_value(evlock *lock, int status, int64_t value, void *arg) {
+    struct promise *promise = arg;
+
+    (void)value;
+    judge_told(promise, lock, status);
+    react(actor_of(promise->handle), promise->handle);
+}
+
+static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+    struct actor *actor = arg;
+    struct handle *handle = judge_find(actor->world->judge, lock);
+
+    if (!handle) {
+        violated(actor->world, "an unknown handle was told lost");
+        return;
+    }
+    judge_lost(handle, reason);
+    react(actor, handle->scoped ? NULL : handle);
+}
+
+static void on_at_risk(evlock *lock, int64_t remaining, void *arg) {
+    struct actor *actor = arg;
+    struct handle *handle = judge_find(actor->world->judge, lock);
+
+    note(actor->world, actor->process, "  h%u at risk, %d ms left", handle ? handle->number : 0, (int)remaining);
+    if (!handle || handle->doing != HOLDING)
+        violated(actor->world, "a handle that holds nothing was told at risk");
+}
+
+/* --- Handles ------------------------------------------------------------------------------------------------------ */
+
+static void draw_options(struct actor *actor, struct handle *handle, evlock_options *options) {
+    struct world *world = actor->world;
+    const struct plan *plan = &world->plan;
+    int64_t ttl = draw_magnitude(world, plan->unit / 4, 2 * plan->unit);
+
+    if (plan->nodes > 1 && ttl > plan->max_ttl)
+        ttl = plan->max_ttl;
+    ttl = plan->eternal && draw_chance(world, 20) ? 0 : ttl / MS * MS;
+    handle->ttl = ttl;
+    judge_ttl(world->judge, handle->key, ttl);
+    options->ttl_ms = ttl / MS;
+    if (ttl == 0)
+        ttl = plan->unit;
+    options->retry_delay_ms = ms_between(world, plan->unit / 50, plan->unit / 4);
+    options->retry_jitter = draw_between(world, 20, 100);
+    options->retry_times = draw_chance(world, 30) ? draw_between(world, 0, 5) : EVLOCK_UNLIMITED;
+    options->wait_timeout_ms = draw_chance(world, 30) ? ms_between(world, MS, plan->unit * 2) : EVLOCK_UNLIMITED;
+    if (handle->ttl && draw_chance(world, 50)) {
+        options->auto_renewal = 1;
+        if (draw_chance(world, 50))
+            options->renewal_interval_ms = ms_between(world, ttl / 20, ttl / 2);
+        if (draw_chance(world, 20))
+            options->max_hold_ms = ms_between(world, MS, 3 * ttl);
+    }
+    if (draw_chance(world, 30))
+        options->at_risk_percent = draw_between(world, 1, 99);
+    if (draw_chance(world, 50))
+        options->node_timeout_ms = ms_between(world, 4 * plan->latency, ttl / 4);
+    options->on_lost = on_lost;
+    options->on_at_risk = on_at_risk;
+    options->arg = actor;
+}
+
+/* The same key, by name or by prefix and name. */
+static const char *draw_name(struct world *world, unsigned key, evlock_options *options) {
+    if (draw_chance(world, 50))
+        return judge_key(key);
+    options->prefix = "lock:";
+    return judge_key(key) + strlen("lock:");
+}
+
+static struct handle *new_handle(struct actor *actor) {
+    struct world *world = actor->world;
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    struct handle *handle;
+    int status;
+
+    if (!actor->process->client || actor->closing)
+        return NULL;
+    handle = judge_handle(world->judge, actor->process, (unsigned)draw_between(world, 0, world->plan.keys - 1));
+    draw_options(actor, handle, &options);
+    status = evlock_new(&handle->lock, actor->process->client, draw_name(world, handle->key, &options), EVLOCK_CSTRING,
+                        &options);
+    if (status != EVLOCK_OK)
+        violated(world, "no handle could be made: %s: %s", evlock_strerror(status), evlock_last_error());
+    note(world, actor->process, "h%u is made for %s, ttl %d ms", handle->number, judge_key(handle->key),
+         (int)(handle->ttl / MS));
+    TAILQ_INSERT_TAIL(&actor->handles, handle, local);
+    return handle;
+}
+
+/* --- Calls on handles --------------------------------------------------------------------------------------------- */
+
+static struct promise *ask(struct handle *handle, enum promise_kind kind) {
+    return judge_asks(handle->process->world->judge, handle->process, handle, kind);
+}
+
+static bool expects_closed(const struct handle *handle) {
+    const struct actor *actor = actor_of(handle);
+    return handle->client != handle->process->client_number || !handle->process->client || actor->closing;
+}
+
+static void acquire(struct handle *handle) {
+    struct world *world = handle->process->world;
+    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    struct promise *promise = ask(handle, P_ACQUIRE);
+    char own[64];
+    int status;
+
+    options.fence = promise->fenced = world->plan.fences && (world->scenario->fences || draw_chance(world, 50));
+    if (world->calm) {
+        options.retry_times = EVLOCK_UNLIMITED;
+        options.wait_timeout_ms = EVLOCK_UNLIMITED;
+    } else if (draw_chance(world, 20)) {
+        options.wait_timeout_ms = draw_chance(world, 30) ? 0 : ms_between(world, MS, world->plan.unit);
+    }
+    if (world->plan.own_tokens && draw_chance(world, 60)) {
+        snprintf(own, sizeof(own), "own-%u-%u-%u", handle->client, handle->number, handle->own);
+        options.token = own;
+        options.token_len = EVLOCK_CSTRING;
+    }
+    status = evlock_acquire(handle->lock, draw_chance(world, 30) && !options.fence && !options.token && !world->calm
+                                              ? NULL : &options, on_end, promise);
+    judge_made(promise, status);
+    if (status != EVLOCK_OK)
+        return;
+    judge_acquires(handle, promise);
+    if (options.token)
+        judge_token(world->judge, own, strlen(own), handle->client);
+}
+
+static void release(struct handle *handle) {
+    struct promise *promise = ask(handle, P_RELEASE);
+    int status = evlock_release(handle->lock, on_end, promise);
+
+    judge_made(promise, status);
+    if (status == EVLOCK_OK)
+        judge_ends(handle, RELEASING);
+    else if (status == EVLOCK_EINVAL)
+        violated(handle->process->world, "a release returned: %s", evlock_strerror(status));
+}
+
+static void extend(struct handle *handle) {
+    struct world *world = handle->process->world;
+    bool add = draw_chance(world, 50);
+    int64_t ttl = handle->ttl ? handle->ttl : world->plan.unit;
+    int64_t ms = ms_between(world, add ? MS : ttl / 8 + 5 * MS, add ? ttl : 2 * ttl);
+    struct promise *promise = ask(handle, P_EXTEND);
+    int status;
+
+    if (world->plan.nodes > 1 && ms > world->plan.max_ttl / MS)
+        ms = world->plan.max_ttl / MS;
+    note(world, handle->process, "  %s %d ms", add ? "adds" : "replaces by", (int)ms);
+    status = evlock_extend(handle->lock, ms, add ? EVLOCK_EXTEND_ADD : EVLOCK_EXTEND_REPLACE, on_end, promise);
+    judge_made(promise, status);
+    if (status != EVLOCK_OK)
+        return;
+    if (add && handle->token)
+        handle->token->added += ms * MS;
+    else
+        judge_ttl(world->judge, handle->key, ms * MS);
+}
+
+static void reacquire(struct handle *handle) {
+    struct promise *promise = ask(handle, P_EXTEND);
+    judge_made(promise, evlock_reacquire(handle->lock, on_end, promise));
+}
+
+static void query(struct handle *handle) {
+    struct promise *promise = ask(handle, P_QUERY);
+    int (*const queries[])(evlock *, evlock_value_cb, void *) = {evlock_locked, evlock_owned, evlock_server_ttl};
+
+    judge_made(promise, queries[draw(handle->process->world) % 3](handle->lock, on_value, promise));
+}
+
+static void break_lock(struct handle *handle) {
+    struct world *world = handle->process->world;
+    struct promise *promise;
+
+    if (!world->plan.breaks)
+        return;
+    judge_breaks(world->judge, handle->key);
+    promise = ask(handle, P_BREAK);
+    judge_made(promise, evlock_break(handle->lock, on_end, promise));
+}
+
+static void cancel(struct handle *handle) {
+    int status = evlock_cancel(handle->lock);
+
+    note(handle->process->world, handle->process, "h%u cancel: %s", handle->number, evlock_strerror(status));
+    if (status == EVLOCK_OK && handle->doing != ACQUIRING)
+        violated(handle->process->world, "h%u: cancelled what was not pending", handle->number);
+    if (status == EVLOCK_OK)
+        handle->doing = IDLE;
+}
+
+/* A token that nobody has taken yet stays where it is. */
+static void export(struct handle *handle) {
+    struct world *world = handle->process->world;
+    struct token *token = handle->token;
+    int status;
+
+    if (parcel.len)
+        return;
+    status = evlock_export(handle->lock, parcel.token, sizeof(parcel.token), &parcel.len);
+    note(world, handle->process, "h%u export: %s", handle->number, evlock_strerror(status));
+    if (status != EVLOCK_OK) {
+        parcel.len = 0;
+        return;
+    }
+    if (handle->doing != HOLDING || !token) {
+        violated(world, "h%u: exported what it does not hold", handle->number);
+        return;
+    }
+    token->loose = true;
+    parcel.key = handle->key;
+    handle->own++; /* its own token is another's now */
+    judge_ends(handle, IDLE);
+}
+
+static void adopt(struct handle *handle) {
+    struct world *world = handle->process->world;
+    struct promise *promise;
+    int status;
+
+    if (!parcel.len || parcel.key != handle->key)
+        return;
+    promise = ask(handle, P_ADOPT);
+    status = evlock_adopt(handle->lock, parcel.token, parcel.len, on_end, promise);
+    judge_made(promise, status);
+    if (status != EVLOCK_OK)
+        return;
+    judge_acquires(handle, promise);
+    judge_token(world->judge, parcel.token, parcel.len, handle->client);
+    parcel.len = 0;
+}
+
+/* --- Scopes ------------------------------------------------------------------------------------------------------- */
+
+static void end_body(struct body *body) {
+    struct handle *handle = body->handle;
+    evlock_scope *scope = body->scope;
+
+    agenda_set(&body->actor->world->agenda, &body->end, NEVER);
+    note(body->actor->world, body->actor->process, "h%u: the body ends", handle->number);
+    body->scope = NULL;
+    if (handle->doing == HOLDING || handle->doing == LOST)
+        judge_ends(handle, RELEASING);
+    if (body->made)
+        handle->lock = NULL;
+    evlock_scope_end(scope);
+}
+
+static void on_body_end(void *arg) {
+    struct body *body = arg;
+    struct process *process = body->actor->process;
+
+    if (!process_runs(process)) {
+        agenda_set(&body->actor->world->agenda, &body->end, process->still_until + 1);
+        return;
+    }
+    process_enter(process);
+    end_body(body);
+    process_leave(process);
+}
+
+static void on_body(evlock_scope *scope, evlock *lock, void *arg) {
+    struct body *body = arg;
+    struct world *world = body->actor->world;
+
+    judge_callback(world->judge, body->actor->process);
+    body->scope = scope;
+    body->handle->lock = lock;
+    note(world, body->actor->process, "h%u: the body begins", body->handle->number);
+    judge_holds(body->handle, false);
+    dawdle(body->actor);
+    if (world->calm || draw_chance(world, 30))
+        end_body(body);
+    else
+        agenda_set(&world->agenda, &body->end, process_time(body->actor->process) + draw_magnitude(world, MS, world->plan.unit));
+}
+
+static void on_done(int status, int ran, void *arg) {
+    struct body *body = arg;
+    struct handle *handle = body->handle;
+    struct actor *actor = body->actor;
+
+    (void)ran;
+    if (body->made)
+        handle->lock = NULL;
+    judge_told(body->promise, NULL, status);
+    judge_ends(handle, IDLE);
+    handle->scoped = false;
+    TAILQ_REMOVE(&actor->bodies, body, link);
+    free(body);
+    react(actor, handle->lock ? handle : NULL);
+}
+
+static struct body *new_body(struct actor *actor, struct handle *handle, bool made) {
+    struct body *body = calloc(1, sizeof(*body));
+
+    body->actor = actor;
+    body->handle = handle;
+    body->made = made;
+    body->end.happen = on_body_end;
+    body->end.arg = body;
+    body->promise = judge_asks(actor->world->judge, actor->process, handle, P_SCOPE);
+    return body;
+}
+
+/* Keeps a body whose scope was accepted. */
+static void keep_body(struct body *body, int status) {
+    judge_made(body->promise, status);
+    if (status != EVLOCK_OK) {
+        free(body);
+        return;
+    }
+    TAILQ_INSERT_TAIL(&body->actor->bodies, body, link);
+    body->handle->scoped = true;
+    judge_acquires(body->handle, body->promise);
+}
+
+static void scope(struct handle *handle) {
+    struct body *body = new_body(actor_of(handle), handle, false);
+
+    keep_body(body, evlock_with(handle->lock, on_body, on_done, body));
+}
+
+static void run(struct actor *actor) {
+    struct world *world = actor->world;
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    struct handle *handle;
+    struct body *body;
+    const char *name;
+
+    if (!actor->process->client || actor->closing)
+        return;
+    handle = judge_handle(world->judge, actor->process, (unsigned)draw_between(world, 0, world->plan.keys - 1));
+    draw_options(actor, handle, &options);
+    name = draw_name(world, handle->key, &options);
+    body = new_body(actor, handle, true);
+    keep_body(body, evlock_run(actor->process->client, name, EVLOCK_CSTRING, &options, on_body, on_done, body));
+}
+
+/* --- What to do next ---------------------------------------------------------------------------------------------- */
+
+static const struct {
+    unsigned weight;
+    void (*call)(struct handle *handle);
+    bool scoped; /* also while a scope is at work */
+} calls[] = {
+    {40, acquire, false}, {25, release, false}, {14, extend, true}, {4, reacquire, true}, {8, query, true},
+    {4, break_lock, true}, {5, cancel, false},  {4, export, false}, {6, adopt, false},    {5, scope, false},
+    {4, free_handle, true},
+};
+enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
+
+static void act_on(struct handle *handle) {
+    struct world *world = handle->process->world;
+    unsigned total = 0, drawn, i = 0;
+
+    if (expects_closed(handle) && draw_chance(world, 70)) {
+        free_handle(handle);
+        return;
+    }
+    for (unsigned k = 0; k < CALLS; k++)
+        total += calls[k].weight;
+    drawn = (unsigned)(draw(world) % total);
+    while (drawn >= calls[i].weight)
+        drawn -= calls[i++].weight;
+    if (handle->scoped && !calls[i].scoped)
+        return;
+    if (handle->doing == HOLDING && calls[i].call == acquire && draw_chance(world, 90))
+        return;
+    calls[i].call(handle);
+}
+
+static struct handle *draw_handle(struct actor *actor) {
+    struct handle *handle, *found = NULL;
+    unsigned count = 0;
+
+    TAILQ_FOREACH (handle, &actor->handles, local)
+        if (handle->lock && draw(actor->world) % ++count == 0)
+            found = handle;
+    return count >= actor->world->plan.handles || (count && draw_chance(actor->world, 70)) ? found : new_handle(actor);
+}
+
+static void act(struct actor *actor) {
+    struct handle *handle;
+
+    if (!actor->process->client)
+        begin_client(actor);
+    else if (actor->depth == 0 && draw_chance(actor->world, 1))
+        close_client(actor);
+    else if (actor->depth == 0 && draw(actor->world) % 200 == 0)
+        free_client(actor);
+    else if (draw_chance(actor->world, 4))
+        run(actor);
+    else if ((handle = draw_handle(actor)))
+        act_on(handle);
+}
+
+static void on_think(void *arg) {
+    struct actor *actor = arg;
+    struct process *process = actor->process;
+    struct world *world = actor->world;
+
+    if (process->crashed || world->calm)
+        return;
+    if (process_runs(process)) {
+        process_enter(process);
+        act(actor);
+        process_leave(process);
+    }
+    agenda_set(&world->agenda, &actor->think,
+               (process->still_until > world->now ? process->still_until : world->now) +
+                   draw_between(world, 1, world->plan.unit / 5));
+}
+
+/* --- Life --------------------------------------------------------------------------------------------------------- */
+
+struct actor *actor_new(struct process *process) {
+    struct actor *actor = calloc(1, sizeof(*actor));
+
+    actor->process = process;
+    actor->world = process->world;
+    TAILQ_INIT(&actor->handles);
+    TAILQ_INIT(&actor->bodies);
+    actor->think.happen = on_think;
+    actor->think.arg = actor;
+    if (process->number == 1)
+        parcel.len = 0;
+    agenda_set(&actor->world->agenda, &actor->think,
+               actor->world->now + draw_between(actor->world, 0, actor->world->plan.unit / 2));
+    return actor;
+}
+
+void actor_free(struct actor *actor) {
+    agenda_set(&actor->world->agenda, &actor->think, NEVER);
+    free(actor);
+}
+
+static struct body *begun_body(struct actor *actor) {
+    struct body *body;
+
+    TAILQ_FOREACH (body, &actor->bodies, link)
+        if (body->scope)
+            return body;
+    return NULL;
+}
+
+void actor_wipe(struct actor *actor) {
+    struct handle *handle;
+    struct body *body;
+
+    agenda_set(&actor->world->agenda, &actor->think, NEVER);
+    free_client(actor);
+    while ((body = begun_body(actor)))
+        end_body(body);
+    while ((handle = TAILQ_FIRST(&actor->handles)))
+        free_handle(handle);
+}
+
+/* --- After the faults --------------------------------------------------------------------------------------------- */
+
+/* Brings a handle nearer to having had its lock, and given it back. */
+static void finish(struct handle *handle) {
+    if (expects_closed(handle) || handle->scoped)
+        return;
+    handle->finishing = true;
+    if (handle->doing == HOLDING) {
+        handle->served = true;
+        release(handle);
+    } else if (handle->doing == IDLE && !handle->served) {
+        acquire(handle);
+    } else if (handle->doing == LOST) {
+        release(handle);
+    }
+}
+
+static void finish_actor(struct actor *actor) {
+    struct handle *handle, *next;
+    struct body *body;
+
+    while ((body = begun_body(actor)))
+        end_body(body);
+    for (handle = TAILQ_FIRST(&actor->handles); handle; handle = next) {
+        next = TAILQ_NEXT(handle, local);
+        finish(handle);
+    }
+}
+
+static struct process *each_alive(struct process *process) {
+    while (process && process->crashed)
+        process = TAILQ_NEXT(process, link);
+    return process;
+}
+
+void actors_finish(struct world *world) {
+    struct process *process = each_alive(TAILQ_FIRST(&world->processes));
+
+    for (; process; process = each_alive(TAILQ_NEXT(process, link))) {
+        process_enter(process);
+        finish_actor(process->actor);
+        process_leave(process);
+    }
+}
+
+bool actors_served(struct world *world) {
+    struct process *process = each_alive(TAILQ_FIRST(&world->processes));
+    struct handle *handle;
+
+    for (; process; process = each_alive(TAILQ_NEXT(process, link))) {
+        if (process->actor->closing || !TAILQ_EMPTY(&process->actor->bodies))
+            return false;
+        TAILQ_FOREACH (handle, &process->actor->handles, local)
+            if (handle->finishing && (!handle->served || handle->doing == RELEASING))
+                return false;
+    }
+    return true;
+}
+
+static void leave(struct actor *actor) {
+    struct world *world = actor->world;
+    struct handle *handle, *next;
+
+    for (handle = TAILQ_FIRST(&actor->handles); handle; handle = next) {
+        next = TAILQ_NEXT(handle, local);
+        if (!handle->scoped && draw_chance(world, 50))
+            free_handle(handle);
+    }
+    if (draw_chance(world, 60))
+        close_client(actor);
+    else if (draw_chance(world, 50))
+        free_client(actor);
+}
+
+void actors_leave(struct world *world) {
+    struct process *process;
+
+    if (world->violation[0])
+        return;
+    TAILQ_FOREACH (process, &world->processes, link) {
+        if (process->crashed)
+            continue;
+        process_enter(process);
+        leave(process->actor);
+        process_leave(process);
+    }
+}

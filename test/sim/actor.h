@@ -1,0 +1,28 @@
+/*
+ * Actors: what simulated processes do with evlock. They draw options and calls at random, also from inside callbacks,
+ * within what the manual allows; when the faults are over, each sees that every handle gets its lock once, and leaves.
+ * An actor owns its client, its handles and its scopes.
+ */
+#ifndef EVLOCK_SIM_ACTOR_H
+#define EVLOCK_SIM_ACTOR_H
+
+#include "judge.h"
+#include "process.h"
+
+struct actor *actor_new(struct process *process);
+void actor_free(struct actor *actor);
+/* The process has crashed: frees all that it had. */
+void actor_wipe(struct actor *actor);
+
+/* No timeout of a client is longer. */
+int64_t actor_longest_timeout(const struct world *world);
+/* So long after the faults everyone has been served. */
+int64_t actor_patience(const struct world *world);
+
+/* From now on, every handle gets its lock once more. */
+void actors_finish(struct world *world);
+bool actors_served(struct world *world);
+/* All clients end, in one way or another. */
+void actors_leave(struct world *world);
+
+#endif

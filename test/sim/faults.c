@@ -1,0 +1,415 @@
+/* Faults; see faults.h. */
+#include "faults.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "judge.h"
+#include "loop.h"
+#include "process.h"
+
+/* How long something lasts: from hardly noticed to far beyond a ttl. */
+static int64_t draw_until(struct world *world) {
+    return world->now + draw_magnitude(world, world->plan.latency, 3 * world->plan.unit);
+}
+
+static struct node *draw_node(struct world *world) {
+    return world->nodes[draw_between(world, 0, world->plan.nodes - 1)];
+}
+
+static struct process *draw_process(struct world *world) {
+    struct process *process, *found = NULL;
+    unsigned count = 0;
+
+    TAILQ_FOREACH (process, &world->processes, link)
+        if (!process->crashed && draw(world) % ++count == 0)
+            found = process;
+    return found;
+}
+
+static struct wire *draw_wire(struct world *world) {
+    struct wire *wire, *found = NULL;
+    unsigned count = 0;
+
+    TAILQ_FOREACH (wire, &world->wires, link)
+        if (wire->connection && draw(world) % ++count == 0)
+            found = wire;
+    return found;
+}
+
+/* --- Of the network ----------------------------------------------------------------------------------------------- */
+
+static bool hold_wire(struct world *world) {
+    struct wire *wire = draw_wire(world);
+
+    if (wire)
+        wire_disturb(wire, draw_chance(world, 50), FLOW_HOLD, draw_until(world));
+    return wire != NULL;
+}
+
+static bool lose_requests(struct world *world) {
+    struct wire *wire = draw_wire(world);
+
+    if (wire)
+        wire_disturb(wire, true, FLOW_LOSE, 0);
+    return wire != NULL;
+}
+
+static bool lose_replies(struct world *world) {
+    struct wire *wire = draw_wire(world);
+
+    if (wire)
+        wire_disturb(wire, false, FLOW_LOSE, 0);
+    return wire != NULL;
+}
+
+static bool reset_before(struct world *world) {
+    struct wire *wire = draw_wire(world);
+
+    if (wire)
+        wire_reset(wire, false, true);
+    return wire != NULL;
+}
+
+static bool reset_after(struct world *world) {
+    struct wire *wire = draw_wire(world);
+
+    if (wire)
+        wire_reset(wire, true, true);
+    return wire != NULL;
+}
+
+static bool half_open(struct world *world) {
+    struct wire *wire = draw_wire(world);
+
+    if (wire)
+        wire_reset(wire, draw_chance(world, 50), false);
+    return wire != NULL;
+}
+
+/* The connection ends at the process, while what it has sent lies unread at the server, to be run later. */
+static bool strand(struct world *world) {
+    struct wire *wire = draw_wire(world);
+
+    if (!wire || !wire->connected)
+        return false;
+    wire_strand(wire, draw_until(world));
+    return true;
+}
+
+static bool part(struct world *world) {
+    struct process *process = draw_process(world);
+    struct node *node = draw_node(world);
+    int64_t until = draw_until(world);
+    struct wire *wire;
+
+    if (!process)
+        return false;
+    process->parted_until[node->index] = until;
+    TAILQ_FOREACH (wire, &process->wires, local) {
+        if (wire->node != node)
+            continue;
+        wire_disturb(wire, true, FLOW_HOLD, until);
+        wire_disturb(wire, false, FLOW_HOLD, until);
+    }
+    return true;
+}
+
+/* --- Of nodes ----------------------------------------------------------------------------------------------------- */
+
+static bool pause_node(struct world *world) {
+    draw_node(world)->paused_until = draw_until(world);
+    return true;
+}
+
+static bool refuse_connections(struct world *world) {
+    node_refuse(draw_node(world), draw_until(world));
+    return true;
+}
+
+static bool restart(struct world *world) {
+    struct node *node = draw_node(world);
+
+    if (draw_chance(world, 50))
+        node_refuse(node, draw_until(world));
+    sim_server_restart(node_now(node), true, draw_chance(world, 50));
+    return true;
+}
+
+static bool may_lose(const struct world *world) {
+    return world->scenario->loses_data && !world->plan.durable;
+}
+
+static bool restart_empty(struct world *world) {
+    struct node *node = draw_node(world);
+
+    if (!may_lose(world))
+        return false;
+    judge_forgets(world->judge, node);
+    if (draw_chance(world, 50))
+        node_refuse(node, draw_until(world));
+    sim_server_restart(node_now(node), false, draw_chance(world, 50));
+    return true;
+}
+
+static bool fail_over(struct world *world) {
+    struct node *node = draw_node(world);
+
+    sim_server_become(node->server, sim_server_copy(node_now(node)));
+    return true;
+}
+
+/* First a copy is made, and the next time it takes over. Where several nodes count, it must be a new process: one that
+ * has been running for long cannot be told from the one before by who has never met that. */
+static bool fail_over_stale(struct world *world) {
+    struct node *node = draw_node(world);
+
+    if (!may_lose(world))
+        return false;
+    if (!node->copy) {
+        node->copy = sim_server_copy(node_now(node));
+        return false;
+    }
+    judge_forgets(world->judge, node);
+    judge_resurrects(world->judge, node);
+    sim_server_become(node_now(node), node->copy);
+    node->copy = NULL;
+    if (world->plan.nodes > 1)
+        sim_server_restart(node->server, true, true);
+    return true;
+}
+
+static bool flush_scripts(struct world *world) {
+    sim_server_flush_scripts(node_now(draw_node(world)));
+    return true;
+}
+
+static bool kill_clients(struct world *world) {
+    sim_server_kill_sessions(node_now(draw_node(world)));
+    return true;
+}
+
+/* Every error of the table in docs/protocol.md. */
+static bool refuse_commands(struct world *world) {
+    static const char *const errors[] = {
+        "NOSCRIPT No matching script. Please use EVAL.",
+        "LOADING Redis is loading the dataset in memory",
+        "BUSY Redis is busy running a script.",
+        "MASTERDOWN Link with MASTER is down",
+        "TRYAGAIN Multiple keys request during rehashing of slot",
+        "CLUSTERDOWN The cluster is down",
+        "OOM command not allowed when used memory > 'maxmemory'.",
+        "MISCONF Redis is configured to save RDB snapshots",
+        "NOREPLICAS Not enough good replicas to write.",
+        "READONLY You can't write against a read only replica.",
+        "ERR max number of clients reached",
+        "MOVED 866 127.0.0.1:7001",
+        "ASK 866 127.0.0.1:7001",
+        "CROSSSLOT Keys in request don't hash to the same slot",
+        "NOAUTH Authentication required.",
+        "WRONGPASS invalid username-password pair or user is disabled.",
+        "NOPERM this user has no permissions to run this command",
+        "ERR The user executing the script can't run this command or subcommand",
+        "WRONGTYPE Operation against a key holding the wrong kind of value",
+        "ERR unknown command",
+        "ERR DB index is out of range",
+        "ERR something else",
+        "STRANGE something else",
+    };
+    static const char *const verbs[] = {"",       "",    "set",     "evalsha",     "evalsha",   "get", "del",
+                                        "pexpire", "pttl", "info",    "client|kill", "client|id", "script"};
+    struct node *node = draw_node(world);
+
+    if (!world->plan.errors)
+        return false;
+    node->refused = true;
+    sim_server_refuse(node_now(node), verbs[draw(world) % (sizeof(verbs) / sizeof(verbs[0]))],
+                      errors[draw(world) % (sizeof(errors) / sizeof(errors[0]))],
+                      (unsigned)draw_magnitude(world, 1, 20));
+    return true;
+}
+
+/* --- Of processes and clocks -------------------------------------------------------------------------------------- */
+
+static bool change_rate(struct world *world) {
+    struct process *process = draw_process(world);
+    struct node *node = draw_node(world);
+    int64_t ppm = draw_between(world, -world->plan.drift_ppm, world->plan.drift_ppm);
+
+    if (draw_chance(world, 30))
+        ppm = ppm < 0 ? -world->plan.drift_ppm : world->plan.drift_ppm;
+    if (process && draw_chance(world, 50)) {
+        clock_change(&process->clock, world->now, ppm);
+        loop_wake(process);
+    } else {
+        clock_change(&node->clock, world->now, ppm);
+    }
+    return true;
+}
+
+static bool stall(struct world *world) {
+    struct process *process = draw_process(world);
+
+    if (process)
+        process_stop(process, world->now + draw_magnitude(world, MS, world->plan.unit / 2));
+    return process != NULL;
+}
+
+static bool stop(struct world *world) {
+    struct process *process = draw_process(world);
+
+    if (process)
+        process_stop(process, world->now + draw_between(world, world->plan.unit, 4 * world->plan.unit));
+    return process != NULL;
+}
+
+static bool crash(struct world *world) {
+    struct process *process = draw_process(world);
+
+    if (!process)
+        return false;
+    process_crash(process);
+    process_new(world);
+    return true;
+}
+
+/* --- When --------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    unsigned weight;
+    bool (*strike)(struct world *world); /* NULL: counted elsewhere; false: it did not come about */
+} kinds[] = {
+    {"connection held", 10, hold_wire},
+    {"requests lost", 6, lose_requests},
+    {"replies lost", 6, lose_replies},
+    {"reset before it ran", 4, reset_before},
+    {"reset after it ran", 4, reset_after},
+    {"half open", 4, half_open},
+    {"stranded at the server", 6, strand},
+    {"parted from a node", 5, part},
+    {"node paused", 6, pause_node},
+    {"connections refused", 4, refuse_connections},
+    {"restart", 4, restart},
+    {"restart without data", 5, restart_empty},
+    {"failover", 2, fail_over},
+    {"failover to old copy", 6, fail_over_stale},
+    {"scripts flushed", 4, flush_scripts},
+    {"clients killed", 4, kill_clients},
+    {"commands refused", 8, refuse_commands},
+    {"clock changes rate", 6, change_rate},
+    {"process stalled", 8, stall},
+    {"process stopped", 5, stop},
+    {"process crashed", 3, crash},
+    {"bytes split", 0, NULL},
+    {"bytes held", 0, NULL},
+    {"bytes lost", 0, NULL},
+    {"reset by bytes", 0, NULL},
+    {"slow connect", 0, NULL},
+    {"hanging connect", 0, NULL},
+};
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+_Static_assert((int)KINDS <= (int)FAULTS_MAX, "a tally has room for each kind");
+
+const char *faults_name(size_t index) {
+    return index < KINDS ? kinds[index].name : NULL;
+}
+
+void faults_count(struct world *world, const char *name) {
+    for (size_t i = 0; i < KINDS; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            world->tally->faults[i]++;
+}
+
+static void plan_next(struct world *world) {
+    agenda_set(&world->agenda, &world->fault,
+               world->plan.fault_gap == NEVER ? NEVER
+                                              : world->now + draw_between(world, 1, 2 * world->plan.fault_gap));
+}
+
+static void strike(void *arg) {
+    struct world *world = arg;
+    unsigned total = 0, drawn;
+    size_t i = 0;
+
+    plan_next(world);
+    for (size_t k = 0; k < KINDS; k++)
+        total += kinds[k].weight;
+    drawn = (unsigned)(draw(world) % total);
+    while (drawn >= kinds[i].weight)
+        drawn -= kinds[i++].weight;
+    note(world, NULL, "fault: %s", kinds[i].name);
+    world->tally->faults[i] += kinds[i].strike(world);
+}
+
+void faults_begin(struct world *world) {
+    world->fault = (struct event){.happen = strike, .arg = world};
+    plan_next(world);
+}
+
+void faults_end(struct world *world) {
+    struct process *process;
+    struct wire *wire, *next;
+
+    agenda_set(&world->agenda, &world->fault, NEVER);
+    for (unsigned i = 0; i < world->plan.nodes; i++) {
+        struct node *node = world->nodes[i];
+        node->paused_until = 0;
+        if (node->listener < 0)
+            agenda_set(&world->agenda, &node->open, world->now);
+        sim_server_allow(node_now(node));
+    }
+    TAILQ_FOREACH (process, &world->processes, link) {
+        memset(process->parted_until, 0, sizeof(process->parted_until));
+        if (process->still_until > world->now)
+            process->still_until = world->now;
+    }
+    for (wire = TAILQ_FIRST(&world->wires); wire; wire = next) {
+        next = TAILQ_NEXT(wire, link);
+        wire_heal(wire);
+    }
+    TAILQ_FOREACH (process, &world->processes, link)
+        if (!process->crashed)
+            loop_wake(process);
+}
+
+/* --- Of single bytes ---------------------------------------------------------------------------------------------- */
+
+static bool bad(struct world *world, unsigned of) {
+    return !world->calm && draw(world) % of < world->plan.bad_bytes;
+}
+
+void faults_on_bytes(struct wire *wire, bool up) {
+    struct world *world = wire->world;
+    unsigned kind;
+
+    if (!bad(world, 1000))
+        return;
+    kind = (unsigned)(draw(world) % 100);
+    if (kind < 60) {
+        faults_count(world, "bytes held");
+        wire_disturb(wire, up, FLOW_HOLD, draw_until(world));
+    } else if (kind < 80 || !up) { /* a server that is working must not be told of an end */
+        faults_count(world, "bytes lost");
+        wire_disturb(wire, up, FLOW_LOSE, 0);
+    } else {
+        faults_count(world, "reset by bytes");
+        wire_reset(wire, draw_chance(world, 50), draw_chance(world, 50));
+    }
+}
+
+int64_t faults_on_connect(struct wire *wire, int64_t at) {
+    struct world *world = wire->world;
+    int64_t parted = wire->process->parted_until[wire->node->index];
+
+    if (at < parted)
+        at = parted;
+    if (!bad(world, 300))
+        return at;
+    if (draw_chance(world, 70)) {
+        faults_count(world, "slow connect");
+        return at + draw_magnitude(world, world->plan.latency, world->plan.unit);
+    }
+    faults_count(world, "hanging connect");
+    return NEVER;
+}

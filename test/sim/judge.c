@@ -1,0 +1,678 @@
+/* The judge; see judge.h. */
+#include "judge.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "actor.h"
+#include "node.h"
+#include "wire.h"
+
+enum { PLACES = 1024, CLIENTS_MAX = 1024 };
+
+/* What is known of a key. */
+struct key {
+    int64_t longest; /* of all ttls that were asked for */
+    uint64_t fence;  /* the greatest that was told */
+    bool broken;     /* somebody breaks it */
+};
+
+struct judge {
+    struct world *world;
+    TAILQ_HEAD(, handle) handles;
+    TAILQ_HEAD(, promise) promises;
+    struct token *tokens[PLACES];
+    struct key keys[KEYS_MAX];
+    bool unclean[CLIENTS_MAX];      /* clients that ended without a word */
+    bool resurrected[NODES_MAX];    /* what had been deleted came back with an old copy */
+    unsigned next_handle, next_promise;
+};
+
+static const char *const kinds[] = {"acquire", "adopt", "release", "extend", "query", "break", "scope", "close"};
+static long blocks;
+
+struct judge *judge_new(struct world *world) {
+    struct judge *judge = calloc(1, sizeof(*judge));
+
+    judge->world = world;
+    TAILQ_INIT(&judge->handles);
+    TAILQ_INIT(&judge->promises);
+    return judge;
+}
+
+void judge_free(struct judge *judge) {
+    struct promise *promise;
+    struct handle *handle;
+    struct token *token;
+
+    while ((promise = TAILQ_FIRST(&judge->promises))) {
+        TAILQ_REMOVE(&judge->promises, promise, link);
+        if (promise->made && !promise->told)
+            violated(judge->world, "the callback of a %s (call %u) never came", kinds[promise->kind], promise->number);
+        free(promise);
+    }
+    while ((handle = TAILQ_FIRST(&judge->handles))) {
+        TAILQ_REMOVE(&judge->handles, handle, link);
+        free(handle);
+    }
+    for (size_t i = 0; i < PLACES; i++) {
+        while ((token = judge->tokens[i])) {
+            judge->tokens[i] = token->next;
+            free(token);
+        }
+    }
+    free(judge);
+}
+
+const char *judge_key(unsigned key) {
+    static const char *const names[] = {"lock:one", "lock:{two}"};
+    return names[key];
+}
+
+/* --- Asked and told ----------------------------------------------------------------------------------------------- */
+
+struct promise *judge_asks(struct judge *judge, struct process *process, struct handle *handle,
+                           enum promise_kind kind) {
+    struct promise *promise = calloc(1, sizeof(*promise));
+
+    promise->process = process;
+    promise->handle = handle;
+    promise->kind = kind;
+    promise->number = ++judge->next_promise;
+    TAILQ_INSERT_TAIL(&judge->promises, promise, link);
+    note(judge->world, process, "h%u %s (call %u)", handle ? handle->number : 0, kinds[kind], promise->number);
+    return promise;
+}
+
+void judge_made(struct promise *promise, int status) {
+    struct world *world = promise->process->world;
+
+    if (status == EVLOCK_ENOMEM || status == EVLOCK_ESYSTEM || status == EVLOCK_EFORKED || status == EVLOCK_EINVAL)
+        violated(world, "call %u, a %s, returned: %s", promise->number, kinds[promise->kind], evlock_strerror(status));
+    note_number(world, (uint64_t)status);
+    if (status != EVLOCK_OK) {
+        note(world, promise->process, "  call %u: %s", promise->number, evlock_strerror(status));
+        promise->told = true; /* and never will be */
+        return;
+    }
+    world->tally->calls++;
+    promise->made = true;
+}
+
+/* Whether a call of the kind may end so. */
+static bool fits(const struct judge *judge, const struct promise *promise, int status) {
+    switch (status) {
+    case EVLOCK_OK:
+    case EVLOCK_ECANCELLED:
+    case EVLOCK_EUNREACHABLE:
+        return true;
+    case EVLOCK_EHELD:
+    case EVLOCK_ETIMEDOUT:
+        return promise->kind == P_ACQUIRE || promise->kind == P_SCOPE;
+    case EVLOCK_EFENCE:
+        return (promise->kind == P_ACQUIRE || promise->kind == P_SCOPE) &&
+               (!judge->world->scenario->exclusive || judge->keys[promise->handle->key].broken);
+    case EVLOCK_EREFUSED:
+        return judge->world->plan.errors || promise->kind == P_ACQUIRE || promise->kind == P_SCOPE;
+    case EVLOCK_ENOTOWNED:
+        return promise->kind != P_ACQUIRE && promise->kind != P_CLOSE;
+    case EVLOCK_ELOST:
+        return promise->kind == P_EXTEND || promise->kind == P_SCOPE;
+    case EVLOCK_ECLOSED:
+        return promise->kind == P_SCOPE;
+    case EVLOCK_ENOTHELD:
+        return promise->kind == P_QUERY || promise->kind == P_BREAK || promise->kind == P_SCOPE;
+    case EVLOCK_ENOTTL:
+        return promise->kind == P_QUERY;
+    case EVLOCK_EQUORUM:
+        return judge->world->plan.nodes > 1;
+    case EVLOCK_EPERM:
+    case EVLOCK_EAUTH:
+    case EVLOCK_EWRONGTYPE:
+    case EVLOCK_EUNSUPPORTED:
+    case EVLOCK_EPROTOCOL:
+        return judge->world->plan.errors;
+    default:
+        return false;
+    }
+}
+
+void judge_told(struct promise *promise, const evlock *lock, int status) {
+    struct world *world = promise->process->world;
+    const struct handle *handle = promise->handle;
+
+    note(world, promise->process, "  call %u, a %s of h%u, ends: %s%s%s", promise->number, kinds[promise->kind],
+         handle ? handle->number : 0, evlock_strerror(status), evlock_last_error()[0] ? ": " : "", evlock_last_error());
+    if (!promise->made)
+        violated(world, "call %u was told before it had returned", promise->number);
+    else if (promise->told)
+        violated(world, "call %u, a %s, was told twice", promise->number, kinds[promise->kind]);
+    else if (!fits(world->judge, promise, status))
+        violated(world, "call %u, a %s, ends so: %s", promise->number, kinds[promise->kind], evlock_strerror(status));
+    else if (handle && promise->kind != P_SCOPE && lock != handle->lock)
+        violated(world, "call %u was told with another handle", promise->number);
+    promise->told = true;
+    if (promise->kind != P_CLOSE)
+        judge_callback(world->judge, promise->process);
+}
+
+static bool believes(const struct handle *handle) {
+    return handle->doing == HOLDING && handle->lock && evlock_is_held(handle->lock);
+}
+
+/* Nothing else is told before a loss. */
+void judge_callback(struct judge *judge, struct process *process) {
+    struct handle *handle;
+
+    if (process->crashed)
+        return;
+    TAILQ_FOREACH (handle, &judge->handles, link)
+        if (handle->process == process && handle->client == process->client_number && handle->doing == HOLDING &&
+            !believes(handle))
+            violated(judge->world, "h%u: something was told before the loss", handle->number);
+}
+
+void judge_enter(struct judge *judge, struct process *process) {
+    struct handle *handle;
+
+    TAILQ_FOREACH (handle, &judge->handles, link)
+        handle->overdue = handle->process == process && handle->doing == HOLDING && !believes(handle);
+}
+
+void judge_leave(struct judge *judge, struct process *process) {
+    struct handle *handle;
+
+    TAILQ_FOREACH (handle, &judge->handles, link)
+        if (handle->process == process && handle->overdue && handle->doing == HOLDING && !process->crashed)
+            violated(judge->world, "h%u: code ran past the deadline without telling the loss", handle->number);
+}
+
+/* --- Handles ------------------------------------------------------------------------------------------------------ */
+
+struct handle *judge_handle(struct judge *judge, struct process *process, unsigned key) {
+    struct handle *handle = calloc(1, sizeof(*handle));
+
+    handle->process = process;
+    handle->client = process->client_number;
+    handle->key = key;
+    handle->number = ++judge->next_handle;
+    TAILQ_INSERT_TAIL(&judge->handles, handle, link);
+    return handle;
+}
+
+struct handle *judge_find(struct judge *judge, const evlock *lock) {
+    struct handle *handle;
+
+    TAILQ_FOREACH (handle, &judge->handles, link)
+        if (handle->lock == lock)
+            return handle;
+    return NULL;
+}
+
+static struct owner *owner_of(struct token *token, unsigned client) {
+    for (unsigned i = 0; i < token->owner_count; i++)
+        if (token->owners[i].client == client)
+            return &token->owners[i];
+    return NULL;
+}
+
+/* Fences grow with grants: with all that were told before, or, where holders may overlap, before it was asked for. */
+static void check_fence(struct handle *handle, bool fenced) {
+    struct judge *judge = handle->process->world->judge;
+    struct key *key = &judge->keys[handle->key];
+    bool strict = judge->world->scenario->exclusive && !key->broken;
+    uint64_t fence = evlock_fence(handle->lock), before = strict ? key->fence : handle->fence_before;
+
+    if ((fence != 0) != fenced)
+        violated(judge->world, "h%u: a fence of %" PRIu64 " where %s was asked for", handle->number, fence,
+                 fenced ? "one" : "none");
+    else if (fenced && fence <= before)
+        violated(judge->world, "h%u: the fence %" PRIu64 " comes after %" PRIu64, handle->number, fence, before);
+    if (fence > key->fence)
+        key->fence = fence;
+}
+
+void judge_holds(struct handle *handle, bool fenced) {
+    struct world *world = handle->process->world;
+    const char *bytes;
+    size_t len = 0;
+
+    handle->doing = HOLDING;
+    handle->overdue = false;
+    world->tally->grants++;
+    bytes = evlock_token(handle->lock, &len);
+    if (!evlock_is_held(handle->lock) || !bytes) {
+        violated(world, "h%u: told as held, and is not", handle->number);
+        return;
+    }
+    handle->token = judge_token(world->judge, bytes, len, handle->client);
+    handle->token->holder = handle;
+    handle->token->loose = false;
+    handle->token->deleted = 0;
+    check_fence(handle, fenced);
+    note(world, handle->process, "  h%u holds, %" PRId64 " ms", handle->number, evlock_remaining_ms(handle->lock));
+}
+
+void judge_ends(struct handle *handle, enum doing next) {
+    struct owner *owner = handle->token ? owner_of(handle->token, handle->client) : NULL;
+
+    if (owner && owner->finished == NEVER)
+        owner->finished = process_time(handle->process);
+    handle->doing = next;
+    if (next == LOST || next == RELEASING)
+        return;
+    if (handle->token && handle->token->holder == handle)
+        handle->token->holder = NULL;
+    handle->token = NULL;
+}
+
+void judge_acquires(struct handle *handle, struct promise *promise) {
+    judge_ends(handle, ACQUIRING);
+    handle->pending = promise;
+    handle->fence_before = handle->process->world->judge->keys[handle->key].fence;
+}
+
+/* Told as released, it was deleted by this client, and not by its ttl. */
+void judge_released(struct promise *promise, int status) {
+    struct handle *handle = promise->handle;
+    struct judge *judge = handle->process->world->judge;
+
+    if (handle->doing != RELEASING)
+        return;
+    if (status == EVLOCK_OK && judge->world->scenario->exclusive && judge->world->plan.nodes == 1 &&
+        !judge->keys[handle->key].broken && handle->token->deleted == 0)
+        violated(judge->world, "h%u: told as released, and nothing was deleted", handle->number);
+    judge_ends(handle, IDLE);
+}
+
+void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
+    struct process *process = handle->process;
+    struct world *world = process->world;
+    bool still = process->still_until >= world->now || process->lag > 0;
+
+    note(world, process, "  h%u lost: %s", handle->number, evlock_lost_reason_string(reason));
+    world->tally->losses++;
+    if (handle->doing != HOLDING)
+        violated(world, "h%u: told lost while it did not hold (%d)", handle->number, handle->doing);
+    else if (evlock_is_held(handle->lock))
+        violated(world, "h%u: told lost, and still held", handle->number);
+    else if ((reason == EVLOCK_LOST_DEADLINE || reason == EVLOCK_LOST_MAX_HOLD) && !still &&
+             process_clock(process) > handle->deadline + MS)
+        violated(world, "h%u: told lost %" PRId64 " us after the deadline", handle->number,
+                 process_clock(process) - handle->deadline);
+    judge_ends(handle, LOST);
+}
+
+void judge_client_ends(struct judge *judge, struct process *process) {
+    struct handle *handle;
+
+    TAILQ_FOREACH (handle, &judge->handles, link)
+        if (handle->process == process && handle->client == process->client_number)
+            judge_ends(handle, IDLE);
+}
+
+void judge_unclean(struct judge *judge, unsigned client) {
+    judge->unclean[client % CLIENTS_MAX] = true;
+}
+
+/* --- Tokens ------------------------------------------------------------------------------------------------------- */
+
+static struct token **place_of(struct judge *judge, const char *bytes, size_t len) {
+    uint32_t hash = 2166136261U;
+
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * 16777619U;
+    return &judge->tokens[hash % PLACES];
+}
+
+static struct token *find_token(struct judge *judge, const char *bytes, size_t len) {
+    struct token *token = *place_of(judge, bytes, len);
+
+    while (token && (token->len != len || memcmp(token->bytes, bytes, len) != 0))
+        token = token->next;
+    return token;
+}
+
+struct token *judge_token(struct judge *judge, const char *bytes, size_t len, unsigned client) {
+    struct token *token = find_token(judge, bytes, len);
+    struct owner *owner;
+
+    if (!token) {
+        struct token **place = place_of(judge, bytes, len);
+        token = calloc(1, sizeof(*token));
+        token->len = len;
+        memcpy(token->bytes, bytes, len);
+        token->next = *place;
+        *place = token;
+    }
+    owner = owner_of(token, client);
+    if (!owner && token->owner_count == sizeof(token->owners) / sizeof(token->owners[0]))
+        owner = &token->owners[0];
+    else if (!owner)
+        owner = &token->owners[token->owner_count++];
+    *owner = (struct owner){.client = client, .finished = NEVER};
+    return token;
+}
+
+void judge_breaks(struct judge *judge, unsigned key) {
+    judge->keys[key].broken = true;
+}
+
+void judge_ttl(struct judge *judge, unsigned key, int64_t ttl) {
+    if (judge->keys[key].longest < ttl)
+        judge->keys[key].longest = ttl;
+}
+
+/* --- The servers -------------------------------------------------------------------------------------------------- */
+
+static int key_index(const char *key, size_t len) {
+    for (unsigned i = 0; i < KEYS_MAX; i++)
+        if (strlen(judge_key(i)) == len && memcmp(judge_key(i), key, len) == 0)
+            return (int)i;
+    return -1;
+}
+
+static struct token *token_on(struct judge *judge, struct node *node, unsigned key) {
+    size_t len;
+    const char *bytes = sim_server_get(node->server, judge_key(key), strlen(judge_key(key)), &len);
+
+    return bytes ? find_token(judge, bytes, len) : NULL;
+}
+
+/* Only its owner deletes a token, when it has no more use for it; or somebody breaks the lock. */
+static void check_delete(struct judge *judge, struct token *token, unsigned key, unsigned client) {
+    struct handle *holder = token->holder;
+    bool owned = owner_of(token, client) != NULL;
+
+    if (judge->keys[key].broken && (!owned || (holder && believes(holder)))) {
+        token->broken = true;
+    } else if (!owned) {
+        violated(judge->world, "client %u deletes another's lock", client);
+    } else if (holder && believes(holder)) {
+        violated(judge->world, "client %u deletes the lock that h%u holds", client, holder->number);
+    }
+    token->deleted += owned;
+}
+
+/* Only its owner prolongs a token, until it has no more use for it: at most what was on its way then comes late. */
+static void check_prolong(struct judge *judge, struct node *node, struct token *token, unsigned key, int64_t ttl) {
+    struct owner *owner = owner_of(token, judge->world->feeding->client);
+
+    if (!owner) {
+        violated(judge->world, "client %u prolongs another's lock", judge->world->feeding->client);
+        return;
+    }
+    if (judge->world->feeding_sent > owner->finished && ++owner->late[node->index] > 1)
+        violated(judge->world, "client %u prolongs a lock that it has given up", owner->client);
+    if (ttl > judge->keys[key].longest + token->added + 2 * MS)
+        violated(judge->world, "a lock is to live for %" PRId64 " ms, longer than was asked for", ttl / MS);
+}
+
+static void check_set(struct judge *judge, struct node *node, unsigned key, int argc, const char *const *argv,
+                      const size_t *lens) {
+    struct token *there = token_on(judge, node, key), *token = find_token(judge, argv[2], lens[2]);
+    bool only_new = argc > 3 && strcasecmp(argv[3], "NX") == 0;
+
+    if (there && only_new)
+        return;
+    if (there && there != token)
+        violated(judge->world, "client %u overwrites another's lock", judge->world->feeding->client);
+    else if (!token || !owner_of(token, judge->world->feeding->client))
+        violated(judge->world, "client %u sets a token that is not its own", judge->world->feeding->client);
+    else
+        token->set_at = judge->world->now;
+}
+
+/* The counter of a lock's fences only grows. */
+static void check_counter(struct judge *judge, struct node *node, int argc, const char *const *argv,
+                          const size_t *lens) {
+    size_t len;
+    const char *before = sim_server_get(node->server, argv[1], lens[1], &len);
+
+    if (argc > 2 && before && strtoull(argv[2], NULL, 10) <= strtoull(before, NULL, 10))
+        violated(judge->world, "the counter of the fences goes from %s to %s", before, argv[2]);
+}
+
+static void note_command(struct world *world, const struct node *node, int argc, const char *const *argv) {
+    char line[200] = "";
+    size_t len = 0;
+
+    for (int i = 0; i < argc && len < sizeof(line) - 50; i++)
+        len += (size_t)snprintf(line + len, sizeof(line) - len, " %.*s", strlen(argv[i]) > 40 ? 10 : 40, argv[i]);
+    note(world, world->feeding->process, "w%-3u n%u runs%s", world->feeding->number, node->index, line);
+}
+
+void judge_watch(void *arg, sim_session *session, int argc, const char *const *argv, const size_t *lens) {
+    struct node *node = arg;
+    struct world *world = node->world;
+    struct judge *judge = world->judge;
+    struct token *token;
+    int key = argc > 1 ? key_index(argv[1], lens[1]) : -1;
+
+    (void)session;
+    world->tally->commands++;
+    note_command(world, node, argc, argv);
+    if (key < 0) {
+        if (argc > 1 && lens[1] > 6 && memcmp(argv[1] + lens[1] - 6, ":fence", 6) == 0 && strcasecmp(argv[0], "SET") == 0)
+            check_counter(judge, node, argc, argv, lens);
+        return;
+    }
+    token = token_on(judge, node, (unsigned)key);
+    if (strcasecmp(argv[0], "SET") == 0)
+        check_set(judge, node, (unsigned)key, argc, argv, lens);
+    else if (strcasecmp(argv[0], "DEL") == 0 && token)
+        check_delete(judge, token, (unsigned)key, world->feeding->client);
+    else if (strcasecmp(argv[0], "PEXPIRE") == 0 && token)
+        check_prolong(judge, node, token, (unsigned)key, strtoll(argv[2], NULL, 10) * MS);
+}
+
+void judge_forgets(struct judge *judge, struct node *node) {
+    node_now(node);
+    for (unsigned key = 0; key < KEYS_MAX; key++) {
+        struct token *token = token_on(judge, node, key);
+        if (token)
+            token->promised |= 1U << node->index;
+    }
+}
+
+void judge_resurrects(struct judge *judge, struct node *node) {
+    judge->resurrected[node->index] = true;
+}
+
+/* --- Looks -------------------------------------------------------------------------------------------------------- */
+
+/* Whether the node keeps the holder's token for as long as the holder believes; or had to forget it. */
+static bool keeps(struct judge *judge, struct node *node, const struct handle *handle) {
+    const char *key = judge_key(handle->key);
+    int64_t expiry;
+
+    if (handle->token->promised & 1U << node->index)
+        return true;
+    node_now(node);
+    if (token_on(judge, node, handle->key) != handle->token)
+        return false;
+    expiry = sim_server_expiry(node->server, key, strlen(key));
+    return expiry == -1 || (handle->deadline != NEVER && clock_when(&node->clock, expiry) >=
+                                                             clock_when(&handle->process->clock, handle->deadline));
+}
+
+/* Who believes has a majority behind it. */
+static void check_belief(struct judge *judge, const struct handle *handle) {
+    unsigned nodes = judge->world->plan.nodes, count = 0;
+
+    if (handle->token->broken || !judge->world->scenario->exclusive)
+        return;
+    for (unsigned i = 0; i < nodes; i++)
+        count += keeps(judge, judge->world->nodes[i], handle);
+    if (count < nodes / 2 + 1)
+        violated(judge->world, "h%u believes to hold for %" PRId64 " us more, and %u of %u nodes keep it as long",
+                 handle->number, handle->deadline - clock_read(&handle->process->clock, judge->world->now), count,
+                 nodes);
+}
+
+/* A loss is told by the deadline, unless the process stands still. */
+static void check_told(struct judge *judge, const struct handle *handle) {
+    if (!handle->process->crashed && handle->process->still_until < judge->world->now)
+        violated(judge->world, "h%u: the deadline has passed, and no loss was told", handle->number);
+}
+
+/* Notes until when a holder believes, by its clock at this moment. */
+static void note_deadline(struct handle *handle) {
+    int64_t left = evlock_remaining_ms(handle->lock);
+
+    handle->deadline =
+        left == INT64_MAX ? NEVER : clock_read(&handle->process->clock, handle->process->world->now) + left * MS;
+}
+
+void judge_look(struct judge *judge) {
+    const struct handle *holders[KEYS_MAX] = {NULL};
+    struct world *world = judge->world;
+    struct handle *handle;
+
+    TAILQ_FOREACH (handle, &judge->handles, link) {
+        if (handle->doing != HOLDING)
+            continue;
+        if (!believes(handle)) {
+            check_told(judge, handle);
+            continue;
+        }
+        note_deadline(handle);
+        check_belief(judge, handle);
+        if (handle->token->broken)
+            continue;
+        if (holders[handle->key] && world->scenario->exclusive)
+            violated(world, "h%u and h%u hold the same lock", holders[handle->key]->number, handle->number);
+        world->tally->overlaps += holders[handle->key] != NULL;
+        holders[handle->key] = handle;
+    }
+}
+
+/* Calls work for each key of a lock on each node, with the token there, if it is of evlock's. */
+typedef void (*token_look)(struct judge *judge, struct node *node, unsigned key, struct token *token);
+
+static void each_token(struct judge *judge, token_look look) {
+    for (unsigned i = 0; i < judge->world->plan.nodes; i++) {
+        struct node *node = judge->world->nodes[i];
+        node_now(node);
+        for (unsigned key = 0; key < KEYS_MAX; key++) {
+            struct token *token = token_on(judge, node, key);
+            if (token)
+                look(judge, node, key, token);
+        }
+    }
+}
+
+int64_t judge_patience(const struct judge *judge) {
+    return 3 * SECOND + 50 * judge->world->plan.latency + 4 * actor_longest_timeout(judge->world);
+}
+
+/* A token may be left to its ttl where its client ended without a word, where a node would not take the command to
+ * delete it, where it came back with an old copy, and where nobody has adopted it yet. */
+static bool may_be_left(const struct judge *judge, const struct node *node, const struct token *token) {
+    bool unclean = token->loose || node->refused || judge->resurrected[node->index];
+
+    for (unsigned i = 0; i < token->owner_count; i++)
+        unclean |= judge->unclean[token->owners[i].client % CLIENTS_MAX];
+    return unclean;
+}
+
+static void check_stray(struct judge *judge, struct node *node, unsigned key, struct token *token) {
+    bool recent = judge->world->now - token->set_at < judge_patience(judge) / 2;
+
+    if (token->holder || recent || may_be_left(judge, node, token))
+        return;
+    violated(judge->world, "node %u still has a token at %s that nobody holds: %.*s", node->index, judge_key(key),
+             (int)token->len, token->bytes);
+}
+
+void judge_strays(struct judge *judge) {
+    if (!judge->world->violation[0])
+        each_token(judge, check_stray);
+}
+
+static unsigned closed_client;
+
+static void check_closed(struct judge *judge, struct node *node, unsigned key, struct token *token) {
+    if (token->owner_count == 1 && owner_of(token, closed_client) && !token->loose && !judge->resurrected[node->index])
+        violated(judge->world, "client %u was closed in good order, and node %u still has its token at %s",
+                 closed_client, node->index, judge_key(key));
+}
+
+void judge_closed(struct judge *judge, unsigned client) {
+    closed_client = client;
+    each_token(judge, check_closed);
+}
+
+void judge_served(struct judge *judge) {
+    struct handle *handle;
+
+    if (judge->world->violation[0] || judge->world->plan.eternal)
+        return;
+    TAILQ_FOREACH (handle, &judge->handles, link)
+        if (handle->finishing && !handle->served)
+            violated(judge->world, "h%u was not served within %" PRId64 " ms after the faults", handle->number,
+                     actor_patience(judge->world) / MS);
+}
+
+static void check_gone(struct judge *judge, struct node *node, unsigned key, struct token *token) {
+    int64_t expiry = sim_server_expiry(node->server, judge_key(key), strlen(judge_key(key)));
+
+    if (expiry != -1 || !judge->world->plan.eternal)
+        violated(judge->world, "node %u keeps %s beyond its ttl: %.*s", node->index, judge_key(key), (int)token->len,
+                 token->bytes);
+}
+
+void judge_empty(struct judge *judge) {
+    int64_t longest = 0;
+
+    if (judge->world->violation[0])
+        return;
+    for (unsigned key = 0; key < KEYS_MAX; key++)
+        longest = judge->keys[key].longest > longest ? judge->keys[key].longest : longest;
+    judge->world->now += longest + longest / 50;
+    each_token(judge, check_gone);
+}
+
+/* --- What is left ------------------------------------------------------------------------------------------------- */
+
+static void *resize(void *block, size_t size) {
+    void *grown = realloc(block, size);
+
+    blocks += !block && grown;
+    return grown;
+}
+
+static void release(void *block) {
+    blocks -= block != NULL;
+    free(block);
+}
+
+void judge_memory(void) {
+    evlock_set_allocator(resize, release);
+}
+
+static int count_descriptors(void) {
+    int count = 0;
+
+    for (int fd = 0; fd < 128; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+void judge_leaks(struct world *world) {
+    static int descriptors = -1;
+    int now = count_descriptors();
+
+    if (descriptors < 0)
+        descriptors = now;
+    if (blocks)
+        violated(world, "%ld blocks of memory are left", blocks);
+    if (now != descriptors)
+        violated(world, "%d descriptors are left", now - descriptors);
+    blocks = 0;
+    descriptors = now;
+}

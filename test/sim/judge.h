@@ -1,0 +1,140 @@
+/*
+ * The judge: keeps the books on what evlock was asked, what it told, who believes to hold what, and what the servers
+ * did, and compares them at every step. It changes nothing of the world. Each invariant is a function in judge.c.
+ */
+#ifndef EVLOCK_SIM_JUDGE_H
+#define EVLOCK_SIM_JUDGE_H
+
+#include <evlock/evlock.h>
+
+#include "process.h"
+#include "server.h"
+#include "world.h"
+
+struct judge;
+struct node;
+
+enum promise_kind { P_ACQUIRE, P_ADOPT, P_RELEASE, P_EXTEND, P_QUERY, P_BREAK, P_SCOPE, P_CLOSE };
+
+/* What a handle is doing, as far as its user has been told. */
+enum doing { IDLE, ACQUIRING, HOLDING, LOST, RELEASING };
+
+/* A user's handle, kept in the books beyond its life. */
+struct handle {
+    TAILQ_ENTRY(handle) link;  /* the judge's */
+    TAILQ_ENTRY(handle) local; /* the actor's */
+    struct process *process;
+    evlock *lock;              /* NULL: freed, or a scope's that has not begun */
+    unsigned number, client, key;
+    enum doing doing;
+    struct promise *pending;   /* ACQUIRING */
+    struct token *token;       /* HOLDING, LOST, RELEASING */
+    int64_t deadline;          /* by the process's clock: what it has last been seen to believe */
+    int64_t ttl;
+    uint64_t fence_before;     /* the greatest fence that had been told when it asked */
+    bool overdue;              /* the deadline had passed when the library's code began to run */
+    bool scoped;               /* a scope is at work on it */
+    bool served;               /* since the faults are over */
+    bool finishing;
+    unsigned own;              /* how often its own token has been given away */
+};
+
+/* A callback that evlock owes. */
+struct promise {
+    TAILQ_ENTRY(promise) link;
+    struct process *process;
+    struct handle *handle; /* NULL: of a close */
+    enum promise_kind kind;
+    unsigned number;
+    bool made, told;
+    bool fenced;
+};
+
+/* One client's part in a token. */
+struct owner {
+    unsigned client;
+    int64_t finished; /* since when it has no business with it; NEVER */
+    unsigned late[NODES_MAX]; /* what was sent after that to make it live longer */
+};
+
+struct token {
+    struct token *next; /* in its place of the table */
+    struct handle *holder;
+    struct owner owners[4];
+    unsigned owner_count;
+    unsigned promised;  /* nodes, by bit, that lost it with their data */
+    unsigned deleted;   /* how often an owner's command has deleted it */
+    int64_t set_at;     /* when a server last took it */
+    int64_t added;      /* the sum of what it was extended by */
+    bool broken;        /* by force */
+    bool loose;         /* handed out, and adopted by nobody yet */
+    size_t len;
+    char bytes[128];
+};
+
+struct judge *judge_new(struct world *world);
+void judge_free(struct judge *judge);
+
+/* --- Asked and told ----------------------------------------------------------------------------------------------- */
+
+/* A call is about to be made; what it returned. */
+struct promise *judge_asks(struct judge *judge, struct process *process, struct handle *handle,
+                           enum promise_kind kind);
+void judge_made(struct promise *promise, int status);
+/* Its callback came. `lock`: what it was given; not for scopes and closes. */
+void judge_told(struct promise *promise, const evlock *lock, int status);
+/* Some callback other than a loss or a risk is being called. */
+void judge_callback(struct judge *judge, struct process *process);
+/* Code of the library is about to run from the loop; it has run. */
+void judge_enter(struct judge *judge, struct process *process);
+void judge_leave(struct judge *judge, struct process *process);
+
+/* --- Handles ------------------------------------------------------------------------------------------------------ */
+
+struct handle *judge_handle(struct judge *judge, struct process *process, unsigned key);
+struct handle *judge_find(struct judge *judge, const evlock *lock);
+/* Its user learns that it holds; `fenced`: and has a fence. */
+void judge_holds(struct handle *handle, bool fenced);
+/* Its user gives it up, or hands it out. */
+void judge_ends(struct handle *handle, enum doing next);
+/* Its acquire was accepted; its release was told. */
+void judge_acquires(struct handle *handle, struct promise *promise);
+void judge_released(struct promise *promise, int status);
+void judge_lost(struct handle *handle, enum evlock_lost_reason reason);
+/* The client ends or has ended; its handles hold nothing any more. unclean: something of it may be left. */
+void judge_client_ends(struct judge *judge, struct process *process);
+void judge_unclean(struct judge *judge, unsigned client);
+void judge_closed(struct judge *judge, unsigned client);
+
+/* --- Tokens ------------------------------------------------------------------------------------------------------- */
+
+/* A token comes into use by the running process's client; `revive` if it may be used again. */
+struct token *judge_token(struct judge *judge, const char *bytes, size_t len, unsigned client);
+/* A break was asked for. Longer than this no ttl of the key is. */
+void judge_breaks(struct judge *judge, unsigned key);
+void judge_ttl(struct judge *judge, unsigned key, int64_t ttl);
+const char *judge_key(unsigned key);
+
+/* --- The servers -------------------------------------------------------------------------------------------------- */
+
+void judge_watch(void *node, sim_session *session, int argc, const char *const *argv, const size_t *lens);
+/* A node is about to lose what it has; what it lost may come back. */
+void judge_forgets(struct judge *judge, struct node *node);
+void judge_resurrects(struct judge *judge, struct node *node);
+
+/* --- Looks -------------------------------------------------------------------------------------------------------- */
+
+/* At every step. */
+void judge_look(struct judge *judge);
+/* After the faults: so much later nothing is left on the servers that nobody holds. */
+int64_t judge_patience(const struct judge *judge);
+void judge_strays(struct judge *judge);
+void judge_served(struct judge *judge);
+/* At the end. */
+void judge_empty(struct judge *judge);
+void judge_leaks(struct world *world);
+
+/* Makes evlock's allocations count. Once, before anything else. */
+void judge_memory(void);
+
+#endif

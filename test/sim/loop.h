@@ -1,0 +1,29 @@
+/*
+ * The event loop of a simulated process: an adapter of evlock's in virtual time. Whatever is ready is called in an order
+ * drawn at random, one after the other, and not at all while the process stands still.
+ */
+#ifndef EVLOCK_SIM_LOOP_H
+#define EVLOCK_SIM_LOOP_H
+
+#include <evlock/loop.h>
+
+#include "process.h"
+
+struct timer {
+    TAILQ_ENTRY(timer) link;
+    struct process *process;
+    evlock_timer_cb cb;
+    void *arg;
+    int64_t at; /* by the process's clock; NEVER: not armed */
+};
+
+evlock_loop loop_of(struct process *process);
+
+/* Something may be ready: the process takes a turn as soon as it can. */
+void loop_wake(struct process *process);
+/* Runs all that is ready now. */
+void loop_turn(struct process *process);
+/* The end of a piece of the process's code: what it wrote is sent on. */
+void loop_flush(struct process *process);
+
+#endif

@@ -1,0 +1,65 @@
+/* Scenarios; see scenario.h. */
+#include "scenario.h"
+
+#include "world.h"
+
+const struct scenario scenarios[] = {
+    {.name = "single",
+     .summary = "one node that keeps its data",
+     .few = 1,
+     .many = 1,
+     .exclusive = true,
+     .share = 45},
+    {.name = "single-loss",
+     .summary = "one node that loses its data: nothing excludes, all else holds",
+     .few = 1,
+     .many = 1,
+     .loses_data = true,
+     .share = 10},
+    {.name = "quorum",
+     .summary = "three or five nodes that restart without their data, or as stale copies",
+     .few = 3,
+     .many = 5,
+     .exclusive = true,
+     .loses_data = true,
+     .share = 30},
+    {.name = "fence",
+     .summary = "one or three nodes, and a fence with every acquire",
+     .few = 1,
+     .many = 3,
+     .exclusive = true,
+     .loses_data = false,
+     .fences = true,
+     .share = 10},
+    {.name = "drift-beyond",
+     .summary = "clocks that run apart by more than is allowed: two holders must be seen",
+     .few = 1,
+     .many = 1,
+     .beyond = true,
+     .must_overlap = true,
+     .share = 5},
+};
+const size_t scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
+
+void scenario_plan(struct world *world, struct plan *plan) {
+    const struct scenario *scenario = world->scenario;
+
+    plan->unit = draw_magnitude(world, 100 * MS, 40 * SECOND);
+    plan->length = plan->unit * draw_between(world, 3, 12);
+    plan->latency = draw_magnitude(world, 200, plan->unit / 50);
+    plan->fault_gap = draw_chance(world, 10) ? NEVER : draw_magnitude(world, plan->unit / 10, plan->unit * 3);
+    plan->max_ttl = plan->unit * draw_between(world, 1, 2);
+    plan->drift_ppm = scenario->beyond ? 60000 : draw_chance(world, 70) ? 4900 : 0;
+    plan->nodes = draw_chance(world, 60) ? scenario->few : scenario->many;
+    plan->processes = (unsigned)draw_between(world, 1, 4);
+    plan->keys = draw_chance(world, 70) ? 1 : KEYS_MAX;
+    plan->handles = (unsigned)draw_between(world, 1, 4);
+    plan->bad_bytes = draw_chance(world, 20) ? 0 : (unsigned)draw_magnitude(world, 1, 100);
+    plan->durable = plan->nodes > 1 && draw_chance(world, 15);
+    plan->fences = scenario->fences || draw_chance(world, 15);
+    plan->breaks = draw_chance(world, 15);
+    plan->own_tokens = draw_chance(world, 25);
+    plan->eternal = plan->nodes == 1 && draw_chance(world, 5);
+    plan->errors = draw_chance(world, 30);
+    plan->lag = draw_chance(world, 25);
+}

@@ -1,0 +1,31 @@
+/*
+ * Scenarios: what a schedule may contain, and what must then hold. Each is a line of the table in scenario.c; to add
+ * one, add a line.
+ */
+#ifndef EVLOCK_SIM_SCENARIO_H
+#define EVLOCK_SIM_SCENARIO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct plan;
+struct world;
+
+struct scenario {
+    const char *name, *summary;
+    unsigned few, many;    /* nodes: the one or the other */
+    bool exclusive;        /* no two holders at a time */
+    bool loses_data;       /* nodes restart without their data or as a stale copy */
+    bool fences;           /* every acquire draws one */
+    bool beyond;           /* clocks run apart by more than is allowed */
+    bool must_overlap;     /* two holders at a time must have been seen, over all schedules */
+    unsigned share;        /* of the schedules, where all are run: so many in a hundred */
+};
+
+extern const struct scenario scenarios[];
+extern const size_t scenario_count;
+
+/* Draws what a schedule of the scenario is like. */
+void scenario_plan(struct world *world, struct plan *plan);
+
+#endif

@@ -1,0 +1,357 @@
+/* Wires; see wire.h. */
+#include "wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <hiredis/async.h>
+
+#include "faults.h"
+#include "loop.h"
+#include "process.h"
+
+static void arrive_up(void *arg);
+static void arrive_down(void *arg);
+static void establish(void *arg);
+
+static void flow_init(struct flow *flow, void (*arrive)(void *), struct wire *wire) {
+    TAILQ_INIT(&flow->segments);
+    flow->arrival.happen = arrive;
+    flow->arrival.arg = wire;
+}
+
+static void flow_clear(struct wire *wire, struct flow *flow) {
+    struct segment *segment;
+
+    while ((segment = TAILQ_FIRST(&flow->segments))) {
+        TAILQ_REMOVE(&flow->segments, segment, link);
+        free(segment);
+    }
+    agenda_set(&wire->world->agenda, &flow->arrival, NEVER);
+}
+
+static void flow_plan(struct wire *wire, struct flow *flow) {
+    const struct segment *first = TAILQ_FIRST(&flow->segments);
+
+    agenda_set(&wire->world->agenda, &flow->arrival, first ? first->at : NEVER);
+}
+
+static struct segment *flow_take(struct flow *flow) {
+    struct segment *first = TAILQ_FIRST(&flow->segments);
+
+    if (first)
+        TAILQ_REMOVE(&flow->segments, first, link);
+    return first;
+}
+
+static void flow_push(struct wire *wire, struct flow *flow, const char *bytes, size_t len) {
+    struct world *world = wire->world;
+    int64_t sent = process_time(wire->process);
+    int64_t at = sent + draw_between(world, world->plan.latency / 4, world->plan.latency);
+    struct segment *segment;
+
+    if (flow->lost)
+        return;
+    if (at < flow->held_until)
+        at = flow->held_until;
+    if (at < flow->last)
+        at = flow->last;
+    flow->last = at;
+    segment = malloc(sizeof(*segment) + len);
+    *segment = (struct segment){.at = at, .sent = sent, .end = len == 0, .len = len};
+    if (len)
+        memcpy(segment->bytes, bytes, len);
+    TAILQ_INSERT_TAIL(&flow->segments, segment, link);
+    flow_plan(wire, flow);
+}
+
+/* Bytes go in one piece, in several, or one by one. */
+static void flow_push_split(struct wire *wire, struct flow *flow, const char *bytes, size_t len) {
+    struct world *world = wire->world;
+    bool split = !world->calm && draw_chance(world, world->plan.bad_bytes / 4);
+    size_t piece = split && draw_chance(world, 30) && len < 600 ? 1 : len;
+
+    if (split)
+        faults_count(world, "bytes split");
+    while (len > 0) {
+        size_t some = split && piece > 1 ? (size_t)draw_between(world, 1, (int64_t)len) : piece;
+        some = some < len ? some : len;
+        flow_push(wire, flow, bytes, some);
+        bytes += some;
+        len -= some;
+    }
+}
+
+/* --- From the process to the server ------------------------------------------------------------------------------- */
+
+static void close_socket(struct wire *wire) {
+    if (wire->fd >= 0)
+        close(wire->fd);
+    wire->fd = -1;
+}
+
+/* Nobody is left at either end, and nothing is on its way. */
+static void free_if_over(struct wire *wire) {
+    if (!wire->connection && !wire->session && TAILQ_EMPTY(&wire->up.segments))
+        wire_free(wire);
+}
+
+static void on_output(void *arg, const char *bytes, size_t len) {
+    struct wire *wire = arg;
+
+    note_number(wire->world, len);
+    if (wire->world->tracing)
+        note(wire->world, NULL, "w%-3u n%u answers %.*s%s", wire->number, wire->node->index,
+             (int)strcspn(bytes, "\r\n"), bytes, len > 60 ? " …" : "");
+    if (!wire->connection)
+        return;
+    faults_on_bytes(wire, false);
+    flow_push_split(wire, &wire->down, bytes, len);
+}
+
+static void on_ended(void *arg) {
+    struct wire *wire = arg;
+
+    wire->session = NULL;
+    flow_clear(wire, &wire->up);
+    wire->up.lost = true;
+    if (wire->connection)
+        flow_push(wire, &wire->down, NULL, 0);
+}
+
+static void establish(void *arg) {
+    struct wire *wire = arg;
+
+    wire->connected = true;
+    wire->session = sim_server_connect(node_now(wire->node), on_output, on_ended, wire);
+    flow_plan(wire, &wire->up);
+    if (wire->connection)
+        loop_wake(wire->process);
+}
+
+static void feed(struct wire *wire, const struct segment *segment) {
+    struct world *world = wire->world;
+
+    node_now(wire->node);
+    world->feeding = wire;
+    world->feeding_sent = segment->sent;
+    if (segment->end) {
+        sim_session_close(wire->session);
+        wire->session = NULL;
+    } else {
+        sim_session_feed(wire->session, segment->bytes, segment->len);
+    }
+    world->feeding = NULL;
+}
+
+static void arrive_up(void *arg) {
+    struct wire *wire = arg;
+    struct segment *segment;
+
+    if (!wire->connected)
+        return; /* establish() plans anew */
+    if (wire->node->paused_until > wire->world->now) {
+        agenda_set(&wire->world->agenda, &wire->up.arrival, wire->node->paused_until);
+        return;
+    }
+    segment = flow_take(&wire->up);
+    if (wire->session)
+        feed(wire, segment);
+    free(segment);
+    if (!wire->session)
+        flow_clear(wire, &wire->up);
+    flow_plan(wire, &wire->up);
+    free_if_over(wire);
+}
+
+void wire_drain(struct wire *wire) {
+    char bytes[16384];
+    ssize_t len;
+
+    while (wire->fd >= 0 && (len = read(wire->fd, bytes, sizeof(bytes))) > 0) {
+        if (wire->dead || wire->up.lost)
+            continue;
+        faults_on_bytes(wire, true);
+        if (wire->connection) /* it may have been reset */
+            flow_push_split(wire, &wire->up, bytes, (size_t)len);
+    }
+}
+
+void wire_client_gone(struct wire *wire) {
+    if (!wire->connection)
+        return;
+    wire_drain(wire);
+    TAILQ_REMOVE(&wire->process->wires, wire, local);
+    wire->connection = NULL;
+    close_socket(wire);
+    flow_clear(wire, &wire->down);
+    if (!wire->connected) { /* and so nothing was sent */
+        wire_free(wire);
+        return;
+    }
+    flow_push(wire, &wire->up, NULL, 0);
+    free_if_over(wire);
+}
+
+/* --- From the server to the process ------------------------------------------------------------------------------- */
+
+/* Whether the socket took all of it; a process that stands still may have left it full. */
+static bool deliver(struct wire *wire, struct segment *segment) {
+    ssize_t len = wire->fd < 0 ? (ssize_t)segment->len : write(wire->fd, segment->bytes, segment->len);
+
+    if (len == (ssize_t)segment->len)
+        return true;
+    len = len < 0 ? 0 : len;
+    segment->len -= (size_t)len;
+    memmove(segment->bytes, segment->bytes + len, segment->len);
+    segment->at = wire->world->now + 10 * MS;
+    TAILQ_INSERT_HEAD(&wire->down.segments, segment, link);
+    return false;
+}
+
+static void arrive_down(void *arg) {
+    struct wire *wire = arg;
+    struct segment *segment = flow_take(&wire->down);
+
+    if (segment->end)
+        close_socket(wire);
+    if (segment->end || deliver(wire, segment))
+        free(segment);
+    wire->readable = true;
+    flow_plan(wire, &wire->down);
+    loop_wake(wire->process);
+}
+
+bool wire_can_read(const struct wire *wire) {
+    return wire->connected && wire->wants_read && wire->readable;
+}
+
+bool wire_can_write(const struct wire *wire) {
+    return wire->connected && wire->wants_write;
+}
+
+void wire_look(struct wire *wire) {
+    char byte;
+
+    wire->readable = recv(wire->connection->c.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
+/* --- Life --------------------------------------------------------------------------------------------------------- */
+
+struct wire *wire_new(struct process *process, struct node *node, struct redisAsyncContext *connection) {
+    struct world *world = process->world;
+    struct wire *wire = calloc(1, sizeof(*wire));
+    int64_t at;
+
+    wire->world = world;
+    wire->process = process;
+    wire->node = node;
+    wire->number = world->next_wire++;
+    wire->client = process->client_number;
+    wire->opened = world->now;
+    wire->connection = connection;
+    wire->fd = node_accept(node);
+    if (wire->fd < 0)
+        abort();
+    wire->wants_read = wire->wants_write = true;
+    flow_init(&wire->up, arrive_up, wire);
+    flow_init(&wire->down, arrive_down, wire);
+    wire->connect.happen = establish;
+    wire->connect.arg = wire;
+    at = process_time(process) + draw_between(world, world->plan.latency / 2, world->plan.latency * 2);
+    at = faults_on_connect(wire, at);
+    agenda_set(&world->agenda, &wire->connect, at);
+    TAILQ_INSERT_TAIL(&world->wires, wire, link);
+    TAILQ_INSERT_TAIL(&process->wires, wire, local);
+    note(world, process, "w%u connects to n%u", wire->number, node->index);
+    return wire;
+}
+
+void wire_free(struct wire *wire) {
+    agenda_set(&wire->world->agenda, &wire->connect, NEVER);
+    flow_clear(wire, &wire->up);
+    flow_clear(wire, &wire->down);
+    if (wire->session)
+        sim_session_close(wire->session);
+    close_socket(wire);
+    TAILQ_REMOVE(&wire->world->wires, wire, link);
+    free(wire);
+}
+
+/* --- Faults ------------------------------------------------------------------------------------------------------- */
+
+void wire_disturb(struct wire *wire, bool up, enum flow_fault fault, int64_t until) {
+    struct flow *flow = up ? &wire->up : &wire->down;
+    struct segment *segment;
+
+    if (fault == FLOW_LOSE) {
+        flow->lost = true;
+        flow_clear(wire, flow);
+        return;
+    }
+    flow->held_until = until;
+    TAILQ_FOREACH (segment, &flow->segments, link)
+        if (segment->at < until)
+            segment->at = until;
+    if (flow->last < until)
+        flow->last = until;
+    flow_plan(wire, flow);
+}
+
+static void end_towards_process(struct wire *wire) {
+    flow_clear(wire, &wire->down);
+    if (!wire->connection)
+        return;
+    wire->down.lost = false;
+    wire->down.last = 0;
+    wire->down.held_until = 0;
+    flow_push(wire, &wire->down, NULL, 0);
+    wire->down.lost = true;
+}
+
+void wire_strand(struct wire *wire, int64_t until) {
+    note(wire->world, NULL, "w%u is stranded", wire->number);
+    wire_drain(wire);
+    wire_disturb(wire, true, FLOW_HOLD, until);
+    end_towards_process(wire);
+}
+
+void wire_reset(struct wire *wire, bool run, bool noticed) {
+    struct segment *segment;
+
+    note(wire->world, NULL, "w%u is reset", wire->number);
+    while (run && wire->session && (segment = flow_take(&wire->up))) {
+        if (!segment->end)
+            feed(wire, segment);
+        free(segment);
+    }
+    flow_clear(wire, &wire->up);
+    wire->up.lost = true;
+    if (noticed && wire->session) {
+        sim_session_close(wire->session);
+        wire->session = NULL;
+    }
+    end_towards_process(wire);
+    free_if_over(wire);
+}
+
+void wire_heal(struct wire *wire) {
+    struct flow *flows[] = {&wire->up, &wire->down};
+    struct segment *segment;
+
+    if (wire->up.lost || wire->down.lost) {
+        wire_reset(wire, false, true);
+        return;
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        flows[i]->held_until = 0;
+        TAILQ_FOREACH (segment, &flows[i]->segments, link)
+            segment->at = segment->at < wire->world->now + SECOND / 10 ? segment->at : wire->world->now;
+        flows[i]->last = wire->world->now;
+        flow_plan(wire, flows[i]);
+    }
+    if (!wire->connected && wire->connect.at > wire->world->now)
+        agenda_set(&wire->world->agenda, &wire->connect, wire->world->now);
+}

@@ -1,0 +1,174 @@
+/* The world: how a schedule begins, goes on and ends; see world.h. */
+#include "world.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "actor.h"
+#include "faults.h"
+#include "judge.h"
+#include "node.h"
+#include "process.h"
+#include "tokens.h"
+#include "wire.h"
+
+/* So much happening at one moment is a loop that spins. */
+enum { SPIN = 20000 };
+
+/* --- Chance ------------------------------------------------------------------------------------------------------- */
+
+/* splitmix64 */
+uint64_t draw(struct world *world) {
+    uint64_t value = world->chance += UINT64_C(0x9e3779b97f4a7c15);
+
+    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return value ^ (value >> 31);
+}
+
+int64_t draw_between(struct world *world, int64_t least, int64_t most) {
+    return most <= least ? least : least + (int64_t)(draw(world) % (uint64_t)(most - least + 1));
+}
+
+int64_t draw_magnitude(struct world *world, int64_t least, int64_t most) {
+    unsigned doublings = 0;
+
+    while (most >> (doublings + 1) >= least && doublings < 60)
+        doublings++;
+    least <<= draw_between(world, 0, doublings);
+    return draw_between(world, least, least * 2 < most ? least * 2 : most);
+}
+
+bool draw_chance(struct world *world, unsigned percent) {
+    return draw(world) % 100 < percent;
+}
+
+/* --- What happened ------------------------------------------------------------------------------------------------ */
+
+void note_number(struct world *world, uint64_t number) {
+    world->hash = (world->hash ^ number) * UINT64_C(1099511628211);
+    world->hash ^= world->hash >> 29;
+}
+
+void note(struct world *world, const struct process *who, const char *format, ...) {
+    char line[400];
+    va_list args;
+    int len;
+
+    va_start(args, format);
+    len = vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    note_number(world, (uint64_t)world->now);
+    for (int i = 0; i < len && line[i]; i++)
+        world->hash = (world->hash ^ (unsigned char)line[i]) * UINT64_C(1099511628211);
+    if (!world->tracing)
+        return;
+    printf("%12.6f ", (double)world->now / 1e6);
+    if (who)
+        printf("p%-3u ", process_number(who));
+    else
+        printf("     ");
+    puts(line);
+}
+
+void violated(struct world *world, const char *format, ...) {
+    va_list args;
+
+    if (world->violation[0])
+        return;
+    va_start(args, format);
+    vsnprintf(world->violation, sizeof(world->violation), format, args);
+    va_end(args);
+    note(world, NULL, "VIOLATION: %s", world->violation);
+}
+
+/* --- A schedule --------------------------------------------------------------------------------------------------- */
+
+static void world_open(struct world *world) {
+    scenario_plan(world, &world->plan);
+    TAILQ_INIT(&world->processes);
+    TAILQ_INIT(&world->wires);
+    world->judge = judge_new(world);
+    for (unsigned i = 0; i < world->plan.nodes; i++)
+        world->nodes[i] = node_new(world, i);
+    for (unsigned i = 0; i < world->plan.processes; i++)
+        process_new(world);
+}
+
+static void world_close(struct world *world) {
+    struct process *process;
+    struct wire *wire;
+
+    while ((process = TAILQ_FIRST(&world->processes)))
+        process_free(process);
+    while ((wire = TAILQ_FIRST(&world->wires)))
+        wire_free(wire);
+    for (unsigned i = 0; i < world->plan.nodes; i++)
+        node_free(world->nodes[i]);
+    judge_free(world->judge);
+    agenda_clear(&world->agenda);
+}
+
+/* Runs what is on the agenda until `until`, or until nothing is left, or something was violated. */
+static void world_go(struct world *world, int64_t until) {
+    struct event *event;
+    unsigned at_once = 0;
+
+    while (!world->violation[0] && (event = agenda_next(&world->agenda))) {
+        if (event->at > until) {
+            agenda_set(&world->agenda, event, event->at);
+            break;
+        }
+        at_once = event->at > world->now ? 0 : at_once + 1;
+        if (event->at > world->now)
+            world->now = event->at;
+        event->happen(event->arg);
+        judge_look(world->judge);
+        if (at_once > SPIN)
+            violated(world, "something spins: %u events at one moment", at_once);
+    }
+    if (!world->violation[0] && until != NEVER && world->now < until)
+        world->now = until;
+}
+
+/* The faults are over: everyone is served, and leaves; nothing may remain. */
+static void world_wind_up(struct world *world) {
+    int64_t end = world->now + actor_patience(world);
+
+    world->calm = true;
+    note(world, NULL, "the faults are over");
+    faults_end(world);
+    actors_finish(world);
+    world_go(world, world->now + judge_patience(world->judge));
+    judge_strays(world->judge);
+    while (!world->violation[0] && world->now < end && !actors_served(world))
+        world_go(world, world->now + world->plan.unit);
+    judge_served(world->judge);
+    actors_leave(world);
+    world_go(world, world->now + actor_patience(world));
+    judge_empty(world->judge);
+}
+
+bool world_run(const struct scenario *scenario, uint64_t seed, bool tracing, struct tally *tally,
+               struct outcome *ret) {
+    struct world world = {.scenario = scenario, .seed = seed, .chance = seed, .tracing = tracing, .tally = tally};
+
+    for (const char *name = scenario->name; *name; name++) /* one seed is not the same in two scenarios */
+        world.chance = world.chance * 31 + (unsigned char)*name;
+    tokens_from(&world);
+    world_open(&world);
+    faults_begin(&world);
+    world_go(&world, world.plan.length);
+    if (!world.violation[0])
+        world_wind_up(&world);
+    ret->hash = world.hash;
+    world_close(&world);
+    judge_leaks(&world);
+    tally->schedules++;
+    tally->violations += world.violation[0] != 0;
+    memcpy(ret->violation, world.violation, sizeof(ret->violation));
+    return !world.violation[0];
+}

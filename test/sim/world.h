@@ -1,0 +1,98 @@
+/*
+ * The world of one schedule: true time, chance, the agenda, the nodes, the network between, and the processes. It owns
+ * all of them. Everything that happens in it follows from its seed.
+ */
+#ifndef EVLOCK_SIM_WORLD_H
+#define EVLOCK_SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "agenda.h"
+#include "scenario.h"
+
+#define MS INT64_C(1000)
+#define SECOND (1000 * MS)
+
+enum { NODES_MAX = 5, KEYS_MAX = 2, FAULTS_MAX = 40, VIOLATION_MAX = 400 };
+
+struct node;
+struct process;
+struct token;
+struct wire;
+
+TAILQ_HEAD(processes, process);
+TAILQ_HEAD(wires, wire);
+
+/* What was done, over any number of schedules. */
+struct tally {
+    uint64_t schedules, violations, calls, grants, losses, commands, overlaps;
+    uint64_t faults[FAULTS_MAX];
+};
+
+/* What a schedule is like; drawn once. */
+struct plan {
+    int64_t unit;      /* the ttls are about so long, and all else is in proportion */
+    int64_t length;    /* until the faults end */
+    int64_t latency;   /* of the network, at most, where nothing is wrong */
+    int64_t fault_gap; /* between two faults, on average; NEVER: there are none */
+    int64_t max_ttl;
+    int64_t drift_ppm; /* of each clock, at most */
+    unsigned nodes, processes, keys, handles;
+    unsigned bad_bytes; /* in a thousand: how much of what is sent meets a fault of its own */
+    bool durable;       /* nodes keep their data */
+    bool fences, breaks, own_tokens, eternal, errors;
+    bool lag;           /* user code takes time */
+};
+
+struct world {
+    const struct scenario *scenario;
+    uint64_t seed, chance;
+    int64_t now;
+    struct plan plan;
+    struct agenda agenda;
+    struct event fault; /* the next */
+    struct node *nodes[NODES_MAX];
+    struct processes processes;
+    struct wires wires;
+    struct judge *judge;
+    struct tally *tally;
+    struct process *running; /* whose code is on the stack; or NULL */
+    struct wire *feeding;    /* whose bytes a server is working on */
+    int64_t feeding_sent;    /* since when these are on their way */
+    bool calm;               /* the faults are over */
+    bool tracing;
+    uint64_t hash;           /* of all that happened */
+    unsigned next_process, next_wire, next_client;
+    char violation[VIOLATION_MAX];
+};
+
+/* Runs one schedule to its end; false: something was violated, and `world->violation` says what. */
+struct outcome {
+    uint64_t hash;
+    char violation[VIOLATION_MAX];
+};
+bool world_run(const struct scenario *scenario, uint64_t seed, bool tracing, struct tally *tally,
+               struct outcome *ret);
+
+/* --- Chance ------------------------------------------------------------------------------------------------------- */
+
+uint64_t draw(struct world *world);
+/* Both ends included; evenly, and evenly in magnitude. */
+int64_t draw_between(struct world *world, int64_t least, int64_t most);
+int64_t draw_magnitude(struct world *world, int64_t least, int64_t most);
+bool draw_chance(struct world *world, unsigned percent);
+
+/* --- What happened ------------------------------------------------------------------------------------------------ */
+
+/* A line of the trace; also what makes up the hash. `who` is NULL or a process. */
+void note(struct world *world, const struct process *who, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The same without a line, where there is much of it. */
+void note_number(struct world *world, uint64_t number);
+/* An invariant does not hold; the first is told. */
+void violated(struct world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif
