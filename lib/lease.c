@@ -147,14 +147,18 @@ static bool clean(const struct lease *lease) {
     return true;
 }
 
+/* It waits in the queue, for all that is known. */
+static bool may_wait(const struct lease *lease, const struct lease_slot *slot) {
+    return lease->queued && !slot->removed;
+}
+
 /* An undo is needless when the token would have expired by itself, counted from when it can have been set last. What
- * may still wait in a queue may be granted at any time. */
+ * waits in a queue may be granted at any time. */
 static void set_undo_limit(struct lease *lease, int64_t now) {
     lease->until = now + lease->longest + evl_lease_drift(lease->longest);
     for (unsigned i = 0; i < lease->nodes; i++) {
         const struct lease_slot *slot = &lease->slots[i];
-        bool waits = lease->queued && (slot->releasing || slot->want == LEASE_RELEASE);
-        if (slot->stray == UNSEEN || slot->late == UNSEEN || slot->flying || waits)
+        if (slot->stray == UNSEEN || slot->late == UNSEEN || slot->flying || may_wait(lease, slot))
             lease->until = LEASE_NEVER;
     }
 }
@@ -178,9 +182,9 @@ static void repeat_later(struct lease *lease, int64_t now) {
     lease->due = min64(lease->due, now + retry_pause(lease->longest));
 }
 
-/* The token is not there now. Where an acquire may still run it may yet come. */
-static void note_absent(struct lease_slot *slot) {
-    slot->trace = slot->stray == SETTLED ? CLEAR : MAYBE;
+/* The token is not there now. Where an acquire may still run, or it waits in a queue, it may yet come. */
+static void note_absent(const struct lease *lease, struct lease_slot *slot) {
+    slot->trace = slot->stray == SETTLED && !may_wait(lease, slot) ? CLEAR : MAYBE;
 }
 
 /* What the answer to a release says of the token on that node. */
@@ -190,8 +194,9 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
 
     switch (answer->verdict) {
     case LEASE_YES:
+        slot->removed = true;
         if (lease->queued)
-            note_absent(slot); /* a stray may yet join the queue again */
+            note_absent(lease, slot); /* a stray may yet join the queue again */
         else
             slot->trace = CLEAR; /* also of a stray: an acquire runs once */
         slot->vote = YES;
@@ -199,15 +204,17 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
             repeat_later(lease, now);
         break;
     case LEASE_NO:
+        slot->removed = true;
         /* Before the deadline nobody else can have removed it but the release whose answer was lost. */
         slot->vote = slot->resent && now < slot->deadline ? YES : NO;
         if (slot->trace != CLEAR || lease->nodes == 1) /* else it says nothing of the others */
             lease->status = EVLOCK_ENOTOWNED;
-        note_absent(slot);
+        note_absent(lease, slot);
         if (slot->trace != CLEAR)
             repeat_later(lease, now);
         break;
     case LEASE_FORBIDDEN: /* to repeat it is no use: what is there expires */
+        slot->removed = true;
         lease->status = (int16_t)answer->status;
         lease->left |= slot->trace != CLEAR;
         slot->trace = CLEAR;
@@ -454,7 +461,7 @@ static void note_unconfirmed(struct lease *lease, enum lease_command command, in
 static void note_gone(struct lease *lease, unsigned node, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
-    note_absent(slot);
+    note_absent(lease, slot);
     slot->deadline = 0;
     if (!evl_lease_deadline(lease))
         lose(lease, slot->replaced ? EVLOCK_LOST_DATA : EVLOCK_LOST_GONE, out);
@@ -635,7 +642,7 @@ static void note_trace(struct lease *lease, unsigned node, enum lease_command co
     if (sets(command))
         note_acquire(lease, node, command, answer, now, out);
     else if (answer->verdict == LEASE_NO && command != LEASE_RAISE)
-        note_absent(slot);
+        note_absent(lease, slot);
     if (lease->state != LEASE_UNDOING)
         return;
     set_undo_limit(lease, now);

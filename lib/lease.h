@@ -106,6 +106,7 @@ struct lease_slot {
     bool voting;       /* `flying` is the extension that is under way, not one that was given up */
     bool releasing;    /* a release is unanswered */
     bool resent;       /* a release was lost with its connection and may have run */
+    bool removed;      /* a release has run, which leaves the queue too, or will never be allowed to */
     bool fresh;        /* confirmed since the renewal began */
     bool replaced;     /* the server is not the process that last confirmed */
 };
