@@ -54,7 +54,7 @@ static bool play(const struct scenario *scenario, enum fault_kind kind, long at,
 }
 
 static void every_point(const struct scenario *scenario, enum fault_kind kind, bool from_there_on, int *wrongs) {
-    /* What memory there is at first is not what is looked at, so not all start at 0. */
+    /* Scenarios begin alike: with a stride, each looks at other points of that. */
     long at = stage_stride() > 1 ? runs % stage_stride() : 0;
     while (*wrongs < WRONGS_MAX && play(scenario, kind, at, from_there_on, wrongs))
         at += stage_stride();
