@@ -8,7 +8,13 @@
 #include "lock.h"
 #include "log.h"
 #include "memory.h"
+#include "queue.h"
 #include "status.h"
+
+/* In a queue: how often the first looks, at least and at most; the others look more rarely, but as often as that most,
+ * and as a tenth of their ttls, a hundredth of which the pause costs the lease. */
+static const int64_t look_least = 100000;
+static const int64_t look_most = 5000000;
 
 /* How often to look whether an earlier attempt with the same token, the caller's own, is undone at last. */
 static const int64_t settle_pause = 10000;
@@ -27,6 +33,14 @@ static bool is_final(int status) {
     default:
         return false;
     }
+}
+
+static int64_t min64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t max64(int64_t a, int64_t b) {
+    return a > b ? a : b;
 }
 
 static void wake_at(struct call *call, int64_t at) {
@@ -57,11 +71,16 @@ static bool being_undone(const struct call *call) {
     return false;
 }
 
+static int64_t retry_pause(const struct evlock *lock) {
+    int64_t delay = lock->config->retry_delay;
+    int64_t jitter = delay * lock->config->retry_jitter / 100;
+
+    return jitter ? delay - (int64_t)(evl_client_random(lock->client) % (uint64_t)(jitter + 1)) : delay;
+}
+
 /* After a failed attempt: a pause, unless that was the last one or the pause would outlast the wait. */
 static void pause_or_give_up(struct call *call, int status) {
     struct evlock *lock = call->lock;
-    int64_t delay = lock->config->retry_delay;
-    int64_t jitter = delay * lock->config->retry_jitter / 100;
     int64_t next;
 
     if (call->acquire.retries == 0) {
@@ -70,9 +89,7 @@ static void pause_or_give_up(struct call *call, int status) {
     }
     if (call->acquire.retries > 0)
         call->acquire.retries--;
-    next = evl_client_now(lock->client) + delay;
-    if (jitter)
-        next -= (int64_t)(evl_client_random(lock->client) % (uint64_t)(jitter + 1));
+    next = evl_client_now(lock->client) + retry_pause(lock);
     if (next >= call->acquire.wait_until)
         evl_call_finish(call, EVLOCK_ETIMEDOUT);
     else
@@ -102,26 +119,32 @@ static void await_settling(struct call *call) {
 /* EVLOCK_OK or EVLOCK_ENOMEM. */
 static int attempt(struct call *call) {
     struct evlock *lock = call->lock;
-    struct bytes token = {call->acquire.token, call->acquire.token_len};
+    struct entry entry = {
+        .token = {call->acquire.token, call->acquire.token_len},
+        .fenced = call->acquire.fenced,
+        .queued = call->acquire.contended && evl_queue_listens(lock->client),
+    };
 
     if (being_undone(call)) {
         await_settling(call);
         return EVLOCK_OK;
     }
     call->acquire.settled_by = 0;
-    lock->tenure = evl_tenure_new(lock, token);
-    if (!lock->tenure)
-        return evl_fail(EVLOCK_ENOMEM, "no memory for an attempt");
+    call->acquire.asked_time = 0;
+    call->acquire.handed = false;
+    call->acquire.attempts++;
     wake_at(call, call->acquire.wait_until);
-    evl_tenure_begin(lock->tenure, false, call->acquire.fenced, call->acquire.token != NULL);
-    return EVLOCK_OK;
+    if (evl_tenure_begin(lock, &entry))
+        return EVLOCK_OK;
+    wake_at(call, INT64_MAX);
+    return evl_fail(EVLOCK_ENOMEM, "no memory for an attempt");
 }
 
 void evl_acquire_ring(struct call *call, int64_t now) {
     struct evlock *lock = call->lock;
 
     if (lock->tenure && call->linked && now < call->acquire.wait_until) {
-        evl_replicas_late(call);
+        evl_replicas_fail(call, "the replicas took too long");
     } else if (now >= call->acquire.wait_until) {
         if (lock->tenure) {
             evl_error_set("no answer to the last attempt");
@@ -129,9 +152,61 @@ void evl_acquire_ring(struct call *call, int64_t now) {
             evl_tenure_abandon(lock->tenure);
         }
         evl_call_finish(call, EVLOCK_ETIMEDOUT);
+    } else if (lock->tenure) {
+        wake_at(call, call->acquire.wait_until);
+        evl_tenure_look(lock->tenure, now);
     } else if (attempt(call) != EVLOCK_OK) {
         evl_call_finish(call, EVLOCK_ENOMEM);
     }
+}
+
+/* --- In the queue ------------------------------------------------------------------------------------------------- */
+
+/* Who is first looks when the holder's ttl has ended, for the holder may have crashed. */
+static int64_t look_pause(const struct call *call, int64_t left) {
+    const struct evlock *lock = call->lock;
+    int64_t pause = min64(max64(10 * lock->config->retry_delay, look_least), look_most);
+
+    if (!evl_queue_listens(lock->client))
+        return retry_pause(lock);
+    pause = min64(min64(pause * (min64(call->acquire.ahead, 100) + 1), look_most), 10 * lock->config->terms.ttl);
+    pause -= (int64_t)(evl_client_random(lock->client) % (uint64_t)(pause / 2));
+    return call->acquire.ahead == 0 && left != LEASE_NEVER ? min64(pause, left + 1000) : pause;
+}
+
+void evl_acquire_queued(struct evlock *lock, int64_t sent, const struct lease_answer *answer) {
+    struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
+
+    call->acquire.asked_at = sent;
+    call->acquire.asked_time = answer->time;
+    call->acquire.ahead = answer->ahead;
+    evl_error_set("waiting in the queue");
+    note_obstacle(call, EVLOCK_EHELD);
+    wake_at(call, min64(evl_client_now(lock->client) + look_pause(call, answer->ttl), call->acquire.wait_until));
+}
+
+/* The lease counts from a moment that is no later than the grant: the newest answered look was before it, by as much as
+ * the server's clock went on meanwhile, less what that may be fast by. Before the first answer, it is when that look
+ * was asked for. A grant from before that look is over, for the look found it waiting again. */
+void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
+    struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
+    int64_t passed = time - call->acquire.asked_time;
+    int64_t since = call->acquire.asked_at + passed - passed / 100;
+    int64_t now = evl_client_now(lock->client);
+
+    if (passed < 0)
+        return;
+    if (!call->acquire.asked_time)
+        since = lock->tenure->lease->slots[0].sent;
+    call->acquire.handed = true;
+    evl_tenure_granted(lock->tenure, min64(since, now), fence, now);
+}
+
+void evl_acquire_wake(struct evlock *lock) {
+    struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
+
+    if (call && !call->linked && call->acquire.contended)
+        wake_at(call, evl_client_now(lock->client));
 }
 
 /* --- A look at what holds the key: SET NX says of a list what it says of a lock ----------------------------------- */
@@ -185,10 +260,20 @@ static void look(struct call *call) {
     evl_node_submit(&call->lock->client->nodes[0], &call->requests[0], evl_client_now(call->lock->client));
 }
 
+/* Another has the lock, and the next attempt is to join the queue for it. */
+static void contend(struct call *call) {
+    call->acquire.contended = true;
+    evl_queue_open(call->lock->client);
+}
+
 void evl_acquire_failed(struct call *call, int status) {
     note_obstacle(call, status);
+    if (status == EVLOCK_EHELD && call->lock->config->queue && call->acquire.retries != 0)
+        contend(call);
     if (is_final(status))
         evl_call_finish(call, status);
+    else if (status == EVLOCK_EHELD && call->acquire.contended && evl_queue_listens(call->lock->client))
+        wake_at(call, evl_client_now(call->lock->client));
     else if (status == EVLOCK_EHELD && may_look(call))
         look(call);
     else
@@ -227,6 +312,8 @@ static int read_options(const evlock_acquire_options *options, const struct conf
         status = evl_check_token(given->token, &given->token_len);
     if (status == EVLOCK_OK)
         status = evl_config_waiting(times, wait, given->retry_times, given->wait_timeout_ms);
+    if (status == EVLOCK_OK)
+        status = evl_config_check_retries(config->queue, *times);
     if (status == EVLOCK_OK && given->fence != EVLOCK_DEFAULT && given->fence != 0 && given->fence != 1)
         status = evl_fail(EVLOCK_EINVAL, "fence is neither 0 nor 1");
     if (status == EVLOCK_OK && *wait == 0) { /* no time to wait: one attempt, however long the server takes for it */
@@ -254,7 +341,9 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
     call->cb = cb;
     call->acquire.retries = times;
     call->acquire.fenced = given.fence == 1;
-    call->acquire.wait_until = wait == EVLOCK_UNLIMITED ? INT64_MAX : evl_client_now(lock->client) + wait;
+    call->acquire.contended = lock->crowded && times != 0;
+    call->acquire.begun = evl_client_now(lock->client);
+    call->acquire.wait_until = wait == EVLOCK_UNLIMITED ? INT64_MAX : call->acquire.begun + wait;
     if (given.token) {
         call->acquire.token = evl_dup(given.token, given.token_len);
         call->acquire.token_len = (uint8_t)given.token_len;

@@ -6,6 +6,7 @@
 
 #include "lock.h"
 #include "memory.h"
+#include "stats.h"
 #include "status.h"
 
 struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg) {
@@ -80,17 +81,32 @@ void evl_call_reopen(struct call *call) {
     call->finished = false;
 }
 
+static void count_acquire(const struct call *call, struct evlock_stats *stats) {
+    if (call->status != EVLOCK_OK) {
+        stats->failed++;
+        return;
+    }
+    stats->acquired++;
+    stats->handed += call->acquire.handed;
+    stats->waited += call->acquire.attempts > 1;
+    evl_stats_count(stats->wait, call->lock->tenure->lease->granted - call->acquire.begun);
+}
+
 void evl_call_tell(struct call *call) {
     struct evlock *lock = call->lock;
     evlock *handle = lock->freed ? NULL : lock;
 
     if (lock->untold == call)
         lock->untold = NULL;
+    if (call->kind == CALL_ACQUIRE && lock->client)
+        count_acquire(call, &lock->client->stats);
     evl_error_set(call->error && call->status != EVLOCK_OK ? call->error : "");
     if (call->cb)
         call->cb(handle, call->status, call->arg);
     else if (call->value_cb)
         call->value_cb(handle, call->status, call->status == EVLOCK_OK ? call->value : 0, call->arg);
+    else if (call->text_cb)
+        call->text_cb(handle, call->status, call->query.name ? call->query.name : "", call->query.name_len, call->arg);
     call->told = true; /* not before: what was called may have ended the connection, and with it the last request */
     evl_call_settle(call);
 }

@@ -19,6 +19,9 @@ enum call_kind {
     CALL_OWNED,
     CALL_SERVER_TTL,
     CALL_BREAK,
+    CALL_HOLDER,
+    CALL_WAITERS,
+    CALL_PLACE,
 };
 
 struct finding;
@@ -28,6 +31,7 @@ struct call {
     struct evlock *lock; /* keeps the handle's memory */
     evlock_cb cb;
     evlock_value_cb value_cb; /* of queries */
+    evlock_text_cb text_cb;   /* of a query for a name */
     void *arg;
     char *error; /* words for evlock_last_error(), or NULL */
     int64_t value;
@@ -41,12 +45,19 @@ struct call {
     union {
         struct {
             int64_t retries;    /* left; EVLOCK_UNLIMITED */
+            int64_t begun;
             int64_t wait_until; /* INT64_MAX: without limit */
             char *token;        /* the caller's own, or NULL */
             uint8_t token_len;
             int64_t settled_by; /* the end of waiting for an earlier use of the token; 0: not waiting */
             bool fenced;
             bool looked;        /* that the key holds a string at all */
+            bool contended;     /* another had the lock, and the next attempt joins the queue */
+            bool handed;        /* a release granted it */
+            uint32_t attempts;
+            int64_t asked_at;   /* in a queue: the clock before the newest answered look, */
+            int64_t asked_time; /* the server's clock at that, */
+            int64_t ahead;      /* and how many waited ahead */
             uint16_t asked;     /* nodes, by bit, whose replicas are to confirm */
             uint16_t waiting;   /* those that wait for them */
             uint16_t confirmed; /* those that said so, or that it is not */
@@ -57,8 +68,10 @@ struct call {
             int64_t ttl;
         } extend;
         struct {
-            char *token; /* `owned`: the handle's */
+            char *token; /* `owned`: the handle's; `place`: what waits in the queue */
             size_t token_len;
+            const char *name; /* `holder`: in a finding's token */
+            size_t name_len;
             struct finding *findings; /* one for each node */
         } query;
     };

@@ -118,6 +118,8 @@ static int log_in_as(struct url *url, const evlock_client_options *options) {
     for (size_t i = 0; i < 2; i++) {
         if (!given[i])
             continue;
+        if (*places[i])
+            explicit_bzero(*places[i], strlen(*places[i]));
         evl_free(*places[i]);
         *places[i] = evl_dup(given[i], strlen(given[i]));
         if (!*places[i])
@@ -174,10 +176,10 @@ static int make_nodes(struct evlock_client *client, const char *const *urls, siz
     return EVLOCK_OK;
 }
 
-/* Room for the timer and for the alarms that every client has: those of its nodes, of their second connections, and of
- * its close. */
+/* Room for the timer and for the alarms that every client has: those of its nodes, of their second connections, of its
+ * ears, and of its close. */
 static int reserve(struct evlock_client *client) {
-    for (unsigned i = 0; i < 2 * client->node_count + 1; i++)
+    for (unsigned i = 0; i < 2 * client->node_count + 2; i++)
         if (evl_alarms_reserve(&client->alarms) != EVLOCK_OK)
             return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
     client->timer = client->loop.ops->timer_new(client->loop.data, evl_client_on_timer, client);

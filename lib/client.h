@@ -43,6 +43,8 @@ struct evlock_client {
     evlock_closed_cb closed;
     void *closed_arg;
     uint64_t random;
+    struct queue *queue;        /* see queue.h; NULL: nobody has waited in one yet */
+    struct evlock_stats stats;
     struct fence_seen *fences;  /* see fences.c */
     uint32_t fork;
     int told_connection;        /* the last enum evlock_connection that was told */
@@ -51,7 +53,7 @@ struct evlock_client {
     unsigned depth;             /* of enter and leave */
     bool gathering;             /* what may be sent together waits for the others */
     bool late;                  /* the close took too long */
-    bool left;                  /* something was left to its ttl */
+    int64_t left_until;         /* until then something may be there that was left to its ttl */
 };
 
 int64_t evl_client_now(const struct evlock_client *client);

@@ -116,6 +116,26 @@ int evl_config_check_ttl(int64_t ttl_ms) {
     return EVLOCK_OK;
 }
 
+int evl_config_check_retries(bool queue, int64_t retry_times) {
+    if (queue && retry_times != 0 && retry_times != EVLOCK_UNLIMITED)
+        return evl_fail(EVLOCK_EQUEUE, "a queue has no retries to count: set wait_timeout_ms");
+    return EVLOCK_OK;
+}
+
+static int read_wait(struct config *config, const evlock_options *given) {
+    int64_t wait = or_default(given->wait, EVLOCK_WAIT_POLL);
+
+    if (wait != EVLOCK_WAIT_POLL && wait != EVLOCK_WAIT_QUEUE)
+        return evl_fail(EVLOCK_EINVAL, "wait is neither EVLOCK_WAIT_POLL nor EVLOCK_WAIT_QUEUE");
+    config->queue = wait == EVLOCK_WAIT_QUEUE;
+    if (config->queue && config->terms.ttl == 0)
+        return evl_fail(EVLOCK_EQUEUE, "a queue needs a ttl: a holder that dies would hold it up for ever");
+    if (given->holder && (given->holder[0] == '\0' || strlen(given->holder) > HOLDER_MAX_LEN))
+        return evl_fail(EVLOCK_EHOLDER, "the holder's name has %zu bytes, not 1 to %d", strlen(given->holder),
+                        HOLDER_MAX_LEN);
+    return evl_config_check_retries(config->queue, config->retry_times);
+}
+
 static int read_retrying(struct config *config, const evlock_options *given) {
     int64_t delay_ms = or_default(given->retry_delay_ms, 100);
     int status = check_range("retry_delay_ms", delay_ms, 1, TEN_YEARS_MS);
@@ -194,7 +214,8 @@ static int read_config(struct config *config, const evlock_options *given) {
     config->terms.ttl = ttl_ms * 1000;
     config->on_lost = given->on_lost;
     config->on_at_risk = given->on_at_risk;
-    if ((status = read_retrying(config, given)) != EVLOCK_OK || (status = read_agreement(config, given)) != EVLOCK_OK)
+    if ((status = read_retrying(config, given)) != EVLOCK_OK || (status = read_wait(config, given)) != EVLOCK_OK ||
+        (status = read_agreement(config, given)) != EVLOCK_OK)
         return status;
     return read_renewal(config, given);
 }
@@ -209,7 +230,8 @@ static bool same(const struct config *a, const struct config *b, const evlock_op
            a->terms.patience == b->terms.patience && a->min_replicas == b->min_replicas &&
            a->replica_timeout == b->replica_timeout && a->retry_delay == b->retry_delay &&
            a->retry_jitter == b->retry_jitter && a->retry_times == b->retry_times &&
-           a->wait_timeout == b->wait_timeout && a->on_lost == b->on_lost && a->on_at_risk == b->on_at_risk &&
+           a->wait_timeout == b->wait_timeout && a->queue == b->queue && a->on_lost == b->on_lost &&
+           a->on_at_risk == b->on_at_risk && same_text(a->holder, b_strings->holder) &&
            same_text(a->prefix, b_strings->prefix) && same_text(a->label, b_strings->label);
 }
 
@@ -240,6 +262,7 @@ int evl_config_get(struct config **ret, struct config *last, const evlock_option
     if (!config)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a lock's options");
     *config = read;
+    config->holder = copy_text(given.holder, &failed);
     config->prefix = copy_text(given.prefix, &failed);
     config->label = copy_text(given.label, &failed);
     if (failed) {
@@ -253,6 +276,7 @@ int evl_config_get(struct config **ret, struct config *last, const evlock_option
 void evl_config_unref(struct config *config) {
     if (!config || --config->references > 0)
         return;
+    evl_free(config->holder);
     evl_free(config->prefix);
     evl_free(config->label);
     evl_free(config);

@@ -9,6 +9,8 @@
 
 #include "lease.h"
 
+#define HOLDER_MAX_LEN 91 /* what a token has room for beside a UUID and what parts them */
+
 /* Of a client; times in microseconds. */
 struct client_config {
     int64_t connect_timeout;
@@ -34,8 +36,10 @@ struct config {
     int64_t wait_timeout; /* EVLOCK_UNLIMITED: without limit */
     int64_t min_replicas;
     int64_t replica_timeout;
+    bool queue; /* how to wait: in the queue, or by polling */
     evlock_lost_cb on_lost;
     evlock_risk_cb on_at_risk;
+    char *holder; /* NULL: none is given */
     char *prefix;
     char *label; /* NULL: the name */
 };
@@ -56,6 +60,9 @@ int evl_acquire_options_read(evlock_acquire_options *ret, const evlock_acquire_o
 
 /* EVLOCK_OK or EVLOCK_ETTL. */
 int evl_config_check_ttl(int64_t ttl_ms);
+
+/* EVLOCK_OK or EVLOCK_EQUEUE: in a queue no retries are counted, but for a try. */
+int evl_config_check_retries(bool queue, int64_t retry_times);
 
 /* A retry count and a wait timeout, checked; the wait in microseconds. EVLOCK_DEFAULT leaves them as they are. */
 int evl_config_waiting(int64_t *retry_times, int64_t *wait_timeout, int64_t given_times, int64_t given_timeout_ms);

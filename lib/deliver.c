@@ -4,6 +4,7 @@
  */
 #include "client.h"
 #include "lock.h"
+#include "queue.h"
 #include "status.h"
 
 #define OWNER(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
@@ -112,6 +113,8 @@ static void settle(struct evlock_client *client) {
         if (client->links)
             evl_node_settle(&client->links[i]);
     }
+    if (client->state != CLIENT_FREED)
+        evl_queue_settle(client);
 }
 
 bool evl_client_enter(struct evlock_client *client) {

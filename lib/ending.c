@@ -5,14 +5,14 @@
 #include "client.h"
 #include "lock.h"
 #include "memory.h"
+#include "queue.h"
 #include "status.h"
 
 void evl_client_destroy(struct evlock_client *client) {
     evlock_closed_cb closed = client->closed;
     void *arg = client->closed_arg;
-    int status = client->state == CLIENT_FREED  ? EVLOCK_ECANCELLED
-                 : client->late || client->left ? EVLOCK_EUNREACHABLE
-                                                : EVLOCK_OK;
+    bool left = client->late || evl_client_now(client) < client->left_until;
+    int status = client->state == CLIENT_FREED ? EVLOCK_ECANCELLED : left ? EVLOCK_EUNREACHABLE : EVLOCK_OK;
     bool forked = evl_client_forked(client);
 
     if (!forked) /* in a child it is registered with the parent's loop */
@@ -21,6 +21,7 @@ void evl_client_destroy(struct evlock_client *client) {
     evl_config_unref(client->last_config);
     evl_free(client->fences);
     evl_free(client->links);
+    evl_queue_free(client);
     evl_free(client->nodes);
     evl_free(client);
     evl_error_clear();
@@ -41,6 +42,7 @@ void evl_client_tear_down(struct evlock_client *client, bool forked) {
         if (client->links)
             evl_node_stop(&client->links[i], forked);
     }
+    evl_queue_stop(client, forked);
     while ((tenure = TAILQ_FIRST(&client->ghosts)))
         evl_tenure_destroy(tenure);
     while ((lock = TAILQ_FIRST(&client->handles))) {
@@ -103,7 +105,6 @@ int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
     if ((status = evl_client_check(client)) != EVLOCK_OK)
         return status;
     client->state = CLIENT_CLOSING;
-    client->left = false;
     client->closed = cb;
     client->closed_arg = arg;
     TAILQ_FOREACH (lock, &client->handles, link)

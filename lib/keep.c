@@ -191,14 +191,12 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
         return evl_fail(EVLOCK_ENOMEM, "no memory for an adoption");
     call->cb = cb;
     give_up_lost_but(lock, (struct bytes){token, token_len});
-    lock->tenure = evl_tenure_new(lock, (struct bytes){token, token_len});
-    if (!lock->tenure) {
+    evl_log_lock(lock, EVLOCK_LOG_DEBUG, "adopting");
+    if (!evl_tenure_begin(lock, &(struct entry){.token = {token, token_len}, .adopt = true})) {
         TAILQ_REMOVE(&lock->calls, call, link);
         evl_call_free(call);
         return evl_fail(EVLOCK_ENOMEM, "no memory for an adoption");
     }
-    evl_log_lock(lock, EVLOCK_LOG_DEBUG, "adopting");
-    evl_tenure_begin(lock->tenure, true, false, true);
     evl_client_rearm(lock->client);
     return EVLOCK_OK;
 }

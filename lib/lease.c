@@ -92,6 +92,11 @@ static bool sets(enum lease_command command) {
     return command == LEASE_ACQUIRE || command == LEASE_REARM;
 }
 
+/* Whether a command may let the token live longer where it is. */
+static bool prolongs(enum lease_command command) {
+    return command == LEASE_RENEW || command == LEASE_ADD || command == LEASE_REPLACE;
+}
+
 static unsigned votes(const struct lease *lease, unsigned vote) {
     unsigned count = 0;
     for (unsigned i = 0; i < lease->nodes; i++)
@@ -149,18 +154,34 @@ static bool clean(const struct lease *lease) {
     return true;
 }
 
-/* An undo is needless when the token would have expired by itself, counted from when it can have been set last. */
+/* It waits in the queue, for all that is known. */
+static bool may_wait(const struct lease *lease, const struct lease_slot *slot) {
+    return lease->queued && !slot->removed;
+}
+
+/* While a release of an own token is unanswered it may become one that was lost, which runs when the token is set
+ * again. */
+static bool may_be_late(const struct lease *lease) {
+    for (unsigned i = 0; i < lease->nodes; i++)
+        if (lease->own && lease->slots[i].releasing)
+            return true;
+    return false;
+}
+
+/* An undo is needless when the token would have expired by itself, counted from when it can have been set last. What
+ * waits in a queue may be granted at any time. */
 static void set_undo_limit(struct lease *lease, int64_t now) {
     lease->until = now + lease->longest + evl_lease_drift(lease->longest);
-    for (unsigned i = 0; i < lease->nodes; i++)
-        if (lease->slots[i].stray == UNSEEN || lease->slots[i].late == UNSEEN || lease->slots[i].flying)
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        const struct lease_slot *slot = &lease->slots[i];
+        if (slot->stray == UNSEEN || slot->late == UNSEEN || slot->flying || may_wait(lease, slot))
             lease->until = LEASE_NEVER;
+    }
 }
 
 static void undo(struct lease *lease, int64_t now, struct lease_out *out) {
     lease->state = LEASE_UNDOING;
     lease->due = LEASE_NEVER;
-    set_undo_limit(lease, now);
     for (unsigned i = 0; i < lease->nodes; i++) {
         struct lease_slot *slot = &lease->slots[i];
         if (slot->trace == CLEAR)
@@ -168,6 +189,7 @@ static void undo(struct lease *lease, int64_t now, struct lease_out *out) {
         else if (!slot->releasing)
             want(lease, i, LEASE_RELEASE, out);
     }
+    set_undo_limit(lease, now);
     if (clean(lease))
         end(lease);
 }
@@ -176,9 +198,9 @@ static void repeat_later(struct lease *lease, int64_t now) {
     lease->due = min64(lease->due, now + retry_pause(lease->longest));
 }
 
-/* The token is not there now. Where an acquire may still run it may yet come. */
-static void note_absent(struct lease_slot *slot) {
-    slot->trace = slot->stray == SETTLED ? CLEAR : MAYBE;
+/* The token is not there now. Where an acquire may still run, or it waits in a queue, it may yet come. */
+static void note_absent(const struct lease *lease, struct lease_slot *slot) {
+    slot->trace = slot->stray == SETTLED && !may_wait(lease, slot) ? CLEAR : MAYBE;
 }
 
 /* What the answer to a release says of the token on that node. */
@@ -188,19 +210,27 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
 
     switch (answer->verdict) {
     case LEASE_YES:
-        slot->trace = CLEAR; /* also of a stray: an acquire runs once */
+        slot->removed = true;
+        if (lease->queued)
+            note_absent(lease, slot); /* a stray may yet join the queue again */
+        else
+            slot->trace = CLEAR; /* also of a stray: an acquire runs once */
         slot->vote = YES;
+        if (slot->trace != CLEAR)
+            repeat_later(lease, now);
         break;
     case LEASE_NO:
+        slot->removed = true;
         /* Before the deadline nobody else can have removed it but the release whose answer was lost. */
         slot->vote = slot->resent && now < slot->deadline ? YES : NO;
         if (slot->trace != CLEAR || lease->nodes == 1) /* else it says nothing of the others */
             lease->status = EVLOCK_ENOTOWNED;
-        note_absent(slot);
+        note_absent(lease, slot);
         if (slot->trace != CLEAR)
             repeat_later(lease, now);
         break;
     case LEASE_FORBIDDEN: /* to repeat it is no use: what is there expires */
+        slot->removed = true;
         lease->status = (int16_t)answer->status;
         lease->left |= slot->trace != CLEAR;
         slot->trace = CLEAR;
@@ -217,6 +247,8 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
         break;
     case LEASE_AGAIN:
         want(lease, node, LEASE_RELEASE, out);
+        break;
+    case LEASE_QUEUED: /* not said to a release */
         break;
     }
 }
@@ -317,7 +349,7 @@ static void vote_no(struct lease *lease, struct lease_slot *slot, int status) {
 static void note_acquire(struct lease *lease, unsigned node, enum lease_command command,
                          const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
-    uint8_t before = command == LEASE_ADOPT ? MAYBE : CLEAR; /* the trace, if it did not run */
+    uint8_t before = command == LEASE_ADOPT || lease->queued ? MAYBE : CLEAR; /* the trace, if it did not run */
     int64_t ttl = command == LEASE_ADOPT ? answer->ttl : lease->terms->ttl ? lease->terms->ttl : LEASE_NEVER;
 
     switch (answer->verdict) {
@@ -347,6 +379,8 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
     case LEASE_AGAIN:
         slot->trace = before;
         break;
+    case LEASE_QUEUED:
+        return;
     }
     if (lease->state != LEASE_ACQUIRING)
         return;
@@ -445,7 +479,7 @@ static void note_unconfirmed(struct lease *lease, enum lease_command command, in
 static void note_gone(struct lease *lease, unsigned node, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
-    note_absent(slot);
+    note_absent(lease, slot);
     slot->deadline = 0;
     if (!evl_lease_deadline(lease))
         lose(lease, slot->replaced ? EVLOCK_LOST_DATA : EVLOCK_LOST_GONE, out);
@@ -545,6 +579,11 @@ static bool lose_in_time(struct lease *lease, int64_t now, struct lease_out *out
     return true;
 }
 
+/* What ends by its time has no answer: of several nodes, none speaks for those that are silent. */
+static int out_of_time(const struct lease *lease) {
+    return lease->nodes == 1 && lease->status ? lease->status : EVLOCK_EUNREACHABLE;
+}
+
 static void hold_on(struct lease *lease, int64_t now, struct lease_out *out) {
     if (lose_in_time(lease, now, out))
         return;
@@ -556,7 +595,7 @@ static void hold_on(struct lease *lease, int64_t now, struct lease_out *out) {
     }
     if (lease->extending && now >= lease->until) {
         enum lease_command command = (enum lease_command)lease->extending;
-        finish_extension(lease, lease->status ? lease->status : EVLOCK_EUNREACHABLE, out);
+        finish_extension(lease, out_of_time(lease), out);
         note_unconfirmed(lease, command, now);
     }
 }
@@ -632,7 +671,7 @@ static void note_trace(struct lease *lease, unsigned node, enum lease_command co
     if (sets(command))
         note_acquire(lease, node, command, answer, now, out);
     else if (answer->verdict == LEASE_NO && command != LEASE_RAISE)
-        note_absent(slot);
+        note_absent(lease, slot);
     if (lease->state != LEASE_UNDOING)
         return;
     set_undo_limit(lease, now);
@@ -653,7 +692,7 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
         command = LEASE_RELEASE;
     }
     slot->flying = LEASE_NOTHING;
-    if (answer->verdict == LEASE_UNKNOWN && lease->own) {
+    if (answer->verdict == LEASE_UNKNOWN && (lease->own || prolongs(command))) {
         slot->late = UNSEEN;
         if (lease->state == LEASE_UNDOING)
             set_undo_limit(lease, now);
@@ -686,6 +725,8 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
     case LEASE_UNDOING:
         if (command == LEASE_RELEASE) {
             note_release(lease, node, answer, now, out);
+            if (lease->until == LEASE_NEVER)
+                set_undo_limit(lease, now);
             if (clean(lease))
                 end(lease);
         } else {
@@ -699,6 +740,22 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
     }
     if (slot->want) /* what was held up by the answered command */
         out->wake |= 1U << node;
+}
+
+void evl_lease_look(struct lease *lease, struct lease_out *out) {
+    if (lease->state == LEASE_ACQUIRING && lease->queued && !lease->slots[0].want)
+        want(lease, 0, LEASE_ACQUIRE, out);
+}
+
+/* A look may be unanswered: what it says then adds nothing. */
+void evl_lease_granted(struct lease *lease, int64_t since, int64_t fence, int64_t now, struct lease_out *out) {
+    const struct lease_answer yes = {.verdict = LEASE_YES, .fence = fence};
+
+    if (lease->state != LEASE_ACQUIRING || !lease->queued)
+        return;
+    lease->slots[0].want = LEASE_NOTHING;
+    lease->slots[0].sent = since;
+    note_acquire(lease, 0, LEASE_ACQUIRE, &yes, now, out);
 }
 
 /* The others go on; the next renewal asks this node again. */
@@ -720,6 +777,8 @@ void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t
         if (!slot->want)
             break;
         slot->want = LEASE_NOTHING;
+        if (lease->queued && slot->trace != CLEAR) /* a look at how it stands: it may yet be granted */
+            break;
         vote_no(lease, slot, status);
         decide_acquire(lease, node, 0, now, out);
         break;
@@ -763,6 +822,8 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
             end(lease);
         break;
     case LEASE_ACQUIRING:
+        evl_lease_look(lease, out);
+        break;
     case LEASE_RELEASING:
     case LEASE_LOST:
     case LEASE_ENDED:
@@ -831,7 +892,7 @@ static int64_t patience_ends(const struct lease *lease, const struct lease_slot 
 
     if (slot->vote != OPEN)
         return LEASE_NEVER;
-    if (slot->flying == LEASE_ACQUIRE && lease->terms->ttl)
+    if (slot->flying == LEASE_ACQUIRE && lease->terms->ttl && !lease->queued)
         limit = kept_until(slot->sent, lease->terms->ttl);
     return lease->nodes > 1 ? min64(limit, lease->begun + lease->terms->patience) : limit;
 }
@@ -856,12 +917,12 @@ void evl_lease_time(struct lease *lease, int64_t now, struct lease_out *out) {
         break;
     case LEASE_RELEASING:
         if (now >= lease->until)
-            finish_release(lease, lease->status ? lease->status : EVLOCK_EUNREACHABLE, now, out);
+            finish_release(lease, out_of_time(lease), now, out);
         else if (now >= lease->due)
             repeat_releases(lease, out);
         break;
     case LEASE_UNDOING:
-        if (now >= lease->until)
+        if (now >= lease->until && !may_be_late(lease))
             end(lease);
         else if (now >= lease->due)
             repeat_releases(lease, out);
@@ -884,8 +945,10 @@ int64_t evl_lease_next(const struct lease *lease) {
         next = min64(min64(told_lost_at(lease), lease->due), min64(risk_at(lease), lease->until));
         break;
     case LEASE_RELEASING:
-    case LEASE_UNDOING:
         next = min64(lease->due, lease->until);
+        break;
+    case LEASE_UNDOING:
+        next = may_be_late(lease) ? lease->due : min64(lease->due, lease->until);
         break;
     case LEASE_LOST:
     case LEASE_ENDED:

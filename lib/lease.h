@@ -46,14 +46,18 @@ enum lease_verdict {
     LEASE_REFUSED,   /* it did not run; it may at another time */
     LEASE_FORBIDDEN, /* it did not run, and never will */
     LEASE_UNKNOWN,   /* nobody knows whether it ran or will still run */
+    LEASE_QUEUED,    /* another's, and this one waits in the queue: the server will grant it by itself */
 };
 
 /* A node's answer to the oldest command that it has not answered. */
 struct lease_answer {
     enum lease_verdict verdict;
     int status;    /* with REFUSED, FORBIDDEN, UNKNOWN: what to tell */
-    int64_t ttl;   /* with YES to anything but ACQUIRE and RELEASE: what the server has now, or LEASE_NEVER */
+    int64_t ttl;   /* with YES to anything but ACQUIRE and RELEASE: what the server has now, or LEASE_NEVER;
+                    * with QUEUED: what the holder has left */
     int64_t fence; /* with YES to an ACQUIRE of a fenced lease: the number drawn */
+    int64_t time;  /* with QUEUED: the server's clock */
+    int64_t ahead; /* with QUEUED: how many wait ahead */
 };
 
 /* What was agreed for a lease; shared by leases, all in microseconds. */
@@ -99,10 +103,11 @@ struct lease_slot {
     uint8_t vote;      /* the node's say in the acquire, extension or release that is under way */
     uint8_t trace;     /* whether the token may be there */
     uint8_t stray;     /* whether an acquire that was lost with its connection may still run */
-    uint8_t late;      /* of an own token: whether anything that was so lost may still run */
+    uint8_t late;      /* the same of what prolongs and, with an own token, of anything */
     bool voting;       /* `flying` is the extension that is under way, not one that was given up */
     bool releasing;    /* a release is unanswered */
     bool resent;       /* a release was lost with its connection and may have run */
+    bool removed;      /* a release has run, which leaves the queue too, or will never be allowed to */
     bool fresh;        /* confirmed since the renewal began */
     bool replaced;     /* the server is not the process that last confirmed */
 };
@@ -122,6 +127,7 @@ struct lease {
     uint8_t extending; /* while HELD: LEASE_ADD or LEASE_REPLACE if an extension is under way */
     uint8_t nodes;
     bool fenced;  /* the acquire draws a fence */
+    bool queued;  /* the acquire joins a queue, on the only node; it may be asked any number of times */
     bool raising; /* the fence is known; a quorum has to have it */
     bool adopted; /* the token was not set by this lease */
     bool own;     /* the token is its user's, and may be set again by another lease */
@@ -138,7 +144,7 @@ int64_t evl_lease_drift(int64_t ttl);
 size_t evl_lease_size(unsigned nodes);
 
 /* Begins: to acquire, or to adopt a token that somebody else has set. An acquire that is to draw a fence is marked
- * `fenced` right after, a token that may be used again `own`. */
+ * `fenced` right after, one that joins a queue `queued`, a token that may be used again `own`. */
 void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes, bool adopt, int64_t now,
                      struct lease_out *out);
 
@@ -148,6 +154,12 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
 /* A node answered, or will never answer, its oldest command. */
 void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
                       struct lease_out *out);
+
+/* How does a queued acquire stand? Asks unless that is being asked already. */
+void evl_lease_look(struct lease *lease, struct lease_out *out);
+
+/* The server says that it has granted a queued acquire, at `since` at the earliest, with a fence if it draws one. */
+void evl_lease_granted(struct lease *lease, int64_t since, int64_t fence, int64_t now, struct lease_out *out);
 
 /* A node cannot be sent anything for the time being. */
 void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t now, struct lease_out *out);

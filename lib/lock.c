@@ -9,6 +9,7 @@
 #include "fork.h"
 #include "log.h"
 #include "memory.h"
+#include "stats.h"
 #include "status.h"
 
 #define NAME_MAX_LEN 512
@@ -56,6 +57,10 @@ bool evl_lock_holds(const struct evlock *lock) {
 
 bool evl_lock_acquiring(const struct evlock *lock) {
     return lock->untold || evl_lock_pending(lock, CALL_ACQUIRE) || evl_lock_pending(lock, CALL_ADOPT);
+}
+
+bool evl_lock_queues(const struct evlock *lock) {
+    return lock->tenure && lock->tenure->lease->queued && lock->tenure->lease->state == LEASE_ACQUIRING;
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
@@ -113,6 +118,8 @@ static int check_deployment(struct evlock_client *client, const struct config *c
     if (client->node_count > 1 && config->terms.ttl > max)
         return evl_fail(EVLOCK_ETTL, "the ttl of %" PRId64 " ms is longer than the client's max_ttl of %" PRId64 " ms",
                         config->terms.ttl / 1000, max / 1000);
+    if (client->node_count > 1 && config->queue)
+        return evl_fail(EVLOCK_EQUEUE, "several nodes have no queue in common");
     if (config->min_replicas == 0)
         return EVLOCK_OK;
     if (config->terms.ttl == 0)
@@ -275,6 +282,16 @@ const void *evlock_token(const evlock *lock, size_t *ret_len) {
     return lock->tenure->token;
 }
 
+int64_t evlock_waited_ms(const evlock *lock) {
+    const struct call *call = lock && lock->client ? evl_lock_pending(lock, CALL_ACQUIRE) : NULL;
+
+    return call ? (evl_client_now(lock->client) - call->acquire.begun) / 1000 : 0;
+}
+
+void evl_lock_count_hold(struct evlock *lock, int64_t now) {
+    evl_stats_count(lock->client->stats.hold, now - lock->tenure->lease->granted);
+}
+
 /* --- What a lease leads to ---------------------------------------------------------------------------------------- */
 
 static void notice(struct evlock *lock) {
@@ -318,6 +335,7 @@ void evl_lock_grant(struct evlock *lock, struct call *call) {
         return;
     }
     lock->untold = call;
+    lock->crowded = call->kind == CALL_ACQUIRE && call->acquire.handed;
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "held");
     evl_call_finish(call, EVLOCK_OK);
 }
@@ -365,16 +383,19 @@ static void on_lost_untold(struct evlock *lock) {
 }
 
 static void on_lost(struct evlock *lock, int reason, uint8_t agreed) {
+    struct call *acquire = evl_lock_pending(lock, CALL_ACQUIRE);
+
     if (lock->untold) {
         on_lost_untold(lock);
         return;
     }
-    if (evl_lock_pending(lock, CALL_ACQUIRE)) { /* granted, and its replicas were being asked */
-        evl_error_set("the lease was over before its replicas had confirmed it");
-        evl_lock_fail(lock, evl_lock_pending(lock, CALL_ACQUIRE), EVLOCK_EREPLICAS);
+    if (acquire) { /* granted, and its replicas were being asked */
+        evl_replicas_fail(acquire, "the lease was over before its replicas had confirmed it");
         return;
     }
     evl_log_lock(lock, EVLOCK_LOG_ERROR, "lost: %s", evlock_lost_reason_string((enum evlock_lost_reason)reason));
+    lock->client->stats.lost[reason]++;
+    evl_lock_count_hold(lock, evl_client_now(lock->client));
     notice(lock);
     lock->lost = (uint8_t)reason;
     lock->agreed = agreed;
@@ -384,6 +405,7 @@ static void on_released(struct evlock *lock, int status) {
     struct call *call = evl_lock_pending(lock, CALL_RELEASE);
 
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "released: %s", evlock_strerror(status));
+    lock->client->stats.released += status == EVLOCK_OK;
     evl_tenure_let_go(lock->tenure);
     evl_call_finish(call, status);
 }

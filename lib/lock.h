@@ -24,11 +24,18 @@ struct evlock {
     uint8_t lost;                 /* enum evlock_lost_reason to be told */
     bool risky;                   /* to be told */
     bool freed;
+    bool crowded;                 /* its last acquire waited in the queue: the next one joins it at once */
     char key[];
 };
 
 /* An acquire or an adoption is pending, or its success is yet to be told. */
 bool evl_lock_acquiring(const struct evlock *lock);
+
+/* Counts how long the lease was held, which ends now. */
+void evl_lock_count_hold(struct evlock *lock, int64_t now);
+
+/* Its acquire waits in the queue. */
+bool evl_lock_queues(const struct evlock *lock);
 
 /* A grant that nothing stands against is to be told; one that something does is a failed attempt. */
 void evl_lock_grant(struct evlock *lock, struct call *call);
@@ -80,13 +87,19 @@ struct bytes evl_lock_key(const struct evlock *lock);
 void evl_acquire_failed(struct call *call, int status);
 void evl_acquire_ring(struct call *call, int64_t now);
 
+/* acquire.c: of an acquire that queues. The server has it waiting, as it said to what was asked at `sent`; it has
+ * granted it, at `time` by its clock; what is known of it may be out of date. */
+void evl_acquire_queued(struct evlock *lock, int64_t sent, const struct lease_answer *answer);
+void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence);
+void evl_acquire_wake(struct evlock *lock);
+
 /* acquire.c: a token's length, EVLOCK_CSTRING resolved; whether the handle is free to acquire or adopt. With words. */
 int evl_check_token(const void *token, size_t *len);
 int evl_check_idle(const struct evlock *lock);
 
-/* replicas.c: asks the replicas of all nodes whether they have the lease; late: it took too long. */
+/* replicas.c: asks the replicas of all nodes whether they have the lease; fail: asks no more, and gives it up. */
 void evl_replicas_ask(struct call *call);
-void evl_replicas_late(struct call *call);
+void evl_replicas_fail(struct call *call, const char *why);
 
 /* query.c: frees what a query owns. */
 void evl_query_free(struct call *call);

@@ -14,11 +14,12 @@
 #include "client.h"
 #include "hiredis.h"
 #include "log.h"
+#include "queue.h"
 
 /* Of one command, at most. */
 #define WORDS 4
 
-enum greeting { AUTH, SELECT, ID, SERVER, MEMORY, REPLICATION, LOAD, KILL };
+enum greeting { AUTH, SELECT, ID, SERVER, MEMORY, REPLICATION, LOAD, KILL, COUNT, PUBLISH };
 
 /* Copies the value of a line "field:value" of INFO. */
 static void info_field(const char *info, const char *field, char *ret, size_t size) {
@@ -53,7 +54,7 @@ static bool can_do_without(enum greeting step, struct reply_meaning meaning) {
         return false;
     if (step == LOAD) /* they may have been loaded by somebody else */
         return meaning.status == EVLOCK_EPERM;
-    return step != AUTH && step != SELECT;
+    return step != AUTH && step != SELECT && step != COUNT && step != PUBLISH;
 }
 
 static void on_refused(struct node *node, enum greeting step, char *error) {
@@ -116,6 +117,8 @@ static void on_granted(struct node *node, enum greeting step, const redisReply *
         break;
     case AUTH:
     case SELECT:
+    case COUNT:
+    case PUBLISH:
         break;
     }
 }
@@ -151,6 +154,44 @@ static bool kill_lost(struct node *node) {
     return greet(node, KILL, "CLIENT", "KILL", "ID", number, NULL);
 }
 
+/* --- Ears ---------------------------------------------------------------------------------------------------------
+ */
+
+static bool says(const redisReply *reply, const char *word) {
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 && reply->element[0]->type == REDIS_REPLY_STRING &&
+           strcmp(reply->element[0]->str, word) == 0;
+}
+
+static void on_heard(redisAsyncContext *connection, void *raw, void *privdata) {
+    struct node *node = connection->data;
+    const redisReply *reply = raw;
+
+    (void)privdata;
+    if (!node || node->broken)
+        return;
+    if (!reply)
+        node->gone = true;
+    else if (node->state == NODE_CONNECTING && says(reply, "subscribe"))
+        evl_node_ready(node, true);
+    else if (node->state == NODE_READY && says(reply, "message") && reply->element[2]->type == REDIS_REPLY_STRING)
+        evl_queue_heard(node->client, reply->element[2]->str);
+}
+
+static void subscribe(struct node *node) {
+    const char *words[] = {"SUBSCRIBE", evl_queue_channel(node->client)};
+
+    evl_shield_listen(&node->shield, words[1], strlen(words[1]));
+    if (redisAsyncCommandArgv(node->connection, on_heard, NULL, 2, words, NULL) != REDIS_OK)
+        evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
+}
+
+/* What a release does to tell a waiter is tried here, so that nobody waits for what may not be told. */
+static bool greet_ears(struct node *node) {
+    const char *channel = evl_queue_channel(node->client);
+
+    return greet(node, COUNT, "PUBSUB", "NUMSUB", channel, NULL) && greet(node, PUBLISH, "PUBLISH", channel, "", NULL);
+}
+
 static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata) {
     struct node *node = connection->data;
     enum greeting step = (enum greeting)(intptr_t)privdata;
@@ -168,7 +209,10 @@ static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata
         on_granted(node, step, reply);
     if (--node->greetings > 0 || node->broken || node->state != NODE_CONNECTING || (step != KILL && kill_lost(node)))
         return;
-    evl_node_ready(node, !node->unsettled || node->killed);
+    if (node->ears)
+        subscribe(node);
+    else
+        evl_node_ready(node, !node->unsettled || node->killed);
 }
 
 bool evl_node_load_scripts(struct node *node) {
@@ -209,6 +253,8 @@ bool evl_node_greet(struct node *node) {
     node->started = 0;
     node->renews_many = false;
     node->load_error[0] = '\0';
+    if (node->ears)
+        return authenticate(node) && greet_ears(node);
     return authenticate(node) && select_db(node) && greet(node, ID, "CLIENT", "ID", NULL) &&
            greet(node, SERVER, "INFO", "server", NULL) && greet(node, MEMORY, "INFO", "memory", NULL) &&
            greet(node, REPLICATION, "INFO", "replication", NULL) && evl_node_load_scripts(node);

@@ -17,6 +17,7 @@
 #include "hiredis.h"
 #include "log.h"
 #include "memory.h"
+#include "queue.h"
 #include "status.h"
 
 /* How long a server that seems silent is given after the command timeout: it may be this process that was stalled, with
@@ -139,7 +140,8 @@ static void mend_noscript(struct node *node, struct request *request, struct rep
     }
     request->reloaded = true;
     request->older = (uint8_t)(request->flying - 1);
-    evl_node_load_scripts(node);
+    if (!evl_node_load_scripts(node))
+        evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
 
 static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {
@@ -513,12 +515,15 @@ void evl_node_ready(struct node *node, bool settled) {
     node->unsettled = false;
     node->lost_id = 0;
     node->state = NODE_READY;
+    node->client->stats.reconnects += !node->link && node->ready_at != 0;
     node->ready_at = node->since = now_of(node);
     node->error[0] = '\0';
     wake_at(node, LEASE_NEVER);
     evl_log(node->client, EVLOCK_LOG_INFO, "node %u: connected%s", node->index,
             replaced ? ", to another server process than before" : "");
     changed(node);
+    if (node->ears)
+        evl_queue_ready(node->client);
     if (!node->link)
         evl_client_node_back(node->client, node, settled, replaced);
     if (evl_node_trouble(node, node->since) != EVLOCK_OK)

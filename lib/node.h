@@ -80,6 +80,7 @@ struct node {
     bool agreed;            /* its last answer about a lease was yes */
     int64_t ready_at;       /* READY: since when */
     bool good;              /* this connection has answered a request */
+    bool ears;              /* a second connection that listens for grants, and is sent nothing */
     bool link;              /* a second connection to a node, which does not count for anything itself */
     bool killed;            /* the connection before has been ended on the server */
     bool unsettled;         /* commands of an ended connection may still run */

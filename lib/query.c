@@ -1,7 +1,7 @@
 /*
  * Queries: what users ask the servers about a lock, whoever holds it, and the breaking of it. All nodes are asked at
  * once, and what a quorum says is told; one node is a quorum of one. A break has two steps on each node: it reads the
- * token, then compares and deletes that one. Nothing of the handle changes.
+ * token, then compares and deletes that one. A queue is that of the only node. Nothing of the handle changes.
  */
 #include <string.h>
 
@@ -9,15 +9,16 @@
 #include "log.h"
 #include "memory.h"
 #include "status.h"
+#include "token.h"
 
 enum finding_state { ASKED, FAILED, ABSENT, FOUND, BROKEN, CHANGED };
 
 /* What one node said. */
 struct finding {
     enum finding_state state;
-    char *token; /* FOUND, but for a ttl */
+    char *token; /* FOUND, but for a number */
     size_t token_len;
-    int64_t ttl; /* INT64_MAX: no expiry */
+    int64_t number; /* of queries for one; INT64_MAX: no expiry */
     bool resent;
 };
 
@@ -26,6 +27,10 @@ void evl_query_free(struct call *call) {
         evl_free(call->query.findings[i].token);
     evl_free(call->query.findings);
     evl_free(call->query.token);
+}
+
+static bool asks_number(const struct call *call) {
+    return call->kind == CALL_SERVER_TTL || call->kind == CALL_WAITERS || call->kind == CALL_PLACE;
 }
 
 /* --- What the nodes' answers come to ------------------------------------------------------------------------------ */
@@ -52,7 +57,7 @@ static unsigned count_holder(const struct call *call) {
     const struct finding *findings = call->query.findings;
     unsigned most = 0, sum;
 
-    if (call->kind == CALL_SERVER_TTL)
+    if (asks_number(call))
         return count(call, FOUND);
     if (call->kind == CALL_OWNED)
         return count_token(call, call->query.token, call->query.token_len);
@@ -63,29 +68,45 @@ static unsigned count_holder(const struct call *call) {
     return most;
 }
 
-/* The quorum-th greatest ttl: so long a quorum keeps the key. */
-static int64_t quorum_ttl(const struct call *call, unsigned quorum) {
+/* The quorum-th greatest number: of ttls, so long a quorum keeps the key. */
+static int64_t quorum_number(const struct call *call, unsigned quorum) {
     const struct finding *findings = call->query.findings;
     int64_t best = 0;
 
     for (unsigned i = 0; i < call->count; i++) {
         unsigned as_long = 0;
         for (unsigned j = 0; j < call->count; j++)
-            as_long += findings[j].state == FOUND && findings[j].ttl >= findings[i].ttl;
-        if (findings[i].state == FOUND && as_long >= quorum && findings[i].ttl > best)
-            best = findings[i].ttl;
+            as_long += findings[j].state == FOUND && findings[j].number >= findings[i].number;
+        if (findings[i].state == FOUND && as_long >= quorum && findings[i].number > best)
+            best = findings[i].number;
     }
     return best;
 }
 
+/* The name in the token that a quorum has. */
+static void note_name(struct call *call, unsigned quorum) {
+    struct finding *findings = call->query.findings;
+
+    for (unsigned i = 0; i < call->count; i++) {
+        if (findings[i].state != FOUND || count_token(call, findings[i].token, findings[i].token_len) < quorum)
+            continue;
+        call->query.name = findings[i].token;
+        call->query.name_len = evl_token_holder_len(findings[i].token, findings[i].token_len);
+        findings[i].token[call->query.name_len] = '\0'; /* it ends where the rest of the token begins */
+        return;
+    }
+}
+
 static void finish_held(struct call *call, unsigned quorum) {
-    call->value = call->kind == CALL_SERVER_TTL ? quorum_ttl(call, quorum) : 1;
+    call->value = asks_number(call) ? quorum_number(call, quorum) : 1;
+    if (call->kind == CALL_HOLDER)
+        note_name(call, quorum);
     evl_call_finish(call, call->value == INT64_MAX ? EVLOCK_ENOTTL : EVLOCK_OK);
 }
 
 static void finish_free(struct call *call) {
     call->value = 0;
-    evl_call_finish(call, call->kind == CALL_SERVER_TTL ? EVLOCK_ENOTHELD : EVLOCK_OK);
+    evl_call_finish(call, call->kind == CALL_LOCKED || call->kind == CALL_OWNED ? EVLOCK_OK : EVLOCK_ENOTHELD);
 }
 
 static void finish_failed(struct call *call) {
@@ -138,12 +159,19 @@ static bool take(struct request *request, int64_t now, struct command *command) 
     const struct call *call = evl_call_of(request);
     const struct finding *finding = finding_of(request);
     struct bytes key = evl_lock_key(call->lock);
+    struct bytes found = {finding->token, finding->token_len};
 
     (void)now;
     if (call->kind == CALL_SERVER_TTL)
         evl_command_key(command, "PTTL", key);
-    else if (finding->state == FOUND) /* a break's second step */
-        evl_command_lease(command, LEASE_RELEASE, key, (struct bytes){finding->token, finding->token_len}, 0);
+    else if (call->kind == CALL_WAITERS)
+        evl_command_queue(command, "ZCARD", key, (struct bytes){NULL, 0});
+    else if (call->kind == CALL_PLACE)
+        evl_command_queue(command, "ZRANK", key, (struct bytes){call->query.token, call->query.token_len});
+    else if (finding->state == FOUND && call->lock->config->queue) /* a break's second step */
+        evl_command_hand(command, key, found, &(struct waiter){.ticket = NULL});
+    else if (finding->state == FOUND)
+        evl_command_lease(command, LEASE_RELEASE, key, found, 0);
     else
         evl_command_key(command, "GET", key);
     return true;
@@ -158,11 +186,17 @@ static void fail(struct request *request, int status) {
 }
 
 /* The notes are false for an answer that the command cannot have. */
-static bool note_ttl(struct finding *finding, const struct reply *reply) {
-    if (reply->type != REPLY_INTEGER || reply->integer < -2)
+static bool note_number(const struct call *call, struct finding *finding, const struct reply *reply) {
+    bool ttl = call->kind == CALL_SERVER_TTL;
+
+    if (call->kind == CALL_PLACE && reply->type == REPLY_NIL) {
+        finding->state = ABSENT;
+        return true;
+    }
+    if (reply->type != REPLY_INTEGER || reply->integer < (ttl ? -2 : 0))
         return false;
-    finding->state = reply->integer == -2 ? ABSENT : FOUND;
-    finding->ttl = reply->integer == -1 ? INT64_MAX : reply->integer;
+    finding->state = ttl && reply->integer == -2 ? ABSENT : FOUND;
+    finding->number = ttl && reply->integer == -1 ? INT64_MAX : reply->integer + (call->kind == CALL_PLACE);
     return true;
 }
 
@@ -218,8 +252,8 @@ static bool note(struct request *request, const struct reply *reply) {
         fail(request, reply->type == REPLY_LOST ? EVLOCK_EUNREACHABLE : evl_reply_meaning(reply->text).status);
         return true;
     }
-    if (evl_call_of(request)->kind == CALL_SERVER_TTL)
-        fits = note_ttl(finding, reply);
+    if (asks_number(evl_call_of(request)))
+        fits = note_number(evl_call_of(request), finding, reply);
     else
         fits = finding->state == FOUND ? note_broken(finding, reply) : note_token(request, reply);
     if (!fits)
@@ -276,40 +310,56 @@ static void begin(struct call *call) {
     evl_client_rearm(client);
 }
 
-/* A call with room for the nodes' answers, and a copy of the handle's token if it is to be looked for. */
+/* A copy of what the query is to look for, if anything; false: out of memory. */
+static bool copy_sought(struct call *call) {
+    struct tenure *tenure = call->lock->tenure;
+    char waiter[WAITER_SIZE];
+    struct waiter place;
+
+    if (call->kind == CALL_OWNED && evl_lock_holds(call->lock)) {
+        call->query.token = evl_dup(tenure->token, tenure->token_len);
+        call->query.token_len = tenure->token_len;
+        return call->query.token;
+    }
+    if (call->kind == CALL_PLACE && evl_lock_queues(call->lock)) {
+        place = evl_tenure_waiter(tenure);
+        call->query.token_len = evl_waiter_write(waiter, (struct bytes){tenure->token, tenure->token_len}, &place);
+        call->query.token = evl_dup(waiter, call->query.token_len);
+        return call->query.token;
+    }
+    return true;
+}
+
+/* A call with room for the nodes' answers, and what is to be looked for. */
 static struct call *new_query(evlock *lock, enum call_kind kind, void *arg) {
     struct call *call = evl_call_new(lock, kind, arg);
-    bool failed;
 
     if (!call)
         return NULL;
     call->query.findings = evl_alloc(call->count * sizeof(struct finding));
-    failed = !call->query.findings;
-    if (kind == CALL_OWNED && evl_lock_holds(lock)) {
-        call->query.token = evl_dup(lock->tenure->token, lock->tenure->token_len);
-        call->query.token_len = lock->tenure->token_len;
-        failed |= !call->query.token;
-    }
-    if (!failed)
+    if (call->query.findings && copy_sought(call))
         return call;
     TAILQ_REMOVE(&lock->calls, call, link);
     evl_call_free(call);
     return NULL;
 }
 
-static int query(evlock *lock, enum call_kind kind, evlock_value_cb cb, void *arg) {
+static int query(evlock *lock, enum call_kind kind, evlock_value_cb cb, evlock_text_cb text_cb, void *arg) {
     struct call *call;
     int status = evl_lock_check(lock);
 
     if (status != EVLOCK_OK)
         return status;
-    if (!cb)
+    if (!cb && !text_cb)
         return evl_fail(EVLOCK_EINVAL, "a query needs a callback");
+    if ((kind == CALL_WAITERS || kind == CALL_PLACE) && lock->client->node_count > 1)
+        return evl_fail(EVLOCK_EQUEUE, "several nodes have no queue in common");
     call = new_query(lock, kind, arg);
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a query");
     call->value_cb = cb;
-    if (kind == CALL_OWNED && !call->query.token)
+    call->text_cb = text_cb;
+    if ((kind == CALL_OWNED || kind == CALL_PLACE) && !call->query.token)
         finish_free(call);
     else
         begin(call);
@@ -317,15 +367,27 @@ static int query(evlock *lock, enum call_kind kind, evlock_value_cb cb, void *ar
 }
 
 int evlock_locked(evlock *lock, evlock_value_cb cb, void *arg) {
-    return query(lock, CALL_LOCKED, cb, arg);
+    return query(lock, CALL_LOCKED, cb, NULL, arg);
 }
 
 int evlock_owned(evlock *lock, evlock_value_cb cb, void *arg) {
-    return query(lock, CALL_OWNED, cb, arg);
+    return query(lock, CALL_OWNED, cb, NULL, arg);
 }
 
 int evlock_server_ttl(evlock *lock, evlock_value_cb cb, void *arg) {
-    return query(lock, CALL_SERVER_TTL, cb, arg);
+    return query(lock, CALL_SERVER_TTL, cb, NULL, arg);
+}
+
+int evlock_holder(evlock *lock, evlock_text_cb cb, void *arg) {
+    return query(lock, CALL_HOLDER, NULL, cb, arg);
+}
+
+int evlock_waiters(evlock *lock, evlock_value_cb cb, void *arg) {
+    return query(lock, CALL_WAITERS, cb, NULL, arg);
+}
+
+int evlock_place(evlock *lock, evlock_value_cb cb, void *arg) {
+    return query(lock, CALL_PLACE, cb, NULL, arg);
 }
 
 int evlock_break(evlock *lock, evlock_cb cb, void *arg) {

@@ -7,6 +7,7 @@
 #include "client.h"
 #include "lock.h"
 #include "memory.h"
+#include "queue.h"
 #include "status.h"
 #include "token.h"
 
@@ -28,7 +29,8 @@ void evl_tenure_destroy(struct tenure *tenure) {
     struct evlock_client *client = tenure->lock->client;
 
     assert(tenure->lock->tenure != tenure);
-    client->left |= tenure->lease->left;
+    if (tenure->lease->left && client->left_until < tenure->lease->until)
+        client->left_until = tenure->lease->until;
     take_out(tenure);
     for (unsigned i = 0; i < client->node_count; i++)
         evl_node_withdraw(&client->nodes[i], &tenure->requests[i]);
@@ -87,6 +89,8 @@ static void act(struct tenure *tenure, int64_t now, struct lease_out *out) {
         send_wanted(tenure, i, now, out);
     }
     set_alarm(tenure);
+    if (tenure->lease->queued && tenure->lease->state != LEASE_ACQUIRING)
+        evl_queue_leave(tenure);
     if (out->events && !tenure->ghost)
         evl_lock_events(lock, out);
     if (--tenure->acting == 0 && tenure->ghost && evl_lease_over(tenure->lease))
@@ -95,19 +99,35 @@ static void act(struct tenure *tenure, int64_t now, struct lease_out *out) {
 
 /* --- From the node ------------------------------------------------------------------------------------------------ */
 
+struct waiter evl_tenure_waiter(struct tenure *tenure) {
+    if (!tenure->lease->queued)
+        return (struct waiter){.ticket = NULL};
+    return (struct waiter){
+        .channel = evl_queue_channel(tenure->lock->client),
+        .ticket = evl_tenure_ticket(tenure),
+        .ttl = tenure->lease->terms->ttl,
+        .fenced = tenure->lease->fenced,
+    };
+}
+
 static bool take(struct request *request, int64_t now, struct command *command) {
     struct tenure *tenure = tenure_of(request);
     struct lease *lease = tenure->lease;
     struct bytes key = evl_lock_key(tenure->lock);
     struct bytes token = {tenure->token, tenure->token_len};
+    struct waiter waiter = evl_tenure_waiter(tenure);
     enum lease_command kind = evl_lease_take(lease, request->node, now);
 
     if (kind == LEASE_NOTHING)
         return false;
-    if (kind == LEASE_ACQUIRE && lease->fenced)
+    if (kind == LEASE_ACQUIRE && lease->queued)
+        evl_command_join(command, key, token, &waiter);
+    else if (kind == LEASE_ACQUIRE && lease->fenced)
         evl_command_fenced(command, key, token, lease->terms->ttl, lease->nodes == 1);
     else if (kind == LEASE_RAISE)
         evl_command_raise(command, key, lease->fence);
+    else if (kind == LEASE_RELEASE && tenure->lock->config->queue)
+        evl_command_hand(command, key, token, &waiter);
     else
         evl_command_lease(command, kind, key, token,
                           kind == LEASE_ADD || kind == LEASE_REPLACE ? lease->extension : lease->terms->ttl);
@@ -135,15 +155,19 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
     enum lease_command kind = slot->flying ? (enum lease_command)slot->flying : LEASE_RELEASE;
     struct lease_answer answer;
     struct lease_out out = {0};
-    bool fits = evl_command_answer(kind, tenure->lease->fenced, reply, &answer);
+    bool fits = evl_command_answer(kind, tenure->lease, reply, &answer);
 
     if (!fits) {
         answer.verdict = LEASE_UNKNOWN;
         answer.status = EVLOCK_EPROTOCOL;
     }
+    if (kind == LEASE_RENEW || kind == LEASE_REARM)
+        tenure->lock->client->stats.renewals += answer.verdict == LEASE_YES;
     if (kind != LEASE_RELEASE)
         tenure->lock->client->nodes[request->node].agreed = answer.verdict == LEASE_YES;
     note_words(tenure);
+    if (answer.verdict == LEASE_QUEUED && !tenure->ghost && tenure->lease->state == LEASE_ACQUIRING)
+        evl_acquire_queued(tenure->lock, slot->sent, &answer);
     evl_lease_answer(tenure->lease, request->node, &answer, now, &out);
     act(tenure, now, &out);
     return fits;
@@ -163,22 +187,36 @@ static const struct request_ops ops = {take, answer, join, away};
 
 /* --- From the handle ---------------------------------------------------------------------------------------------- */
 
-struct tenure *evl_tenure_new(struct evlock *lock, struct bytes token) {
+/* A random token begins with the name that the holder gives itself. */
+static void draw_token(const struct config *config, char *token) {
+    size_t len = config->holder ? strlen(config->holder) : 0;
+
+    if (len) {
+        memcpy(token, config->holder, len);
+        token[len++] = EVL_TOKEN_HOLDER_END;
+    }
+    evl_token_generate(token + len);
+}
+
+static size_t drawn_len(const struct config *config) {
+    return (config->holder ? strlen(config->holder) + 1 : 0) + EVL_TOKEN_TEXT;
+}
+
+static struct tenure *make(struct evlock *lock, struct bytes token, bool queued) {
     struct evlock_client *client = lock->client;
-    size_t token_len = token.data ? token.len : EVL_TOKEN_TEXT;
+    size_t token_len = token.data ? token.len : drawn_len(lock->config);
     size_t requests_size = client->node_count * sizeof(struct request);
     size_t lease_size = evl_lease_size(client->node_count);
     struct tenure *tenure;
 
     if (evl_alarms_reserve(&client->alarms) != EVLOCK_OK)
         return NULL;
-    tenure = evl_alloc(sizeof(*tenure) + requests_size + lease_size + token_len);
+    tenure = evl_alloc(sizeof(*tenure) + requests_size + lease_size + token_len + (queued ? TICKET_SIZE : 0));
     if (!tenure) {
         evl_alarms_unreserve(&client->alarms);
         return NULL;
     }
     tenure->lock = lock;
-    evl_lock_ref(lock);
     tenure->alarm.kind = ALARM_TENURE;
     tenure->lease = (struct lease *)(void *)((char *)tenure->requests + requests_size);
     tenure->token = (char *)tenure->lease + lease_size;
@@ -186,23 +224,53 @@ struct tenure *evl_tenure_new(struct evlock *lock, struct bytes token) {
     if (token.data)
         memcpy(tenure->token, token.data, token_len);
     else
-        evl_token_generate(tenure->token);
+        draw_token(lock->config, tenure->token);
     for (unsigned i = 0; i < client->node_count; i++) {
         tenure->requests[i].ops = &ops;
         tenure->requests[i].node = (uint8_t)i;
     }
-    TAILQ_INSERT_TAIL(&client->tenures, tenure, link);
     return tenure;
 }
 
-void evl_tenure_begin(struct tenure *tenure, bool adopt, bool fenced, bool own) {
-    const struct evlock_client *client = tenure->lock->client;
+bool evl_tenure_begin(struct evlock *lock, const struct entry *entry) {
+    struct evlock_client *client = lock->client;
+    struct tenure *tenure = make(lock, entry->token, entry->queued);
     int64_t now = evl_client_now(client);
     struct lease_out out = {0};
 
-    evl_lease_begin(tenure->lease, &tenure->lock->config->terms, client->node_count, adopt, now, &out);
-    tenure->lease->fenced = fenced;
-    tenure->lease->own = own;
+    if (tenure && entry->queued && !evl_queue_enter(tenure)) {
+        evl_alarms_unreserve(&client->alarms);
+        evl_free(tenure);
+        return false;
+    }
+    if (!tenure)
+        return false;
+    evl_lock_ref(lock);
+    lock->tenure = tenure;
+    TAILQ_INSERT_TAIL(&client->tenures, tenure, link);
+    evl_lease_begin(tenure->lease, &lock->config->terms, client->node_count, entry->adopt, now, &out);
+    tenure->lease->fenced = entry->fenced;
+    tenure->lease->queued = entry->queued;
+    tenure->lease->own = entry->token.data != NULL;
+    act(tenure, now, &out);
+    return true;
+}
+
+char *evl_tenure_ticket(struct tenure *tenure) {
+    return tenure->token + tenure->token_len;
+}
+
+void evl_tenure_look(struct tenure *tenure, int64_t now) {
+    struct lease_out out = {0};
+
+    evl_lease_look(tenure->lease, &out);
+    act(tenure, now, &out);
+}
+
+void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence, int64_t now) {
+    struct lease_out out = {0};
+
+    evl_lease_granted(tenure->lease, since, fence, now, &out);
     act(tenure, now, &out);
 }
 
@@ -220,6 +288,8 @@ void evl_tenure_release(struct tenure *tenure) {
     int64_t now = evl_client_now(client);
     struct lease_out out = {0};
 
+    if (tenure->lease->state == LEASE_HELD)
+        evl_lock_count_hold(tenure->lock, now);
     evl_lease_release(tenure->lease, now + client->config.command_timeout, &out);
     act(tenure, now, &out);
 }
@@ -229,6 +299,8 @@ void evl_tenure_let_go(struct tenure *tenure) {
 
     assert(lock->tenure == tenure);
     lock->tenure = NULL;
+    if (tenure->lease->queued)
+        evl_queue_leave(tenure);
     take_out(tenure);
     tenure->ghost = true;
     TAILQ_INSERT_TAIL(&lock->client->ghosts, tenure, link);

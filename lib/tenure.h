@@ -20,18 +20,29 @@ struct tenure {
     bool ghost;
     uint8_t acting; /* depth of what an input leads to: only the outermost may free it */
     uint8_t token_len;
-    struct lease *lease; /* behind the requests, and the token behind it */
+    struct lease *lease; /* behind the requests, the token behind it, and behind that the ticket of one that queues */
     char *token;
     struct request requests[];
 };
 
 TAILQ_HEAD(tenures, tenure);
 
-/* A tenure for a handle, with a copy of `token`, or a fresh one if its data is NULL. NULL: out of memory. */
-struct tenure *evl_tenure_new(struct evlock *lock, struct bytes token);
+/* How a tenure begins. */
+struct entry {
+    struct bytes token; /* a fresh one if its data is NULL */
+    bool adopt;
+    bool fenced;
+    bool queued; /* joins the queue */
+};
 
-/* Begins: sends what the new lease asks for. */
-void evl_tenure_begin(struct tenure *tenure, bool adopt, bool fenced, bool own);
+/* A tenure for a handle, begun: what the new lease asks for is sent. False: out of memory, and nothing has changed. */
+bool evl_tenure_begin(struct evlock *lock, const struct entry *entry);
+
+/* Of one that queues: who waits there; its ticket; how does it stand?; the server says that it granted it. */
+struct waiter evl_tenure_waiter(struct tenure *tenure);
+char *evl_tenure_ticket(struct tenure *tenure);
+void evl_tenure_look(struct tenure *tenure, int64_t now);
+void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence, int64_t now);
 
 /* The handle's inputs. abandon and export make it a ghost. The tenure may be gone on return. */
 void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl);

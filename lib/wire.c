@@ -2,6 +2,7 @@
 #include "wire.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <evlock/evlock.h>
@@ -9,7 +10,7 @@
 #include "scripts.h"
 #include "status.h"
 
-enum { ACQUIRE_FENCED, ADD, ADOPT, RAISE, REARM, RELEASE, RENEW, RENEW_MANY, REPLACE };
+enum { ACQUIRE_FENCED, ADD, ADOPT, HAND, JOIN, RAISE, REARM, RELEASE, RENEW, RENEW_MANY, REPLACE };
 
 /* A fence counter that nobody used for so long goes; the next one starts from the clock. */
 static const int64_t fence_ttl = INT64_C(7) * 24 * 3600 * 1000000;
@@ -18,6 +19,8 @@ const struct script evl_scripts[] = {
     [ACQUIRE_FENCED] = {"fenced", evl_script_fenced, evl_script_fenced_sha},
     [ADD] = {"add", evl_script_add, evl_script_add_sha},
     [ADOPT] = {"adopt", evl_script_adopt, evl_script_adopt_sha},
+    [HAND] = {"hand", evl_script_hand, evl_script_hand_sha},
+    [JOIN] = {"join", evl_script_join, evl_script_join_sha},
     [RAISE] = {"raise", evl_script_raise, evl_script_raise_sha},
     [REARM] = {"rearm", evl_script_rearm, evl_script_rearm_sha},
     [RELEASE] = {"release", evl_script_release, evl_script_release_sha},
@@ -101,18 +104,24 @@ static void begin_script(struct command *command, unsigned script, const char *k
     push_word(command, keys);
 }
 
-/* The counter's key shares the lock's cluster slot: by the lock's own hash tag, or by all of its name as one. */
-static void push_fence_key(struct command *command, struct bytes key) {
+/* What belongs to a lock shares its cluster slot: by the lock's own hash tag, or by all of its name as one. Two
+ * colons keep what belongs to "{a}" apart from what belongs to "a". */
+static void push_beside(struct command *command, struct bytes key, const char *suffix) {
     const char *open = memchr(key.data, '{', key.len);
     const char *close = open ? memchr(open, '}', key.len - (size_t)(open - (const char *)key.data)) : NULL;
     bool tagged = close && close > open + 1;
-    char fence_key[544], *end = fence_key;
+    char beside[544], *end = beside;
 
     if (!tagged)
         *end++ = '{';
     end = put(end, key.data, key.len);
-    end = tagged ? put(end, ":fence", 6) : put(end, "}:fence", 7);
-    push(command, fence_key, (size_t)(end - fence_key));
+    *end++ = tagged ? ':' : '}';
+    end = put(end, suffix, strlen(suffix));
+    push(command, beside, (size_t)(end - beside));
+}
+
+static void push_fence_key(struct command *command, struct bytes key) {
+    push_beside(command, key, ":fence");
 }
 
 /* The plain SET costs the server half of what a script does. */
@@ -163,6 +172,54 @@ void evl_command_renewals(struct command *command, const struct renewal *renewal
 
 size_t evl_renewal_size(const struct renewal *renewal) {
     return renewal->key.len + renewal->token.len + 32; /* twice "$512", and the ends of four lines */
+}
+
+static void begin_queue(struct command *command, unsigned script, struct bytes key) {
+    begin_script(command, script, "3");
+    push(command, key.data, key.len);
+    push_beside(command, key, ":queue");
+    push_fence_key(command, key);
+}
+
+/* As grant.lua takes it apart. */
+size_t evl_waiter_write(char to[WAITER_SIZE], struct bytes token, const struct waiter *waiter) {
+    char *end = put(to, waiter->channel, strlen(waiter->channel));
+
+    *end++ = ' ';
+    end = put(end, waiter->ticket, strlen(waiter->ticket));
+    *end++ = ' ';
+    end = put_number(end, (uint64_t)ms(waiter->ttl));
+    end = put(end, waiter->fenced ? " 1 " : " 0 ", 3);
+    return (size_t)(put(end, token.data, token.len) - to);
+}
+
+static void push_waiter(struct command *command, struct bytes token, const struct waiter *waiter) {
+    char text[WAITER_SIZE];
+
+    push(command, text, evl_waiter_write(text, token, waiter));
+}
+
+void evl_command_queue(struct command *command, const char *verb, struct bytes key, struct bytes member) {
+    begin(command);
+    push_word(command, verb);
+    push_beside(command, key, ":queue");
+    if (member.data)
+        push(command, member.data, member.len);
+}
+
+void evl_command_join(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter) {
+    begin_queue(command, JOIN, key);
+    push_waiter(command, token, waiter);
+    push(command, token.data, token.len);
+    push_number(command, ms(waiter->ttl));
+    push_word(command, waiter->fenced ? "1" : "0");
+}
+
+void evl_command_hand(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter) {
+    begin_queue(command, HAND, key);
+    push(command, token.data, token.len);
+    if (waiter->ticket)
+        push_waiter(command, token, waiter);
 }
 
 void evl_command_wait(struct command *command, int64_t replicas, int64_t timeout) {
@@ -218,9 +275,24 @@ static bool prolongs(enum lease_command kind) {
     return kind == LEASE_RENEW || kind == LEASE_ADD || kind == LEASE_REPLACE;
 }
 
-bool evl_command_answer(enum lease_command kind, bool fenced, const struct reply *reply,
+/* "TIME AHEAD LEFT", as join.lua says it. */
+static bool answer_queued(const char *text, struct lease_answer *answer) {
+    int64_t left;
+    char *end;
+
+    answer->time = strtoll(text, &end, 10);
+    answer->ahead = strtoll(end, &end, 10);
+    left = strtoll(end, &end, 10);
+    if (*end || left < -1)
+        return false;
+    answer->verdict = LEASE_QUEUED;
+    answer->ttl = left == -1 ? LEASE_NEVER : (left < longest_ttl ? left : longest_ttl) * 1000;
+    return answer->time > 0 && answer->ahead >= 0;
+}
+
+bool evl_command_answer(enum lease_command kind, const struct lease *lease, const struct reply *reply,
                         struct lease_answer *ret_answer) {
-    bool plain = kind == LEASE_ACQUIRE && !fenced;
+    bool plain = kind == LEASE_ACQUIRE && !lease->fenced && !lease->queued;
     struct reply_meaning meaning;
 
     memset(ret_answer, 0, sizeof(*ret_answer));
@@ -243,8 +315,11 @@ bool evl_command_answer(enum lease_command kind, bool fenced, const struct reply
         ret_answer->verdict = LEASE_NO;
         return plain;
     case REPLY_INTEGER:
+        if (kind == LEASE_ACQUIRE && lease->queued && reply->integer == 0)
+            return false; /* who has not got it waits */
         return !plain && answer_integer(kind, reply->integer, ret_answer);
     case REPLY_STRING:
+        return kind == LEASE_ACQUIRE && lease->queued && answer_queued(reply->text, ret_answer);
     case REPLY_OTHER:
         break;
     }

@@ -14,6 +14,9 @@
 #define RENEWALS_SIZE (COMMAND_SIZE - 256)
 #define RENEWAL_SIZE_MAX (512 + 128 + 32)
 
+/* Of what a queue has for a waiter. */
+#define WAITER_SIZE 256
+
 struct script {
     const char *name;
     const char *text;
@@ -41,6 +44,9 @@ struct bytes evl_command_text(struct command *command);
 /* `verb key`, for the queries. */
 void evl_command_key(struct command *command, const char *verb, struct bytes key);
 
+/* `verb queue [member]`, for queries of the queue beside a lock. */
+void evl_command_queue(struct command *command, const char *verb, struct bytes key, struct bytes member);
+
 /* A lease's command. `ttl` in microseconds where the command has one (0 for an ACQUIRE: no expiry). */
 void evl_command_lease(struct command *command, enum lease_command kind, struct bytes key, struct bytes token,
                        int64_t ttl);
@@ -61,12 +67,27 @@ void evl_command_renewals(struct command *command, const struct renewal *renewal
 /* What one of them takes, at most. */
 size_t evl_renewal_size(const struct renewal *renewal);
 
+/* Who waits in a queue. Without a ticket: nobody. */
+struct waiter {
+    const char *channel;
+    const char *ticket;
+    int64_t ttl; /* in microseconds */
+    bool fenced;
+};
+
+/* What the queue has for a waiter, into `to`; its length. */
+size_t evl_waiter_write(char to[WAITER_SIZE], struct bytes token, const struct waiter *waiter);
+
+/* An ACQUIRE that joins the queue, and a RELEASE that hands on to it, or leaves it. */
+void evl_command_join(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter);
+void evl_command_hand(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter);
+
 /* `WAIT replicas timeout`, the timeout in microseconds. */
 void evl_command_wait(struct command *command, int64_t replicas, int64_t timeout);
 
-/* What the reply to a lease's command (`fenced`: to an ACQUIRE that draws a fence) says to the lease; false: it is none
- * that the command can have. Error texts go to evlock_last_error(). */
-bool evl_command_answer(enum lease_command kind, bool fenced, const struct reply *reply,
+/* What the reply to a lease's command says to the lease; false: it is none that the command can have. Error texts go to
+ * evlock_last_error(). */
+bool evl_command_answer(enum lease_command kind, const struct lease *lease, const struct reply *reply,
                         struct lease_answer *ret_answer);
 
 #endif

@@ -105,6 +105,8 @@ enum evlock_status {
     EVLOCK_ESCHEME = -27,     /**< the URL's scheme is unknown, or is rediss:// (TLS is not built in) */
     EVLOCK_EPATH = -28,       /**< the unix socket's path is longer than the system takes */
     EVLOCK_ESAME = -29,       /**< two nodes of a client are the same server */
+    EVLOCK_EQUEUE = -30,      /**< a queue needs a single node and a ttl, and counts no retries */
+    EVLOCK_EHOLDER = -31,     /**< a holder's name is 1 to 91 bytes long */
 
     /* What can be wrong with the library's surroundings. */
     EVLOCK_ECLOSED = -40,     /**< the client is closing, or gone */
@@ -149,6 +151,8 @@ EVLOCK_EXPORT const char *evlock_lost_reason_string(enum evlock_lost_reason reas
 typedef void (*evlock_cb)(evlock *lock, int status, void *arg);
 /** The end of a query; `value` is 0 unless `status` is EVLOCK_OK. */
 typedef void (*evlock_value_cb)(evlock *lock, int status, int64_t value, void *arg);
+/** The end of a query for a text of `len` bytes, with a NUL behind them; valid during the call. */
+typedef void (*evlock_text_cb)(evlock *lock, int status, const char *text, size_t len, void *arg);
 /** A lease ended other than by release. */
 typedef void (*evlock_lost_cb)(evlock *lock, enum evlock_lost_reason reason, void *arg);
 /** A lease is in danger; `remaining_ms` is what is left of it. */
@@ -290,6 +294,30 @@ EVLOCK_EXPORT int evlock_client_node(const evlock_client *client, size_t index, 
  * is, EVLOCK_AWAY when too many are away, else EVLOCK_CONNECTING. */
 EVLOCK_EXPORT enum evlock_connection evlock_client_connection(const evlock_client *client);
 
+/** The buckets of a histogram: bucket 0 counts durations of 0 us, bucket i those from 2^(i-1) us to below 2^i us, the
+ *  last one all that are longer (half an hour and more). */
+#define EVLOCK_STATS_BUCKETS 33
+
+/** What a client's locks went through since it was made. */
+typedef struct evlock_stats {
+    uint64_t acquired;                   /**< acquires told EVLOCK_OK */
+    uint64_t waited;                     /**< of these, those that did not get the lock at once */
+    uint64_t handed;                     /**< of these, those that a release granted through the queue */
+    uint64_t failed;                     /**< acquires told otherwise, cancelled ones too */
+    uint64_t released;                   /**< releases told EVLOCK_OK */
+    uint64_t renewals;                   /**< automatic renewals confirmed, by each node */
+    uint64_t lost[5];                    /**< leases lost, by enum evlock_lost_reason; the first is unused */
+    uint64_t reconnects;                 /**< connections to nodes made anew */
+    uint64_t wait[EVLOCK_STATS_BUCKETS]; /**< from the acquire's call to the grant */
+    uint64_t hold[EVLOCK_STATS_BUCKETS]; /**< from the grant to the release's call, or the loss */
+} evlock_stats;
+
+/**
+ * Copies what has been counted. `size` is sizeof(evlock_stats): a newer library fills in as much as an older program
+ * knows. Costs no request. Returns EVLOCK_OK, or EVLOCK_EINVAL.
+ */
+EVLOCK_EXPORT int evlock_client_stats(const evlock_client *client, evlock_stats *ret_stats, size_t size);
+
 /** The end of a close. The client is gone when this is called. */
 typedef void (*evlock_closed_cb)(int status, void *arg);
 
@@ -312,6 +340,32 @@ EVLOCK_EXPORT int evlock_client_close(evlock_client *client, evlock_closed_cb cb
  * EVLOCK_ECANCELLED. Handles stay the user's. NULL is allowed; so is a forked child's copy.
  */
 EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
+
+/* --- Waiting ------------------------------------------------------------------------------------------------------ */
+
+/**
+ * How an acquire waits for a lock that another holds.
+ *
+ * EVLOCK_WAIT_POLL tries again after each retry_delay_ms. It asks nothing of the server but the lock's own key, works
+ * on any number of nodes, and is what other clients do; but who comes first is left to chance, and a free lock lies
+ * idle until somebody looks.
+ *
+ * EVLOCK_WAIT_QUEUE takes turns. The first attempt is the same; if another holds the lock, the acquire joins a queue
+ * that the server keeps beside the lock, in the order in which they come, of all processes. A release grants the lock
+ * to the first in the queue in the same step, and the server tells it: it becomes the holder without sending anything.
+ * A waiter whose connection is gone is passed over. Nobody can slip in between while holders release by handles of this
+ * kind; foreign holders and polling handles exclude the queue's and are excluded by them, but their releases tell
+ * nobody: so the first in the queue looks every ten retry_delay_ms (100 ms to 5 s), and when the holder's ttl ends, in
+ * case it crashed; the others look more rarely, at least every 5 s.
+ *
+ * It needs a single node (EVLOCK_EQUEUE), a ttl, and rights on a second key and a channel, see docs/protocol.md. The
+ * first wait of a client opens a second connection, which listens for grants; while that is away, waiters poll. There
+ * are no retries to count: the wait ends by wait_timeout_ms; with that or retry_times 0 an acquire is a try, as ever.
+ */
+enum evlock_wait {
+    EVLOCK_WAIT_POLL = 0,
+    EVLOCK_WAIT_QUEUE = 1,
+};
 
 /* --- The lock: options and life ----------------------------------------------------------------------------------- */
 
@@ -339,6 +393,10 @@ typedef struct evlock_options {
     int64_t min_replicas;        /**< a grant counts only when so many replicas have it too, on several nodes so many of
                                       each node of a quorum (WAIT, on a connection of its own); 0 or more; default 0 */
     int64_t replica_timeout_ms;  /**< how long they may take for that; 1 or more; default ttl / 10 */
+    int64_t wait;                /**< enum evlock_wait: how to wait for a lock that another holds; default
+                                      EVLOCK_WAIT_POLL, which works with every client and every server */
+    const char *holder;          /**< who holds the lock, for others to read by evlock_holder(): 1 to 91 bytes, such as a
+                                      host and a process; it becomes the beginning of random tokens; default none */
     const char *prefix;          /**< put before the name to make the key; default none */
     const char *label;           /**< what logs call this lock; default the name; unprintable bytes are logged as \xXX */
     evlock_lost_cb on_lost;      /**< may be NULL */
@@ -351,7 +409,7 @@ typedef struct evlock_options {
     {                                                                                                                  \
         sizeof(evlock_options), EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,        \
             EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,            \
-            EVLOCK_DEFAULT, NULL, NULL, NULL, NULL, NULL                                                               \
+            EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, NULL, NULL, NULL, NULL, NULL                                         \
     }
 
 /**
@@ -359,7 +417,7 @@ typedef struct evlock_options {
  * each other like those of strangers. `options` may be NULL. `*ret_lock` is set on success only.
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENAME, EVLOCK_ETTL, EVLOCK_ERETRY (only where both the delay and the ttl were
- * set), EVLOCK_ERENEWAL, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ * set), EVLOCK_ERENEWAL, EVLOCK_EQUEUE, EVLOCK_EHOLDER, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
  */
 EVLOCK_EXPORT int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_t name_len,
                              const evlock_options *options);
@@ -462,6 +520,9 @@ EVLOCK_EXPORT int evlock_is_held(const evlock *lock);
 /** Milliseconds, rounded down, until the deadline; 0 when not held; INT64_MAX for a lease without expiry. Local. */
 EVLOCK_EXPORT int64_t evlock_remaining_ms(const evlock *lock);
 
+/** Milliseconds since the pending acquire was called; 0 when none is. Local. */
+EVLOCK_EXPORT int64_t evlock_waited_ms(const evlock *lock);
+
 /** What evlock_extend() does with its time. */
 enum evlock_extend_mode {
     EVLOCK_EXTEND_ADD = 0,     /**< adds it to what is left on the server */
@@ -543,6 +604,25 @@ EVLOCK_EXPORT int evlock_owned(evlock *lock, evlock_value_cb cb, void *arg);
  * holds it, EVLOCK_ENOTTL if it does not expire.
  */
 EVLOCK_EXPORT int evlock_server_ttl(evlock *lock, evlock_value_cb cb, void *arg);
+
+/**
+ * Asks who holds the lock, by the name that the holder gave itself (the option `holder`): text "" for one that gave
+ * none, as clients other than evlock do. Status EVLOCK_ENOTHELD if nobody holds it. The name is what that holder says.
+ */
+EVLOCK_EXPORT int evlock_holder(evlock *lock, evlock_text_cb cb, void *arg);
+
+/**
+ * Asks how many wait in the lock's queue, of all processes, those included that have gone and were not yet passed over:
+ * value 0 or more. Who polls is not in it. Returns as queries, and EVLOCK_EQUEUE on several nodes.
+ */
+EVLOCK_EXPORT int evlock_waiters(evlock *lock, evlock_value_cb cb, void *arg);
+
+/**
+ * Asks for the place of this handle's pending acquire in the lock's queue: value 1 for the one that is next. Status
+ * EVLOCK_ENOTHELD when it has none: it does not wait, has not joined yet, or has just been granted the lock. Returns as
+ * queries, and EVLOCK_EQUEUE on several nodes.
+ */
+EVLOCK_EXPORT int evlock_place(evlock *lock, evlock_value_cb cb, void *arg);
 
 /**
  * Breaks the lock: gives it up by force, whoever holds it. Reads the token it finds, then compares and deletes that

@@ -15,7 +15,7 @@ static const struct scenario {
     const char *name;
     void (*run)(bool quick);
 } scenarios[] = {
-    {"memory", memory_run}, {"latency", latency_run}, {"pairs", pairs_run},
+    {"memory", memory_run}, {"latency", latency_run}, {"pairs", pairs_run},     {"queue", queue_run},
     {"quorum", quorum_run}, {"growth", growth_run},   {"renewal", renewal_run},
 };
 enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };

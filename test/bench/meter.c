@@ -42,6 +42,7 @@ static void read_server(struct server *server, struct cost *cost) {
     cost->scripts = field(info, "\ncmdstat_evalsha:calls=");
     cost->deletions = field(info, "\ncmdstat_del:calls=");
     cost->expiries = field(info, "\ncmdstat_pexpire:calls=");
+    cost->messages = field(info, "\ncmdstat_publish:calls=");
     cost->bytes = field(info, "\ntotal_net_input_bytes:") + field(info, "\ntotal_net_output_bytes:");
     freeReplyObject(reply);
 }
@@ -64,6 +65,7 @@ struct cost meter_end(struct server *server, const struct cost *begun) {
     now.scripts -= begun->scripts;
     now.deletions -= begun->deletions;
     now.expiries -= begun->expiries;
+    now.messages -= begun->messages;
     now.bytes -= begun->bytes;
     return now;
 }

@@ -15,6 +15,7 @@ struct cost {
     double scripts;
     double deletions;
     double expiries;
+    double messages;
     double bytes; /* in and out */
 };
 

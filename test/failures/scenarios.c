@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Says something to the first server, or the only one. */
 #define server_say(...) server_do(&stage_servers[0], __VA_ARGS__)
 
 /* A lock on the client of the stage, acquired. */
@@ -124,6 +125,9 @@ static void acquire_with_own_token(struct stage *s) {
     stage_client(s, NULL, NULL);
     evlock *lock = stage_lock(s, "a", NULL);
     stage_await(stage_acquire(s, lock, &own), EVLOCK_OK);
+    const void *token = evlock_token(lock, NULL);
+    if (token && memcmp(token, "mine", 4) != 0)
+        stage_wrong(s, "a token other than the caller's");
     if (lock)
         stage_free_lock(s, lock);
     stage_await(stage_acquire(s, stage_lock(s, "a", NULL), &own), EVLOCK_OK);
@@ -174,12 +178,8 @@ static void acquire_many(struct stage *s) {
         locks[i] = stage_lock(s, name, &options);
         calls[i] = stage_acquire(s, locks[i], NULL);
     }
-    for (int i = 0; i < 3; i++) {
-        bool alone = !calls[i] || calls[i]->count == 0;
-        if (!alone)
-            continue;
+    for (int i = 0; i < 3; i++)
         stage_until(s, !calls[i] || calls[i]->count);
-    }
 }
 
 static void draw_fences(struct stage *s) {
@@ -319,6 +319,8 @@ static void with(struct stage *s) {
     evlock *lock = stage_lock(s, "a", NULL);
     struct told *done = stage_told(s);
     stage_await(stage_judge(done, lock ? evlock_with(lock, end_at_once, told_scope, done) : STAGE_SKIPPED), EVLOCK_OK);
+    if (evlock_is_held(lock))
+        stage_wrong(s, "held after its scope");
 }
 
 static void run(struct stage *s) {

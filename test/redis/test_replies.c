@@ -107,7 +107,7 @@ static void refused_until(struct fixture *f, const char *code, int each, const c
         assert_status((call), EVLOCK_OK);                                                                              \
         assert_int_equal(server_calls((f)->server, "evalsha"), 2);                                                     \
         assert_int_equal(errors((f)->server, "NOSCRIPT"), 1);                                                          \
-        assert_int_equal(server_calls((f)->server, "script|load"), 9); /* all there are */                             \
+        assert_int_equal(server_calls((f)->server, "script|load"), 11); /* all there are */                             \
     } while (0)
 
 static void noscript_is_mended_by_one_load(void **state) {

@@ -77,6 +77,11 @@ static inline void begin_fenced(struct bench *b, unsigned nodes) {
     b->lease->fenced = true;
 }
 
+static inline void begin_queued(struct bench *b) {
+    begin(b, 1);
+    b->lease->queued = true;
+}
+
 static inline void answer(struct bench *b, unsigned node, enum lease_verdict verdict, int status, int64_t ttl) {
     struct lease_answer a = {.verdict = verdict, .status = status, .ttl = ttl};
     evl_lease_answer(b->lease, node, &a, b->now, fresh(b));
@@ -114,6 +119,19 @@ static inline void forbidden(struct bench *b, unsigned node) {
 
 static inline void unknown(struct bench *b, unsigned node) {
     answer(b, node, LEASE_UNKNOWN, EVLOCK_EUNREACHABLE, 0);
+}
+
+/* Another has it, and this one waits in the queue. */
+static inline void queued(struct bench *b) {
+    answer(b, 0, LEASE_QUEUED, 0, TTL);
+}
+
+static inline void look(struct bench *b) {
+    evl_lease_look(b->lease, fresh(b));
+}
+
+static inline void granted(struct bench *b, int64_t since) {
+    evl_lease_granted(b->lease, since, 1, b->now, fresh(b));
 }
 
 static inline void away(struct bench *b, unsigned node) {
@@ -196,6 +214,15 @@ static inline void held_by_one(struct bench *b) {
     sends(b, 0, LEASE_ACQUIRE);
     yes(b, 0);
     tells(b, LEASE_TELL_GRANTED, 0);
+}
+
+/* It has joined the queue of the only node. */
+static inline void waits(struct bench *b) {
+    begin_queued(b);
+    sends(b, 0, LEASE_ACQUIRE);
+    queued(b);
+    tells_nothing(b);
+    is_in(b, LEASE_ACQUIRING);
 }
 
 /* All of `nodes` nodes are asked and grant at once. */

@@ -15,6 +15,9 @@ enum input {
     REFUSED,
     FORBID,
     UNKNOWN,
+    QUEUED,
+    LOOK, /* of one that queues: it is asked how it stands; … */
+    GRANTED,
     AWAY, /* the node; … */
     BACK, /* is back: settled; … */
     BACK_UNSETTLED,
@@ -29,8 +32,9 @@ enum input {
 };
 
 static const char *const input_names[INPUTS] = {
-    "TAKE",           "YES",           "NO",     "AGAIN",   "REFUSED", "FORBID", "UNKNOWN", "AWAY", "BACK",
-    "BACK_UNSETTLED", "BACK_REPLACED", "EXTEND", "RELEASE", "ABANDON", "EXPORT", "SAME",    "NEXT"};
+    "TAKE",    "YES",     "NO",   "AGAIN", "REFUSED",        "FORBID",        "UNKNOWN", "QUEUED",
+    "LOOK",    "GRANTED", "AWAY", "BACK",  "BACK_UNSETTLED", "BACK_REPLACED", "EXTEND",  "RELEASE",
+    "ABANDON", "EXPORT",  "SAME", "NEXT"};
 
 /* --- What came out, in words -------------------------------------------------------------------------------------- */
 
@@ -343,6 +347,80 @@ static void undo_of_a_stray_acquire(struct bench *b) {
     no(b, 0);
 }
 
+/* --- Situations in a queue: one waits, looks, is granted the lock or gives up ------------------------------------ */
+
+static void join_wanted(struct bench *b) {
+    begin_queued(b);
+}
+
+static void join_sent(struct bench *b) {
+    begin_queued(b);
+    sends(b, 0, LEASE_ACQUIRE);
+}
+
+static void waiting(struct bench *b) {
+    waits(b);
+}
+
+static void look_wanted(struct bench *b) {
+    waits(b);
+    look(b);
+}
+
+static void look_sent(struct bench *b) {
+    look_wanted(b);
+    sends(b, 0, LEASE_ACQUIRE);
+}
+
+static void granted_before_the_looks_answer(struct bench *b) {
+    look_sent(b);
+    granted(b, b->now);
+}
+
+static void lost_before_the_looks_answer(struct bench *b) {
+    granted_before_the_looks_answer(b);
+    until(b, evl_lease_deadline(b->lease));
+}
+
+static void release_behind_look(struct bench *b) {
+    granted_before_the_looks_answer(b);
+    release(b);
+    sends(b, 0, LEASE_RELEASE);
+}
+
+static void leave_wanted(struct bench *b) {
+    waits(b);
+    abandon(b);
+}
+
+static void leave_sent(struct bench *b) {
+    leave_wanted(b);
+    sends(b, 0, LEASE_RELEASE);
+}
+
+static void leave_refused(struct bench *b) {
+    leave_sent(b);
+    refused(b, 0);
+}
+
+static void leave_behind_look(struct bench *b) {
+    look_sent(b);
+    abandon(b);
+    sends(b, 0, LEASE_RELEASE);
+}
+
+static void leave_of_a_lost_look(struct bench *b) {
+    look_sent(b);
+    unknown(b, 0);
+}
+
+static void gone_from_the_queue(struct bench *b) {
+    leave_sent(b);
+    no(b, 0);
+}
+
+/* --- Ends --------------------------------------------------------------------------------------------------------- */
+
 static void over(struct bench *b) {
     acquire_sent(b);
     no(b, 0);
@@ -593,6 +671,84 @@ static const struct row {
     {"undo of a stray acquire", undo_of_a_stray_acquire,
      {[TAKE] = "undoing", [AWAY] = "undoing", [BACK] = "undoing", [BACK_UNSETTLED] = "undoing",
       [BACK_REPLACED] = "undoing", [ABANDON] = "undoing", [SAME] = "undoing", [NEXT] = "undoing !release"}},
+    {"join wanted", join_wanted,
+     {[TAKE] = "acquiring ?acquire", [LOOK] = "acquiring acquire", [GRANTED] = "held: granted",
+      [AWAY] = "over: failed unreachable", [BACK] = "acquiring acquire", [BACK_UNSETTLED] = "acquiring acquire",
+      [BACK_REPLACED] = "acquiring acquire", [ABANDON] = "over", [SAME] = "acquiring acquire"}},
+    {"join sent", join_sent,
+     {[TAKE] = "acquiring ?acquire", [YES] = "held: granted", [NO] = "over: failed held",
+      [AGAIN] = "acquiring !acquire", [REFUSED] = "undoing !release: failed refused",
+      [FORBID] = "undoing !release: failed forbidden", [UNKNOWN] = "undoing !release: failed unreachable",
+      [QUEUED] = "acquiring", [LOOK] = "acquiring acquire ?acquire", [GRANTED] = "held ?acquire: granted",
+      [AWAY] = "acquiring ?acquire", [BACK] = "acquiring acquire ?acquire",
+      [BACK_UNSETTLED] = "acquiring acquire ?acquire", [BACK_REPLACED] = "acquiring acquire ?acquire",
+      [ABANDON] = "undoing !release ?acquire", [SAME] = "acquiring ?acquire"}},
+    {"waiting", waiting,
+     {[TAKE] = "acquiring", [LOOK] = "acquiring !acquire", [GRANTED] = "held: granted", [AWAY] = "acquiring",
+      [BACK] = "acquiring !acquire", [BACK_UNSETTLED] = "acquiring !acquire", [BACK_REPLACED] = "acquiring !acquire",
+      [ABANDON] = "undoing !release", [SAME] = "acquiring"}},
+    {"look wanted", look_wanted,
+     {[TAKE] = "acquiring ?acquire", [LOOK] = "acquiring acquire", [GRANTED] = "held: granted", [AWAY] = "acquiring",
+      [BACK] = "acquiring acquire", [BACK_UNSETTLED] = "acquiring acquire", [BACK_REPLACED] = "acquiring acquire",
+      [ABANDON] = "undoing !release", [SAME] = "acquiring acquire"}},
+    {"look sent", look_sent,
+     {[TAKE] = "acquiring ?acquire", [YES] = "held: granted", [NO] = "over: failed held",
+      [AGAIN] = "acquiring !acquire", [REFUSED] = "undoing !release: failed refused",
+      [FORBID] = "undoing !release: failed forbidden", [UNKNOWN] = "undoing !release: failed unreachable",
+      [QUEUED] = "acquiring", [LOOK] = "acquiring acquire ?acquire", [GRANTED] = "held ?acquire: granted",
+      [AWAY] = "acquiring ?acquire", [BACK] = "acquiring acquire ?acquire",
+      [BACK_UNSETTLED] = "acquiring acquire ?acquire", [BACK_REPLACED] = "acquiring acquire ?acquire",
+      [ABANDON] = "undoing !release ?acquire", [SAME] = "acquiring ?acquire"}},
+    {"granted before the looks answer", granted_before_the_looks_answer,
+     {[TAKE] = "held ?acquire", [YES] = "held", [NO] = "held", [AGAIN] = "held", [REFUSED] = "held",
+      [FORBID] = "held", [UNKNOWN] = "held", [QUEUED] = "held", [LOOK] = "held ?acquire",
+      [GRANTED] = "held ?acquire", [AWAY] = "held ?acquire", [BACK] = "held ?acquire",
+      [BACK_UNSETTLED] = "held ?acquire", [BACK_REPLACED] = "held ?acquire", [EXTEND] = "held add ?acquire",
+      [RELEASE] = "releasing !release ?acquire", [ABANDON] = "undoing !release ?acquire", [EXPORT] = "ended ?acquire",
+      [SAME] = "held ?acquire", [NEXT] = "held ?acquire"}},
+    {"lost before the looks answer", lost_before_the_looks_answer,
+     {[TAKE] = "lost ?acquire", [YES] = "lost", [NO] = "lost", [AGAIN] = "lost", [REFUSED] = "lost",
+      [FORBID] = "lost", [UNKNOWN] = "lost", [QUEUED] = "lost", [LOOK] = "lost ?acquire",
+      [GRANTED] = "lost ?acquire", [AWAY] = "lost ?acquire", [BACK] = "lost ?acquire",
+      [BACK_UNSETTLED] = "lost ?acquire", [BACK_REPLACED] = "lost ?acquire",
+      [RELEASE] = "releasing !release ?acquire", [ABANDON] = "undoing !release ?acquire", [SAME] = "lost ?acquire"}},
+    {"release behind look", release_behind_look,
+     {[TAKE] = "releasing ?acquire ?release", [YES] = "releasing ?release", [NO] = "releasing ?release",
+      [AGAIN] = "releasing ?release", [REFUSED] = "releasing ?release", [FORBID] = "releasing ?release",
+      [UNKNOWN] = "releasing ?release", [QUEUED] = "releasing ?release", [LOOK] = "releasing ?acquire ?release",
+      [GRANTED] = "releasing ?acquire ?release", [AWAY] = "releasing ?acquire ?release",
+      [BACK] = "releasing ?acquire ?release", [BACK_UNSETTLED] = "releasing ?acquire ?release",
+      [BACK_REPLACED] = "releasing ?acquire ?release", [ABANDON] = "undoing ?acquire ?release",
+      [SAME] = "releasing ?acquire ?release", [NEXT] = "undoing ?acquire ?release: released unreachable"}},
+    {"leave wanted", leave_wanted,
+     {[TAKE] = "undoing ?release", [LOOK] = "undoing release", [GRANTED] = "undoing release",
+      [AWAY] = "undoing release", [BACK] = "undoing release", [BACK_UNSETTLED] = "undoing release",
+      [BACK_REPLACED] = "undoing release", [ABANDON] = "undoing release", [SAME] = "undoing release"}},
+    {"leave sent", leave_sent,
+     {[TAKE] = "undoing ?release", [YES] = "over", [NO] = "over", [AGAIN] = "undoing !release", [REFUSED] = "undoing",
+      [FORBID] = "over", [UNKNOWN] = "undoing !release", [LOOK] = "undoing ?release",
+      [GRANTED] = "undoing ?release", [AWAY] = "undoing ?release", [BACK] = "undoing ?release",
+      [BACK_UNSETTLED] = "undoing ?release", [BACK_REPLACED] = "undoing ?release", [ABANDON] = "undoing ?release",
+      [SAME] = "undoing ?release"}},
+    {"leave refused", leave_refused,
+     {[TAKE] = "undoing", [LOOK] = "undoing", [GRANTED] = "undoing", [AWAY] = "undoing", [BACK] = "undoing",
+      [BACK_UNSETTLED] = "undoing", [BACK_REPLACED] = "undoing", [ABANDON] = "undoing", [SAME] = "undoing",
+      [NEXT] = "undoing !release"}},
+    {"leave behind look", leave_behind_look,
+     {[TAKE] = "undoing ?acquire ?release", [YES] = "undoing ?release", [NO] = "ended ?release",
+      [AGAIN] = "undoing ?release", [REFUSED] = "undoing ?release", [FORBID] = "undoing ?release",
+      [UNKNOWN] = "undoing ?release", [QUEUED] = "undoing ?release", [LOOK] = "undoing ?acquire ?release",
+      [GRANTED] = "undoing ?acquire ?release", [AWAY] = "undoing ?acquire ?release",
+      [BACK] = "undoing ?acquire ?release", [BACK_UNSETTLED] = "undoing ?acquire ?release",
+      [BACK_REPLACED] = "undoing ?acquire ?release", [ABANDON] = "undoing ?acquire ?release",
+      [SAME] = "undoing ?acquire ?release"}},
+    {"leave of a lost look", leave_of_a_lost_look,
+     {[TAKE] = "undoing ?release", [LOOK] = "undoing release", [GRANTED] = "undoing release",
+      [AWAY] = "undoing release", [BACK] = "undoing release", [BACK_UNSETTLED] = "undoing release",
+      [BACK_REPLACED] = "undoing release", [ABANDON] = "undoing release", [SAME] = "undoing release"}},
+    {"gone from the queue", gone_from_the_queue,
+     {[TAKE] = "over", [LOOK] = "over", [GRANTED] = "over", [AWAY] = "over", [BACK] = "over",
+      [BACK_UNSETTLED] = "over", [BACK_REPLACED] = "over", [ABANDON] = "over", [SAME] = "over"}},
     {"over", over,
      {[TAKE] = "over", [AWAY] = "over", [BACK] = "over", [BACK_UNSETTLED] = "over", [BACK_REPLACED] = "over",
       [ABANDON] = "over", [SAME] = "over"}},
@@ -631,6 +787,15 @@ static void do_input(struct bench *b, enum input input) {
         break;
     case UNKNOWN:
         unknown(b, 0);
+        break;
+    case QUEUED:
+        queued(b);
+        break;
+    case LOOK:
+        look(b);
+        break;
+    case GRANTED:
+        granted(b, b->now);
         break;
     case AWAY:
         away(b, 0);
@@ -679,6 +844,11 @@ static bool possible(const struct bench *b, enum input input) {
     case FORBID:
     case UNKNOWN:
         return slot->flying || slot->releasing;
+    case QUEUED:
+        return b->lease->queued && slot->flying;
+    case LOOK:
+    case GRANTED:
+        return b->lease->queued;
     case EXTEND:
         return b->lease->state == LEASE_HELD && !b->lease->extending;
     case RELEASE:
@@ -692,10 +862,12 @@ static bool possible(const struct bench *b, enum input input) {
     }
 }
 
-/* Wherever a lease is, it comes to its end once it is abandoned and the nodes answer. */
+/* Wherever a lease is, it comes to its end once it is abandoned and the nodes are there and answer. */
 static void comes_to_its_end(struct bench *b) {
     abandon(b);
-    for (int turn = 0; turn < 4 && !evl_lease_over(b->lease); turn++)
+    for (unsigned i = 0; i < b->lease->nodes; i++)
+        back(b, i, SETTLED);
+    for (int turn = 0; turn < 40 && !evl_lease_over(b->lease); turn++)
         for (unsigned i = 0; i < b->lease->nodes; i++) {
             evl_lease_take(b->lease, i, b->now);
             while (b->lease->slots[i].flying || b->lease->slots[i].releasing) {
@@ -732,7 +904,7 @@ static void each_state_takes_each_input(void **state) {
     assert_int_equal(failed, 0);
 }
 
-/* What the compiler cannot exclude: a state or a verdict that is none leads to nothing. */
+/* What the compiler cannot exclude: a state or a verdict that is none, or not one of a release's, leads to nothing. */
 static void what_is_no_state_takes_no_input(void **state) {
     (void)state;
     for (enum input input = 0; input < INPUTS; input++) {
@@ -753,14 +925,15 @@ static void what_is_no_state_takes_no_input(void **state) {
 
 static void what_is_no_verdict_says_nothing(void **state) {
     static void (*const asked[])(struct bench * b) = {acquire_sent, release_sent, undo_sent};
+    static const enum lease_verdict said[] = {LEASE_QUEUED, (enum lease_verdict)UINT8_MAX};
 
     (void)state;
-    for (size_t a = 0; a < 3; a++) {
+    for (size_t a = 0; a < 6; a++) {
         struct bench b = bench_new();
 
-        asked[a](&b);
+        asked[a % 3](&b);
         enum lease_state before = b.lease->state;
-        answer(&b, 0, (enum lease_verdict)UINT8_MAX, 0, 0);
+        answer(&b, 0, said[a / 3], 0, 0);
         tells_nothing(&b);
         wakes(&b, 0);
         is_in(&b, before);

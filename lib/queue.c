@@ -1,0 +1,149 @@
+/* The client's side of the wait queue; see queue.h. */
+#include "queue.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "lock.h"
+#include "memory.h"
+#include "token.h"
+
+#define CHANNEL_PREFIX "evlock:"
+
+/* A place in the table: a tenure's, or free and in a list of such. */
+struct place {
+    struct tenure *tenure;
+    uint32_t next_free;
+};
+
+struct queue {
+    struct node ears;
+    struct place *places;
+    uint32_t size;
+    uint32_t first_free; /* `size`: none is */
+    char channel[sizeof(CHANNEL_PREFIX) + EVL_TOKEN_TEXT];
+};
+
+void evl_queue_open(struct evlock_client *client) {
+    struct queue *queue;
+    struct url url;
+
+    if (client->queue || !(queue = evl_alloc(sizeof(*queue))))
+        return;
+    if (evl_url_copy(&url, &client->nodes[0].url) != EVLOCK_OK) {
+        evl_free(queue);
+        return;
+    }
+    memcpy(queue->channel, CHANNEL_PREFIX, sizeof(CHANNEL_PREFIX) - 1);
+    evl_token_generate(queue->channel + sizeof(CHANNEL_PREFIX) - 1);
+    evl_node_init(&queue->ears, client, 0, &url);
+    queue->ears.link = queue->ears.ears = true;
+    client->queue = queue;
+    evl_node_start(&queue->ears);
+}
+
+bool evl_queue_listens(const struct evlock_client *client) {
+    return client->queue && client->queue->ears.state == NODE_READY && !client->queue->ears.broken;
+}
+
+const char *evl_queue_channel(const struct evlock_client *client) {
+    return client->queue->channel;
+}
+
+/* --- Tickets ------------------------------------------------------------------------------------------------------ */
+
+static bool grow(struct queue *queue) {
+    uint32_t size = queue->size ? 2 * queue->size : 16;
+    struct place *places = evl_alloc(size * sizeof(*places));
+
+    if (!places)
+        return false;
+    if (queue->size)
+        memcpy(places, queue->places, queue->size * sizeof(*places));
+    for (uint32_t i = queue->size; i < size; i++)
+        places[i].next_free = i + 1;
+    evl_free(queue->places);
+    queue->places = places;
+    queue->size = size;
+    return true;
+}
+
+bool evl_queue_enter(struct tenure *tenure) {
+    struct queue *queue = tenure->lock->client->queue;
+    char random[EVL_TOKEN_TEXT];
+    uint32_t at;
+
+    if (queue->first_free == queue->size && !grow(queue))
+        return false;
+    at = queue->first_free;
+    queue->first_free = queue->places[at].next_free;
+    queue->places[at].tenure = tenure;
+    evl_token_generate(random);
+    snprintf(evl_tenure_ticket(tenure), TICKET_SIZE, "%" PRIx32 "-%.12s", at, random + EVL_TOKEN_TEXT - 12);
+    return true;
+}
+
+/* Who has the ticket with which `text` begins, or NULL. */
+static struct tenure *holder_of(const struct queue *queue, const char *text) {
+    unsigned long at = strtoul(text, NULL, 16);
+    struct tenure *tenure = at < queue->size ? queue->places[at].tenure : NULL;
+    size_t len = tenure ? strlen(evl_tenure_ticket(tenure)) : 0;
+
+    return tenure && strncmp(text, evl_tenure_ticket(tenure), len) == 0 ? tenure : NULL;
+}
+
+void evl_queue_leave(struct tenure *tenure) {
+    struct queue *queue = tenure->lock->client->queue;
+    uint32_t at = (uint32_t)strtoul(evl_tenure_ticket(tenure), NULL, 16);
+
+    if (queue->places[at].tenure != tenure)
+        return;
+    queue->places[at].tenure = NULL;
+    queue->places[at].next_free = queue->first_free;
+    queue->first_free = at;
+}
+
+/* --- From the connection ------------------------------------------------------------------------------------------ */
+
+/* What was granted meanwhile was not heard, and who was not listening may have been passed over. */
+void evl_queue_ready(struct evlock_client *client) {
+    struct evlock *lock;
+
+    TAILQ_FOREACH (lock, &client->handles, link)
+        if (lock->config->queue)
+            evl_acquire_wake(lock);
+}
+
+/* "TICKET TIME FENCE": a grant, and the server's clock in microseconds at that. One that finds nobody is of an attempt that was given
+ * up, and is undone by that. */
+void evl_queue_heard(struct evlock_client *client, const char *text) {
+    struct tenure *tenure = holder_of(client->queue, text);
+    int64_t time;
+    char *end;
+
+    if (!tenure)
+        return;
+    time = strtoll(text + strlen(evl_tenure_ticket(tenure)), &end, 10);
+    evl_acquire_granted(tenure->lock, time, strtoll(end, NULL, 10));
+}
+
+/* --- Its end ------------------------------------------------------------------------------------------------------ */
+
+void evl_queue_settle(struct evlock_client *client) {
+    if (client->queue)
+        evl_node_settle(&client->queue->ears);
+}
+
+void evl_queue_stop(struct evlock_client *client, bool forked) {
+    if (client->queue)
+        evl_node_stop(&client->queue->ears, forked);
+}
+
+void evl_queue_free(struct evlock_client *client) {
+    if (client->queue)
+        evl_free(client->queue->places);
+    evl_free(client->queue);
+}

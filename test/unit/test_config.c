@@ -1,0 +1,164 @@
+/*
+ * Options that say how to wait and who holds: what is refused, and that handles share what is the same.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "config.h"
+
+static evlock_options queueing(void) {
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+
+    options.wait = EVLOCK_WAIT_QUEUE;
+    return options;
+}
+
+/* The options are refused with this status, and with words. */
+static void refuses(const evlock_options *options, int status) {
+    struct config *config = NULL;
+
+    assert_int_equal(evl_config_get(&config, NULL, options), status);
+    assert_null(config);
+    assert_true(evlock_last_error()[0]);
+}
+
+static struct config *takes(struct config *last, const evlock_options *options) {
+    struct config *config = NULL;
+
+    assert_int_equal(evl_config_get(&config, last, options), EVLOCK_OK);
+    assert_non_null(config);
+    return config;
+}
+
+static void who_says_nothing_polls_without_a_name(void **state) {
+    struct config *config = takes(NULL, NULL);
+
+    (void)state;
+    assert_false(config->queue);
+    assert_null(config->holder);
+    evl_config_unref(config);
+}
+
+static void there_are_two_ways_to_wait(void **state) {
+    static const int64_t wrong[] = {-1, 2, INT64_MAX, INT64_MIN + 1};
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+
+    (void)state;
+    for (int64_t wait = EVLOCK_WAIT_POLL; wait <= EVLOCK_WAIT_QUEUE; wait++) {
+        options.wait = wait;
+        struct config *config = takes(NULL, &options);
+        assert_int_equal(config->queue, wait == EVLOCK_WAIT_QUEUE);
+        evl_config_unref(config);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        options.wait = wrong[i];
+        refuses(&options, EVLOCK_EINVAL);
+    }
+}
+
+static void a_queue_needs_a_ttl(void **state) {
+    evlock_options options = queueing();
+
+    (void)state;
+    options.ttl_ms = 0;
+    refuses(&options, EVLOCK_EQUEUE);
+    options.wait = EVLOCK_WAIT_POLL;
+    evl_config_unref(takes(NULL, &options));
+}
+
+static void a_queue_counts_no_retries(void **state) {
+    static const int64_t counted[] = {1, 3, INT64_MAX};
+    static const int64_t fine[] = {0, EVLOCK_UNLIMITED, EVLOCK_DEFAULT};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
+        evlock_options options = queueing();
+        options.retry_times = counted[i];
+        refuses(&options, EVLOCK_EQUEUE);
+        assert_int_equal(evl_config_check_retries(true, counted[i]), EVLOCK_EQUEUE);
+        assert_int_equal(evl_config_check_retries(false, counted[i]), EVLOCK_OK);
+    }
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+        evlock_options options = queueing();
+        options.retry_times = fine[i];
+        evl_config_unref(takes(NULL, &options));
+    }
+}
+
+static void a_holders_name_is_1_to_91_bytes_long(void **state) {
+    char name[200];
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+
+    (void)state;
+    for (size_t len = 0; len <= 100; len++) {
+        memset(name, 'n', len);
+        name[len] = '\0';
+        options.holder = name;
+        if (len == 0 || len > 91) {
+            refuses(&options, EVLOCK_EHOLDER);
+            continue;
+        }
+        struct config *config = takes(NULL, &options);
+        assert_string_equal(config->holder, name);
+        assert_ptr_not_equal(config->holder, name);
+        evl_config_unref(config);
+    }
+}
+
+/* A program that was built before there were names and queues. */
+static void what_a_shorter_struct_lacks_keeps_its_default(void **state) {
+    evlock_options options = queueing();
+
+    (void)state;
+    options.holder = "";
+    options.size = offsetof(evlock_options, wait);
+    struct config *config = takes(NULL, &options);
+    assert_false(config->queue);
+    assert_null(config->holder);
+    evl_config_unref(config);
+}
+
+static void only_what_is_the_same_is_shared(void **state) {
+    evlock_options first = queueing(), other;
+    char same_name[] = "host:1";
+
+    (void)state;
+    first.holder = "host:1";
+    struct config *config = takes(NULL, &first);
+
+    other = first;
+    other.holder = same_name;
+    assert_ptr_equal(takes(config, &other), config);
+    evl_config_unref(config);
+
+    for (int difference = 0; difference < 3; difference++) {
+        other = first;
+        if (difference == 0)
+            other.wait = EVLOCK_WAIT_POLL;
+        else
+            other.holder = difference == 1 ? "host:2" : NULL;
+        struct config *another = takes(config, &other);
+        assert_ptr_not_equal(another, config);
+        evl_config_unref(another);
+    }
+    evl_config_unref(config);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_says_nothing_polls_without_a_name),
+        cmocka_unit_test(there_are_two_ways_to_wait),
+        cmocka_unit_test(a_queue_needs_a_ttl),
+        cmocka_unit_test(a_queue_counts_no_retries),
+        cmocka_unit_test(a_holders_name_is_1_to_91_bytes_long),
+        cmocka_unit_test(what_a_shorter_struct_lacks_keeps_its_default),
+        cmocka_unit_test(only_what_is_the_same_is_shared),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
