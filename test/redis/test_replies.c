@@ -156,7 +156,7 @@ static void noscript_to_many_is_mended_by_one_load(void **state) {
         await(f, records[i].count);
         assert_ended(&records[i], EVLOCK_OK);
     }
-    assert_in_range(server_calls(f->server, "script|load"), 5, 10);
+    assert_in_range(server_calls(f->server, "script|load"), 5, 11);
     assert_in_range(server_calls(f->server, "evalsha"), 40, 60);
 }
 
