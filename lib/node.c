@@ -525,10 +525,10 @@ void evl_node_ready(struct node *node, bool settled) {
     changed(node);
     if (node->ears)
         evl_queue_ready(node->client);
+    if (evl_node_trouble(node, node->since) != EVLOCK_OK) /* before anything that waits is sent */
+        tell_away(node, EVLOCK_EEXCLUDED);
     if (!node->link)
         evl_client_node_back(node->client, node, settled, replaced);
-    if (evl_node_trouble(node, node->since) != EVLOCK_OK)
-        tell_away(node, EVLOCK_EEXCLUDED);
     evl_node_send_waiting(node, node->since);
 }
 
