@@ -361,8 +361,11 @@ static int wait_alone(void *arg) {
     const void *token = evlock_token(lock, &len);
     bool same =
         reply && token && reply->type == REDIS_REPLY_STRING && reply->len == len && !memcmp(reply->str, token, len);
-    /* it may have ended between the two questions */
-    return same || !evlock_is_held(lock) ? 0 : 1;
+    bool fine = same || !evlock_is_held(lock); /* it may have ended between the two questions */
+    freeReplyObject(reply);
+    redisFree(side);
+    fixture_free(&own);
+    return fine ? 0 : 1;
 }
 
 static pid_t waiter_start(struct fixture *f, int64_t ttl_ms) {
