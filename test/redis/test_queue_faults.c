@@ -719,7 +719,7 @@ static void a_missing_right_is_told_or_done_without(void **state) {
 
 /* A holder that may not grant frees the lock all the same, and its waiters find that. */
 static void who_may_not_grant_still_releases(void **state) {
-    static const char *const rights[] = {"-@all " RIGHTS, "+@all resetchannels", "+@all &* -zpopmin -zrange"};
+    static const char *const rights[] = {("-@all " RIGHTS), "+@all resetchannels", "+@all &* -zpopmin -zrange"};
     struct fixture *f = *state;
     evlock_options options = queueing(60000);
 
