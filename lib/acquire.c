@@ -140,7 +140,7 @@ static int attempt(struct call *call) {
     }
     call->acquire.settled_by = 0;
     call->acquire.asked_time = 0;
-    call->acquire.handed = false;
+    call->acquire.handed = call->acquire.other_ears = false;
     call->acquire.attempts++;
     wake_at(call, call->acquire.wait_until);
     if (evl_tenure_begin(lock, &entry))
@@ -195,6 +195,7 @@ void evl_acquire_queued(struct evlock *lock, int64_t sent, const struct lease_an
 
     call->acquire.asked_at = sent;
     call->acquire.asked_time = answer->time;
+    call->acquire.other_ears = false;
     call->acquire.ahead = answer->ahead;
     evl_error_set("waiting in the queue");
     note_obstacle(call, EVLOCK_EHELD);
@@ -203,8 +204,8 @@ void evl_acquire_queued(struct evlock *lock, int64_t sent, const struct lease_an
 
 /* The lease counts from a moment that is no later than the grant: the newest answered look was before it, by as much as
  * the server's clock went on meanwhile, less what that may be fast by. Before the first answer, it is when that look
- * was asked for. A grant from before that look is over, for the look found it waiting again; one
- * without the fence that was asked for is none. */
+ * was asked for. A grant from before that look is over, for the look found it waiting again; one without the fence that
+ * was asked for is none. Of a new connection it is not known yet whether it leads to the server with that clock. */
 void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
     struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
     int64_t passed = time - call->acquire.asked_time;
@@ -215,6 +216,8 @@ void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
         return;
     if (!call->acquire.asked_time)
         since = lock->tenure->lease->slots[0].sent;
+    else if (call->acquire.other_ears)
+        since = call->acquire.asked_at;
     call->acquire.handed = true;
     evl_tenure_granted(lock->tenure, min64(since, now), fence, now);
 }
@@ -227,8 +230,10 @@ static bool looks(const struct call *call) {
 void evl_acquire_wake(struct evlock *lock) {
     struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
 
-    if (call && !call->linked && call->acquire.contended && !looks(call))
-        wake_at(call, evl_client_now(lock->client));
+    if (!call || call->linked || !call->acquire.contended || looks(call))
+        return;
+    call->acquire.other_ears = true;
+    wake_at(call, evl_client_now(lock->client));
 }
 
 /* --- A look at what holds the key: SET NX says of a list what it says of a lock ----------------------------------- */

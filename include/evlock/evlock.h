@@ -475,7 +475,8 @@ typedef struct evlock_acquire_options {
  *   EVLOCK_EFENCE        at once: the fence went backwards, so the server has lost more than it may
  *   EVLOCK_ECANCELLED, EVLOCK_ENOMEM
  *
- * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ETOKEN, EVLOCK_EALREADY, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ETOKEN, EVLOCK_EQUEUE (retries to count in a queue), EVLOCK_EALREADY,
+ * EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
  */
 EVLOCK_EXPORT int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_cb cb, void *arg);
 
