@@ -379,6 +379,14 @@ static void say_other(struct server *server, struct peer *peer, unsigned detail)
     say(server, peer, "%s", others[detail % (sizeof(others) / sizeof(others[0]))]);
 }
 
+/* Whether a yes to this can grant a lock; who joins is told mostly that it waits. */
+static bool may_grant(const struct question *question, unsigned detail) {
+    if (joins(question))
+        return detail % 4 == 3;
+    return strcmp(question->verb, "SET") == 0 || strcmp(question->verb, "EVALSHA") == 0 ||
+           strcmp(question->verb, "WAIT") == 0;
+}
+
 void server_answer(struct server *server, struct peer *peer, enum server_answer how, unsigned detail) {
     struct question question;
 
@@ -386,7 +394,8 @@ void server_answer(struct server *server, struct peer *peer, enum server_answer 
         return;
     question = peer->questions[0];
     memmove(peer->questions, peer->questions + 1, --peer->asked * sizeof(question));
-    if (!peer->listens && (peer->mumbled || how == ANSWER_YES || how == ANSWER_OTHER))
+    peer->mumbled |= how == ANSWER_OTHER; /* it may be more than one reply, or less */
+    if (!peer->listens && (peer->mumbled || (how == ANSWER_YES && may_grant(&question, detail))))
         server->said(peer->node, NULL);
     switch (how) {
     case ANSWER_YES:
