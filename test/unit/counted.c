@@ -35,7 +35,7 @@ static void *resize(void *data, size_t size) {
         return NULL;
     if (good_left > 0)
         good_left--;
-    struct block *block = calloc(1, sizeof *block + size); /* secrets are looked for in all of it */
+    struct block *block = malloc(sizeof *block + size);
     if (!block)
         return NULL;
     block->size = size;
