@@ -516,6 +516,7 @@ void evl_node_ready(struct node *node, bool settled) {
     node->lost_id = 0;
     node->state = NODE_READY;
     node->client->stats.reconnects += !node->link && node->ready_at != 0;
+    node->good = node->ears; /* it answers nothing more */
     node->ready_at = node->since = now_of(node);
     node->error[0] = '\0';
     wake_at(node, LEASE_NEVER);
