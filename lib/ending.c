@@ -121,6 +121,7 @@ void evlock_client_free(evlock_client *client) {
         free_forked(client);
         return;
     }
+    evl_queue_stop(client, false); /* first, so that what is given back is not granted to those who go too */
     drop_all(client);
     for (unsigned i = 0; i < client->node_count; i++)
         evl_node_flush(&client->nodes[i]);

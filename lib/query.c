@@ -193,7 +193,7 @@ static bool note_number(const struct call *call, struct finding *finding, const 
         finding->state = ABSENT;
         return true;
     }
-    if (reply->type != REPLY_INTEGER || reply->integer < (ttl ? -2 : 0))
+    if (reply->type != REPLY_INTEGER || reply->integer < (ttl ? -2 : 0) || (!ttl && reply->integer == INT64_MAX))
         return false;
     finding->state = ttl && reply->integer == -2 ? ABSENT : FOUND;
     finding->number = ttl && reply->integer == -1 ? INT64_MAX : reply->integer + (call->kind == CALL_PLACE);
@@ -269,6 +269,8 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
     if (call->finished) {
         if (call->kind == CALL_BREAK && reply->type != REPLY_LOST)
             note(request, reply);
+        /* Nobody is told of it any more: its second step goes at once or not at all. */
+        evl_node_withdraw(&call->lock->client->nodes[request->node], request);
         evl_call_settle(call);
         return true;
     }
@@ -290,7 +292,7 @@ static void away(struct request *request, int status, int64_t now) {
     decide(call);
 }
 
-static const struct request_ops ops = {take, answer, away};
+static const struct request_ops ops = {take, answer, NULL, away};
 
 /* --- The calls ---------------------------------------------------------------------------------------------------- */
 

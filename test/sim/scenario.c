@@ -62,4 +62,6 @@ void scenario_plan(struct world *world, struct plan *plan) {
     plan->eternal = plan->nodes == 1 && draw_chance(world, 5);
     plan->errors = draw_chance(world, 30);
     plan->lag = draw_chance(world, 25);
+    plan->outlasts = draw_chance(world, plan->nodes == 1 ? 100 : 10);
+    plan->no_kill = draw_chance(world, 10);
 }
