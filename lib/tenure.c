@@ -163,7 +163,8 @@ static bool join(struct request *request, int64_t now, struct renewal *ret) {
 
     if (lease->slots[request->node].want != LEASE_RENEW || (ret->ttl && ret->ttl != lease->terms->ttl))
         return false;
-    evl_lease_take(lease, request->node, now);
+    if (evl_lease_take(lease, request->node, now) == LEASE_NOTHING)
+        return false;
     ret->ttl = lease->terms->ttl;
     ret->key = evl_lock_key(tenure->lock);
     ret->token = (struct bytes){tenure->token, tenure->token_len};
