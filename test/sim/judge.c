@@ -27,8 +27,8 @@ struct judge {
     TAILQ_HEAD(, promise) promises;
     struct token *tokens[PLACES];
     struct key keys[KEYS_MAX];
-    bool unclean[CLIENTS_MAX];      /* clients that ended without a word */
-    bool resurrected[NODES_MAX];    /* what had been deleted came back with an old copy */
+    bool unclean[CLIENTS_MAX];   /* clients that ended without a word */
+    bool resurrected[NODES_MAX]; /* what had been deleted came back with an old copy */
     unsigned next_handle, next_promise;
 };
 
@@ -475,7 +475,8 @@ void judge_watch(void *arg, sim_session *session, int argc, const char *const *a
     world->tally->commands++;
     note_command(world, node, argc, argv);
     if (key < 0) {
-        if (argc > 1 && lens[1] > 6 && memcmp(argv[1] + lens[1] - 6, ":fence", 6) == 0 && strcasecmp(argv[0], "SET") == 0)
+        if (argc > 1 && lens[1] > 6 && memcmp(argv[1] + lens[1] - 6, ":fence", 6) == 0 &&
+            strcasecmp(argv[0], "SET") == 0)
             check_counter(judge, node, argc, argv, lens);
         return;
     }
@@ -514,8 +515,8 @@ static bool keeps(struct judge *judge, struct node *node, const struct handle *h
     if (token_on(judge, node, handle->key) != handle->token)
         return false;
     expiry = sim_server_expiry(node->server, key, strlen(key));
-    return expiry == -1 || (handle->deadline != NEVER && clock_when(&node->clock, expiry) >=
-                                                             clock_when(&handle->process->clock, handle->deadline));
+    return expiry == -1 || (handle->deadline != NEVER &&
+                            clock_when(&node->clock, expiry) >= clock_when(&handle->process->clock, handle->deadline));
 }
 
 /* Who believes has a majority behind it. */
