@@ -81,6 +81,9 @@ struct call {
 
 TAILQ_HEAD(calls, call);
 
+/* The size of a call that asks so many nodes. */
+size_t evl_call_size(unsigned nodes);
+
 /* A pending call at the end of its handle's list, or NULL: out of memory. */
 struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg);
 

@@ -14,6 +14,7 @@
 #include "call.h"
 #include "config.h"
 #include "node.h"
+#include "pool.h"
 #include "tenure.h"
 
 /* Which owner an alarm has. */
@@ -39,6 +40,8 @@ struct evlock_client {
     struct tenures tenures;     /* of handles: acquiring, held, releasing */
     struct tenures ghosts;      /* nobody's: being undone */
     struct calls done;          /* to be told, in order */
+    struct pool calls;          /* the memory of calls */
+    struct pool leases;         /* the memory of tenures */
     struct alarm close_alarm;
     evlock_closed_cb closed;
     void *closed_arg;

@@ -20,6 +20,8 @@ void evl_client_destroy(struct evlock_client *client) {
     evl_alarms_clear(&client->alarms);
     evl_config_unref(client->last_config);
     evl_free(client->fences);
+    evl_pool_clear(&client->calls);
+    evl_pool_clear(&client->leases);
     evl_free(client->links);
     evl_queue_free(client);
     evl_free(client->nodes);

@@ -543,7 +543,7 @@ void evl_node_init(struct node *node, struct evlock_client *client, unsigned ind
     node->backoff = client->config.backoff_min;
     TAILQ_INIT(&node->waiting);
     TAILQ_INIT(&node->flying);
-    SLIST_INIT(&node->batches);
+    evl_batches_init(&node->batches);
 }
 
 void evl_node_start(struct node *node) {
@@ -560,7 +560,7 @@ void evl_node_stop(struct node *node, bool forked) {
     node->state = NODE_STOPPED;
     wake_at(node, LEASE_NEVER);
     tell_lost(node);
-    evl_batches_free(node);
+    evl_pool_clear(&node->batches);
     forget_addresses(node);
     evl_url_clear(&node->url);
 }

@@ -27,8 +27,8 @@ struct judge {
     TAILQ_HEAD(, promise) promises;
     struct token *tokens[PLACES];
     struct key keys[KEYS_MAX];
-    bool unclean[CLIENTS_MAX];      /* clients that ended without a word */
-    bool resurrected[NODES_MAX];    /* what had been deleted came back with an old copy */
+    bool unclean[CLIENTS_MAX];   /* clients that ended without a word */
+    bool resurrected[NODES_MAX]; /* what had been deleted came back with an old copy */
     unsigned next_handle, next_promise;
 };
 
@@ -168,7 +168,7 @@ static bool believes(const struct handle *handle) {
 void judge_callback(struct judge *judge, struct process *process) {
     struct handle *handle;
 
-    if (process->crashed)
+    if (process->crashed || !process->serving)
         return;
     TAILQ_FOREACH (handle, &judge->handles, link)
         if (handle->process == process && handle->client == process->client_number && handle->doing == HOLDING &&
@@ -179,6 +179,7 @@ void judge_callback(struct judge *judge, struct process *process) {
 void judge_enter(struct judge *judge, struct process *process) {
     struct handle *handle;
 
+    process->serving = true;
     TAILQ_FOREACH (handle, &judge->handles, link)
         handle->overdue = handle->process == process && handle->doing == HOLDING && !believes(handle);
 }
@@ -186,6 +187,7 @@ void judge_enter(struct judge *judge, struct process *process) {
 void judge_leave(struct judge *judge, struct process *process) {
     struct handle *handle;
 
+    process->serving = false;
     TAILQ_FOREACH (handle, &judge->handles, link)
         if (handle->process == process && handle->overdue && handle->doing == HOLDING && !process->crashed)
             violated(judge->world, "h%u: code ran past the deadline without telling the loss", handle->number);
@@ -473,7 +475,8 @@ void judge_watch(void *arg, sim_session *session, int argc, const char *const *a
     world->tally->commands++;
     note_command(world, node, argc, argv);
     if (key < 0) {
-        if (argc > 1 && lens[1] > 6 && memcmp(argv[1] + lens[1] - 6, ":fence", 6) == 0 && strcasecmp(argv[0], "SET") == 0)
+        if (argc > 1 && lens[1] > 6 && memcmp(argv[1] + lens[1] - 6, ":fence", 6) == 0 &&
+            strcasecmp(argv[0], "SET") == 0)
             check_counter(judge, node, argc, argv, lens);
         return;
     }
@@ -512,8 +515,8 @@ static bool keeps(struct judge *judge, struct node *node, const struct handle *h
     if (token_on(judge, node, handle->key) != handle->token)
         return false;
     expiry = sim_server_expiry(node->server, key, strlen(key));
-    return expiry == -1 || (handle->deadline != NEVER && clock_when(&node->clock, expiry) >=
-                                                             clock_when(&handle->process->clock, handle->deadline));
+    return expiry == -1 || (handle->deadline != NEVER &&
+                            clock_when(&node->clock, expiry) >= clock_when(&handle->process->clock, handle->deadline));
 }
 
 /* Who believes has a majority behind it. */

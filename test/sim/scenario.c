@@ -4,12 +4,7 @@
 #include "world.h"
 
 const struct scenario scenarios[] = {
-    {.name = "single",
-     .summary = "one node that keeps its data",
-     .few = 1,
-     .many = 1,
-     .exclusive = true,
-     .share = 45},
+    {.name = "single", .summary = "one node that keeps its data", .few = 1, .many = 1, .exclusive = true, .share = 45},
     {.name = "single-loss",
      .summary = "one node that loses its data: nothing excludes, all else holds",
      .few = 1,
@@ -63,5 +58,6 @@ void scenario_plan(struct world *world, struct plan *plan) {
     plan->errors = draw_chance(world, 30);
     plan->lag = draw_chance(world, 25);
     plan->outlasts = draw_chance(world, plan->nodes == 1 ? 100 : 10);
-    plan->no_kill = draw_chance(world, 10);
+    plan->no_kill = draw_chance(world, 15);
+    plan->extends = plan->no_kill || draw_chance(world, 10);
 }
