@@ -225,9 +225,10 @@ def test_redis_py_and_the_queue_exclude_each_other(context):
     queue = [Peer(context, "job", queue=True) for _ in range(3)]
     workers = [(lambda q=q: q.do("acquire") == OK, lambda q=q: q.do("release")) for q in queue]
     workers += [(theirs.acquire, theirs.release) for theirs in (lock(context, sleep=0.001) for _ in range(2))]
-    threads = [threading.Thread(target=take_turns, args=(n, *worker), daemon=True) for n, worker in enumerate(workers)]
-    for thread in threads:
-        thread.start()
+    threads = []
+    for name, worker in enumerate(workers):
+        threads.append(threading.Thread(target=take_turns, args=(name, *worker), daemon=True))
+        threads[-1].start()
     for thread in threads:
         thread.join(timeout=60)
     assert not together, together

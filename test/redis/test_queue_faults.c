@@ -415,12 +415,15 @@ static evlock *looks(struct fixture *f, const evlock_options *options, struct re
 
 static void a_look_that_is_answered_late_joins_once(void **state) {
     struct fixture *f = *state;
-    evlock_options options = patient(60000);
+    evlock_options options = patient(120000);
     struct record record = {0};
-    evlock *holder = held(f, "a", &options), *lock = looks(f, &options, &record);
 
+    options.retry_delay_ms = 2 * WAIT_MS; /* another plain attempt would be too late, but it takes a place */
+    options.wait_timeout_ms = WAIT_MS;
+    evlock *holder = held(f, "a", &options), *lock = looks(f, &options, &record);
     relay.pairs[0].held = false;
     await(f, relay_pump(&relay) && waiting(f) == 1);
+    pump_for(f, 50);
     assert_int_equal(server_calls(f->server, "evalsha"), 1);
     assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
     await(f, relay_pump(&relay) && record.count);
