@@ -105,6 +105,8 @@ static int log_in_as(struct url *url, const evlock_client_options *options) {
     for (size_t i = 0; i < 2; i++) {
         if (!given[i])
             continue;
+        if (*places[i])
+            explicit_bzero(*places[i], strlen(*places[i]));
         evl_free(*places[i]);
         *places[i] = evl_dup(given[i], strlen(given[i]));
         if (!*places[i])

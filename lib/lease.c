@@ -90,6 +90,11 @@ static bool sets(enum lease_command command) {
     return command == LEASE_ACQUIRE || command == LEASE_REARM;
 }
 
+/* Whether a command may let the token live longer where it is. */
+static bool prolongs(enum lease_command command) {
+    return command == LEASE_RENEW || command == LEASE_ADD || command == LEASE_REPLACE;
+}
+
 static unsigned votes(const struct lease *lease, unsigned vote) {
     unsigned count = 0;
     for (unsigned i = 0; i < lease->nodes; i++)
@@ -150,6 +155,15 @@ static bool clean(const struct lease *lease) {
 /* It waits in the queue, for all that is known. */
 static bool may_wait(const struct lease *lease, const struct lease_slot *slot) {
     return lease->queued && !slot->removed;
+}
+
+/* While a release of an own token is unanswered it may become one that was lost, which runs when the token is set
+ * again. */
+static bool may_be_late(const struct lease *lease) {
+    for (unsigned i = 0; i < lease->nodes; i++)
+        if (lease->own && lease->slots[i].releasing)
+            return true;
+    return false;
 }
 
 /* An undo is needless when the token would have expired by itself, counted from when it can have been set last. What
@@ -553,6 +567,11 @@ static int64_t risk_at(const struct lease *lease) {
     return max64(deadline - lease->terms->risk, lease->asked + (deadline - lease->asked) / 4);
 }
 
+/* What ends by its time has no answer: of several nodes, none speaks for those that are silent. */
+static int out_of_time(const struct lease *lease) {
+    return lease->nodes == 1 && lease->status ? lease->status : EVLOCK_EUNREACHABLE;
+}
+
 static void hold_on(struct lease *lease, int64_t now, struct lease_out *out) {
     if (now >= told_lost_at(lease)) {
         lose(lease, hung(lease, now) ? EVLOCK_LOST_MAX_HOLD : EVLOCK_LOST_DEADLINE, out);
@@ -566,7 +585,7 @@ static void hold_on(struct lease *lease, int64_t now, struct lease_out *out) {
     }
     if (lease->extending && now >= lease->until) {
         enum lease_command command = (enum lease_command)lease->extending;
-        finish_extension(lease, lease->status ? lease->status : EVLOCK_EUNREACHABLE, out);
+        finish_extension(lease, out_of_time(lease), out);
         note_unconfirmed(lease, command, now);
     }
 }
@@ -663,7 +682,7 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
         command = LEASE_RELEASE;
     }
     slot->flying = LEASE_NOTHING;
-    if (answer->verdict == LEASE_UNKNOWN && lease->own) {
+    if (answer->verdict == LEASE_UNKNOWN && (lease->own || prolongs(command))) {
         slot->late = UNSEEN;
         if (lease->state == LEASE_UNDOING)
             set_undo_limit(lease, now);
@@ -886,12 +905,12 @@ void evl_lease_time(struct lease *lease, int64_t now, struct lease_out *out) {
         break;
     case LEASE_RELEASING:
         if (now >= lease->until)
-            finish_release(lease, lease->status ? lease->status : EVLOCK_EUNREACHABLE, now, out);
+            finish_release(lease, out_of_time(lease), now, out);
         else if (now >= lease->due)
             repeat_releases(lease, out);
         break;
     case LEASE_UNDOING:
-        if (now >= lease->until)
+        if (now >= lease->until && !may_be_late(lease))
             end(lease);
         else if (now >= lease->due)
             repeat_releases(lease, out);
@@ -914,8 +933,10 @@ int64_t evl_lease_next(const struct lease *lease) {
         next = min64(min64(told_lost_at(lease), lease->due), min64(risk_at(lease), lease->until));
         break;
     case LEASE_RELEASING:
-    case LEASE_UNDOING:
         next = min64(lease->due, lease->until);
+        break;
+    case LEASE_UNDOING:
+        next = may_be_late(lease) ? lease->due : min64(lease->due, lease->until);
         break;
     case LEASE_LOST:
     case LEASE_ENDED:

@@ -102,7 +102,7 @@ struct lease_slot {
     uint8_t vote;      /* the node's say in the acquire, extension or release that is under way */
     uint8_t trace;     /* whether the token may be there */
     uint8_t stray;     /* whether an acquire that was lost with its connection may still run */
-    uint8_t late;      /* of an own token: whether anything that was so lost may still run */
+    uint8_t late;      /* the same of what prolongs and, with an own token, of anything */
     bool voting;       /* `flying` is the extension that is under way, not one that was given up */
     bool releasing;    /* a release is unanswered */
     bool resent;       /* a release was lost with its connection and may have run */

@@ -130,7 +130,8 @@ static void mend_noscript(struct node *node, struct request *request, struct rep
     }
     request->reloaded = true;
     request->older = (uint8_t)(request->flying - 1);
-    evl_node_load_scripts(node);
+    if (!evl_node_load_scripts(node))
+        evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
 
 static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {

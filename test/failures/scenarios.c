@@ -124,6 +124,9 @@ static void acquire_with_own_token(struct stage *s) {
     stage_client(s, NULL, NULL);
     evlock *lock = stage_lock(s, "a", NULL);
     stage_await(stage_acquire(s, lock, &own), EVLOCK_OK);
+    const void *token = evlock_token(lock, NULL);
+    if (token && memcmp(token, "mine", 4) != 0)
+        stage_wrong(s, "a token other than the caller's");
     if (lock)
         stage_free_lock(s, lock);
     stage_await(stage_acquire(s, stage_lock(s, "a", NULL), &own), EVLOCK_OK);
@@ -319,6 +322,8 @@ static void with(struct stage *s) {
     evlock *lock = stage_lock(s, "a", NULL);
     struct told *done = stage_told(s);
     stage_await(stage_judge(done, lock ? evlock_with(lock, end_at_once, told_scope, done) : STAGE_SKIPPED), EVLOCK_OK);
+    if (evlock_is_held(lock))
+        stage_wrong(s, "held after its scope");
 }
 
 static void run(struct stage *s) {

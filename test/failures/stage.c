@@ -393,6 +393,7 @@ static void recover(struct stage *stage) {
     else if (!stage->client)
         stage_quorum(stage);
     stage->plain = true;
+    stage_until(stage, evlock_client_connection(stage->client) == EVLOCK_CONNECTED);
     for (size_t i = 0; i < count; i++)
         if (!seen_before(stage, i))
             stage_await(stage_acquire(stage, stage_lock(stage, stage->locks[i].key, NULL), NULL), EVLOCK_OK);

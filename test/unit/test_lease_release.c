@@ -550,6 +550,42 @@ static void an_own_token_waits_for_every_answer(void **state) {
     is_over(&b);
 }
 
+/* Its connection may still break, and the release run late. */
+static void an_own_token_waits_for_a_release_beyond_its_ttl(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    b.lease->own = true;
+    abandon(&b);
+    sends(&b, 0, LEASE_RELEASE);
+    next_is(&b, LEASE_NEVER);
+    pass(&b, life(TTL));
+    is_in(&b, LEASE_UNDOING);
+    unknown(&b, 0);
+    is_not_over(&b);
+    next_is(&b, LEASE_NEVER);
+    back(&b, 0, UNSETTLED);
+    next_is(&b, b.now + life(TTL));
+}
+
+/* It may run as long as the node is away, and let the token live as long again. */
+static void a_lost_extension_is_undone_until_the_node_is_back(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    extend(&b, LEASE_REPLACE, 2 * TTL);
+    sends(&b, 0, LEASE_REPLACE);
+    unknown(&b, 0);
+    abandon(&b);
+    next_is(&b, LEASE_NEVER);
+    pass(&b, 3 * TTL);
+    back(&b, 0, SETTLED);
+    next_is(&b, b.now + life(2 * TTL));
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0);
+    is_over(&b);
+}
+
 static void a_token_that_is_left_to_its_ttl_is_remembered(void **state) {
     (void)state;
     for (int there = 0; there < 2; there++) {
@@ -791,6 +827,8 @@ int main(void) {
         cmocka_unit_test(an_own_token_is_not_done_with_while_anything_may_still_run),
         cmocka_unit_test(an_own_token_waits_for_the_node_that_was_not_back),
         cmocka_unit_test(an_own_token_waits_for_every_answer),
+        cmocka_unit_test(an_own_token_waits_for_a_release_beyond_its_ttl),
+        cmocka_unit_test(a_lost_extension_is_undone_until_the_node_is_back),
         cmocka_unit_test(a_token_that_is_left_to_its_ttl_is_remembered),
         cmocka_unit_test(a_stray_is_undone_also_when_a_renewal_found_nothing),
         cmocka_unit_test(a_renewal_that_finds_nothing_does_not_save_the_undo_of_a_stray),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <evlock/evlock.h>
+#include <evlock/libevent.h>
 
 #include "counted.h"
 #include "status.h"
@@ -183,6 +184,19 @@ static void a_password_is_wiped(void **state) {
     counted_end();
 }
 
+/* The options' password takes the place of the URL's; the second URL is why nothing comes of it. */
+static void a_password_that_gives_way_is_wiped(void **state) {
+    (void)state;
+    const char *const urls[] = {"redis://me:secret@h", ""};
+    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client *client;
+    options.password = "other";
+    counted_begin("secret");
+    assert_int_equal(evlock_client_new_quorum(&client, evlock_libevent(NULL), urls, 2, &options), EVLOCK_EURL);
+    assert_int_equal(counted_live(), 0);
+    assert_false(counted_leaked_secret());
+}
+
 static void memory_may_end_anywhere(void **state) {
     static const char *const texts[] = {"redis://me:secret@h:1/2", "unix:///a?db=3"};
     (void)state;
@@ -218,6 +232,7 @@ int main(void) {
         cmocka_unit_test_teardown(bad_urls_are_refused_in_words, restore),
         cmocka_unit_test_teardown(a_path_fits_or_is_refused, restore),
         cmocka_unit_test_teardown(a_password_is_wiped, restore),
+        cmocka_unit_test_teardown(a_password_that_gives_way_is_wiped, restore),
         cmocka_unit_test_teardown(memory_may_end_anywhere, restore),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,113 @@
+/*
+ * Pushes: bytes in pieces of any size to a connection that listens to a channel, with answers pending or not, behind
+ * the shield. Whatever they are, nothing comes through but answers that were asked for, and messages and confirmations
+ * of that channel; and each question is answered once, if only by the connection's end.
+ */
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <hiredis/async.h>
+
+#include "input.h"
+#include "shield.h"
+
+static struct {
+    unsigned asked, answered;
+    bool ended;
+} run;
+
+static void on_answer(redisAsyncContext *connection, void *raw, void *arg) {
+    const redisReply *reply = raw;
+
+    (void)connection;
+    check(arg == &run);
+    run.answered++;
+    if (reply && reply->type == REDIS_REPLY_ARRAY)
+        for (size_t i = 0; i < reply->elements; i++)
+            check(reply->element[i]->type != REDIS_REPLY_ARRAY);
+}
+
+static bool is(const redisReply *element, const char *text) {
+    return element->type == REDIS_REPLY_STRING && strcmp(element->str, text) == 0;
+}
+
+static void on_push(redisAsyncContext *connection, void *raw, void *arg) {
+    const redisReply *reply = raw;
+
+    (void)connection;
+    check(arg == &run);
+    if (!reply)
+        return;
+    check(reply->type == REDIS_REPLY_ARRAY && reply->elements == 3);
+    check(is(reply->element[1], "ch"));
+    if (is(reply->element[0], "message"))
+        check(reply->element[2]->type == REDIS_REPLY_STRING);
+    else
+        check(is(reply->element[0], "subscribe") && reply->element[2]->type == REDIS_REPLY_INTEGER);
+}
+
+static void on_end(const redisAsyncContext *connection, int status) {
+    (void)connection, (void)status;
+    run.ended = true;
+}
+
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+static void leave(void) {
+    unlink(address.sun_path);
+}
+
+/* A connection to a listener that is made once. */
+static redisAsyncContext *open_connection(int *ret_peer) {
+    static int listener = -1;
+    redisAsyncContext *connection;
+
+    if (listener < 0) {
+        atexit(leave);
+        snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/evlock-fuzz-%d", (int)getpid());
+        listener = socket(AF_UNIX, SOCK_STREAM, 0);
+        check(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(listener, 1) == 0);
+    }
+    connection = redisAsyncConnectUnix(address.sun_path);
+    *ret_peer = accept(listener, NULL, NULL);
+    check(connection && !connection->err && *ret_peer >= 0);
+    return connection;
+}
+
+static void ask(redisAsyncContext *connection, unsigned count) {
+    for (; count > 0; count--)
+        run.asked += redisAsyncCommand(connection, on_answer, &run, "PING") == REDIS_OK;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct input input = {data, data + size};
+    struct shield shield;
+    int peer;
+    redisAsyncContext *connection = open_connection(&peer);
+
+    memset(&run, 0, sizeof(run));
+    redisAsyncSetDisconnectCallback(connection, on_end);
+    evl_shield_raise(&shield, connection);
+    ask(connection, take_below(&input, 4));
+    if (take_below(&input, 4) > 0) {
+        evl_shield_listen(&shield, "ch", 2);
+        check(redisAsyncCommand(connection, on_push, &run, "SUBSCRIBE ch") == REDIS_OK);
+    }
+    redisAsyncHandleWrite(connection);
+    while (input.at < input.end && !run.ended) {
+        size_t len = take_byte(&input);
+        const uint8_t *bytes = take_bytes(&input, &len);
+        check(len == 0 || send(peer, bytes, len, MSG_NOSIGNAL) == (ssize_t)len);
+        if (len > 0)
+            redisAsyncHandleRead(connection);
+    }
+    if (!run.ended) {
+        check(!shield.refused);
+        redisAsyncFree(connection);
+    }
+    check(run.answered == run.asked);
+    close(peer);
+    return 0;
+}

@@ -1,0 +1,456 @@
+/*
+ * Replies: a hostile server against a client with calls of every kind pending, on one node or three, with second
+ * connections for replicas. The input is a program: what the user calls, also from inside callbacks; what each node
+ * says, fitting or not, whole or in pieces; how time passes. Promised whatever is said: each call ends in one callback,
+ * later; nothing is held that was not granted, or not lost after it was; fences grow; nothing is left.
+ */
+#include <stdbool.h>
+
+#include <evlock/evlock.h>
+
+#include "../unit/counted.h"
+#include "input.h"
+#include "loop.h"
+#include "server.h"
+
+enum { HANDLES = 3, CALLS = 256 };
+
+static const char password[] = "s3cr3t-pw";
+
+struct handle {
+    evlock *lock;
+    bool granted;                /* as the user was told, and not taken back */
+    bool losable;                /* granted, and no end was told: a loss may be, also when the next acquire has begun */
+    bool gone;                   /* freed: nothing may be told of it but ends, with NULL */
+    bool affirmed[SERVER_NODES]; /* whether each node said anything since the acquire */
+    uint64_t fence;              /* the last that its name was given */
+};
+
+struct promise {
+    struct handle *handle;
+    bool grants, query, told;
+    bool fenced;
+    int64_t most; /* of a query's value */
+};
+
+static struct loop loop;
+static struct server server;
+static struct input input;
+static evlock_client *client;
+static struct handle handles[HANDLES];
+static struct promise promises[CALLS];
+static struct {
+    unsigned calls, told, nodes;
+    unsigned depth; /* of calls in callbacks */
+    bool calling;   /* the library: nothing may be told now */
+    bool closing, closed;
+    evlock_scope *scope;
+    unsigned scopes, scopes_told;
+} run;
+
+static void call_something(void);
+
+/* --- What is told ------------------------------------------------------------------------------------------------- */
+
+static void check_words(const char *words) {
+    check(!strstr(words, password));
+    for (; *words; words++)
+        check((unsigned char)*words >= ' ' && *words != 0x7f);
+}
+
+static void check_status(int status) {
+    check(status <= 0 && strcmp(evlock_strerror(status), evlock_strerror(12345)) != 0);
+    check_words(evlock_last_error());
+}
+
+/* Some callbacks call again from inside. */
+static void reenter(void) {
+    if (run.depth++ < 3 && take_byte(&input) % 4 == 0)
+        call_something();
+    run.depth--;
+}
+
+static void check_told(struct promise *promise, const evlock *lock, int status) {
+    check(!run.calling);
+    check(!promise->told);
+    promise->told = true;
+    run.told++;
+    check(lock ? lock == promise->handle->lock : !promise->grants || status != EVLOCK_OK);
+    check_status(status);
+}
+
+static void on_grant(const struct promise *promise, evlock *lock) {
+    struct handle *handle = promise->handle;
+    unsigned affirmed = 0;
+
+    check(evlock_is_held(lock) && evlock_remaining_ms(lock) >= 0);
+    for (unsigned i = 0; i < run.nodes; i++)
+        affirmed += handle->affirmed[i];
+    check(affirmed >= run.nodes / 2 + 1);
+    handle->granted = handle->losable = true;
+    if (!promise->fenced)
+        return;
+    check(evlock_fence(lock) > handle->fence);
+    handle->fence = evlock_fence(lock);
+}
+
+static void on_end(evlock *lock, int status, void *arg) {
+    struct promise *promise = arg;
+
+    check_told(promise, lock, status);
+    if (promise->grants && status == EVLOCK_OK && lock)
+        on_grant(promise, lock);
+    reenter();
+}
+
+static void on_value(evlock *lock, int status, int64_t value, void *arg) {
+    struct promise *promise = arg;
+
+    check_told(promise, lock, status);
+    check(status == EVLOCK_OK ? value >= 0 && value <= promise->most : value == 0);
+    reenter();
+}
+
+static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+    struct handle *handle = arg;
+
+    check(!run.calling && !run.closing && lock && lock == handle->lock);
+    check(handle->losable);
+    check(!evlock_is_held(lock));
+    check(strcmp(evlock_lost_reason_string(reason), "unknown reason") != 0);
+    handle->granted = handle->losable = false;
+    reenter();
+}
+
+static void on_risk(evlock *lock, int64_t remaining_ms, void *arg) {
+    struct handle *handle = arg;
+
+    check(!run.calling && lock == handle->lock && handle->granted && remaining_ms >= 0);
+    reenter();
+}
+
+static void on_connection(evlock_client *told, enum evlock_connection state, int status, void *arg) {
+    (void)arg;
+    check(!run.calling && told == client);
+    check(state >= EVLOCK_CONNECTING && state <= EVLOCK_AWAY && (state == EVLOCK_AWAY) == (status != EVLOCK_OK));
+    check_status(status);
+    reenter();
+}
+
+static void on_log(enum evlock_log_level level, const char *line, void *arg) {
+    (void)level, (void)arg;
+    check_words(line);
+}
+
+static void on_closed(int status, void *arg) {
+    (void)arg;
+    check(!run.calling && run.closing && !run.closed);
+    check_status(status);
+    run.closed = true;
+    client = NULL;
+}
+
+/* --- What is called ----------------------------------------------------------------------------------------------- */
+
+static struct promise *promise_of(struct handle *handle) {
+    struct promise *promise = &promises[run.calls];
+
+    *promise = (struct promise){.handle = handle};
+    return promise;
+}
+
+/* The end of a call: one that was refused tells nothing. */
+static int called(struct promise *promise, int status) {
+    run.calling = false;
+    check_status(status);
+    run.calls += promise && status == EVLOCK_OK;
+    return status;
+}
+
+static void asks_for_grant(struct handle *handle, struct promise *promise) {
+    promise->grants = true;
+    for (unsigned i = 0; i < run.nodes; i++)
+        handle->affirmed[i] = false;
+}
+
+static void acquire(struct handle *handle) {
+    static const char tokens[HANDLES][8] = {"token-a", "token-b", "token-c"};
+    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    struct promise *promise = promise_of(handle);
+    struct handle before = *handle;
+    uint8_t how = take_byte(&input);
+
+    options.fence = promise->fenced = how & 1;
+    if (how & 2)
+        options.retry_times = how >> 5;
+    if (how & 4)
+        options.token = tokens[handle - handles], options.token_len = EVLOCK_CSTRING;
+    if (how & 8)
+        options.wait_timeout_ms = how * 10;
+    asks_for_grant(handle, promise);
+    if (called(promise, evlock_acquire(handle->lock, &options, on_end, promise)) != EVLOCK_OK)
+        memcpy(handle->affirmed, before.affirmed, sizeof(before.affirmed));
+    else
+        handle->granted = false;
+}
+
+static void adopt(struct handle *handle) {
+    struct promise *promise = promise_of(handle);
+    struct handle before = *handle;
+    size_t len = take_byte(&input) % 40;
+    const uint8_t *token = take_bytes(&input, &len);
+
+    asks_for_grant(handle, promise);
+    if (called(promise, evlock_adopt(handle->lock, token, len, on_end, promise)) != EVLOCK_OK)
+        memcpy(handle->affirmed, before.affirmed, sizeof(before.affirmed));
+    else
+        handle->granted = false;
+}
+
+static void release(struct handle *handle) {
+    struct promise *promise = promise_of(handle);
+
+    if (called(promise, evlock_release(handle->lock, on_end, promise)) == EVLOCK_OK) {
+        handle->granted = handle->losable = false;
+        check(!evlock_is_held(handle->lock));
+    }
+}
+
+static void extend(struct handle *handle) {
+    struct promise *promise = promise_of(handle);
+    uint8_t how = take_byte(&input);
+
+    if (how == 0)
+        called(promise, evlock_reacquire(handle->lock, on_end, promise));
+    else
+        called(promise,
+               evlock_extend(handle->lock, how % 8 == 7 ? take_number(&input) : how * 20, how % 2, on_end, promise));
+}
+
+static void query(struct handle *handle) {
+    struct promise *promise = promise_of(handle);
+    uint8_t which = take_byte(&input) % 4;
+
+    promise->most = which == 2 ? INT64_MAX : 1;
+    if (which == 0)
+        called(promise, evlock_locked(handle->lock, on_value, promise));
+    else if (which == 1)
+        called(promise, evlock_owned(handle->lock, on_value, promise));
+    else if (which == 2)
+        called(promise, evlock_server_ttl(handle->lock, on_value, promise));
+    else
+        called(promise, evlock_break(handle->lock, on_end, promise));
+}
+
+static void export(struct handle *handle) {
+    char token[128];
+    size_t len;
+    bool held = evlock_is_held(handle->lock);
+
+    if (called(NULL, evlock_export(handle->lock, token, sizeof(token), &len)) == EVLOCK_OK) {
+        check(held && len <= sizeof(token) && !evlock_is_held(handle->lock));
+        handle->granted = handle->losable = false;
+    }
+}
+
+static void cancel(struct handle *handle) {
+    called(NULL, evlock_cancel(handle->lock));
+}
+
+static void body(evlock_scope *scope, evlock *lock, void *arg) {
+    struct handle *handle = arg;
+
+    check(!run.calling && evlock_is_held(lock));
+    if (handle)
+        handle->granted = handle->losable = true;
+    if (!run.scope && take_byte(&input) % 2)
+        run.scope = scope;
+    else
+        evlock_scope_end(scope);
+}
+
+static void on_scope(int status, int ran, void *arg) {
+    (void)arg;
+    check(!run.calling || ran);
+    check_status(status);
+    check(ran == 0 || ran == 1);
+    check(status != EVLOCK_OK || ran);
+    run.scopes_told++;
+}
+
+static void scope(struct handle *handle) {
+    if (run.scope) {
+        evlock_scope *ending = run.scope;
+        run.scope = NULL;
+        evlock_scope_end(ending);
+        run.calling = false;
+        return;
+    }
+    if (take_byte(&input) % 2)
+        run.scopes += called(NULL, evlock_with(handle->lock, body, on_scope, handle)) == EVLOCK_OK;
+    else if (client)
+        run.scopes += called(NULL, evlock_run(client, "run", 3, NULL, body, on_scope, NULL)) == EVLOCK_OK;
+}
+
+static void make(struct handle *handle) {
+    static const int64_t ttls[] = {30000, 1000, 100, 60000, 10, 0};
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    uint8_t how = take_byte(&input);
+    int status;
+
+    evlock_free(handle->lock);
+    *handle = (struct handle){.fence = handle->fence};
+    if (!client || run.closing)
+        return;
+    options.ttl_ms = ttls[how % 6];
+    options.auto_renewal = how & 8 ? 1 : 0;
+    options.min_replicas = how & 16 ? 1 : 0;
+    options.max_hold_ms = how & 32 ? 2000 : EVLOCK_DEFAULT;
+    options.on_lost = on_lost;
+    options.on_at_risk = on_risk;
+    options.arg = handle;
+    /* A name of its own for each, so that their fences are told apart. */
+    status = evlock_new(&handle->lock, client, &"abc"[handle - handles], 1, &options);
+    check_status(status);
+    check((status == EVLOCK_OK) == (handle->lock != NULL));
+}
+
+static void call_something(void) {
+    static void (*const calls[])(struct handle *) = {acquire, release, extend, query, export,
+                                                     cancel,  adopt,   scope,  make};
+    uint8_t which = take_byte(&input);
+    struct handle *handle = &handles[which / 16 % HANDLES];
+    void (*call)(struct handle *) = calls[which % 16 % (sizeof(calls) / sizeof(calls[0]))];
+
+    if (run.calls + 1 >= CALLS || (!handle->lock && call != make))
+        return;
+    run.calling = true;
+    call(handle);
+    run.calling = false;
+}
+
+/* --- The program -------------------------------------------------------------------------------------------------- */
+
+static void on_said(unsigned node) {
+    for (int i = 0; i < HANDLES; i++)
+        handles[i].affirmed[node] = true;
+}
+
+static void turn(void) {
+    loop_turn(&loop);
+    server_turn(&server);
+}
+
+static void answer_all(void) {
+    struct peer *peer;
+
+    for (int i = 0; i < 4; i++) {
+        for (unsigned j = 0; j < SERVER_PEERS && (peer = server_peer(&server, j)); j++)
+            while (peer->fd >= 0 && peer->asked > 0)
+                server_answer(&server, peer, ANSWER_YES, 0);
+        turn();
+    }
+}
+
+static void speak(uint8_t how) {
+    struct peer *peer = server_peer(&server, how / 16);
+    const uint8_t *bytes;
+    size_t len;
+
+    if (!peer)
+        return;
+    if (how % 16 < 4) {
+        server_answer(&server, peer, how % 4, take_byte(&input));
+    } else if (how % 16 < 6) {
+        server_hang_up(peer);
+    } else if (how % 16 < 8) {
+        server.piece = take_byte(&input) % 8;
+    } else {
+        len = take_byte(&input);
+        bytes = take_bytes(&input, &len);
+        server_say(&server, peer, bytes, len);
+    }
+}
+
+static void check_handles(void) {
+    for (int i = 0; i < HANDLES; i++) {
+        const struct handle *handle = &handles[i];
+        if (!handle->lock)
+            continue;
+        check(!evlock_is_held(handle->lock) || handle->granted);
+        check(evlock_is_held(handle->lock) || evlock_remaining_ms(handle->lock) == 0);
+    }
+}
+
+static void step(void) {
+    static const int64_t times[] = {1, 10, 50, 100, 333, 1000, 5000, 30000};
+    uint8_t what = take_byte(&input);
+
+    if (what < 64)
+        call_something();
+    else if (what < 160)
+        speak(take_byte(&input));
+    else if (what < 192)
+        turn();
+    else if (what < 224)
+        answer_all();
+    else if (what < 254)
+        loop_pass(&loop, times[what % 8] * 1000);
+    else if (client && !run.closing)
+        run.closing = evlock_client_close(client, on_closed, NULL) == EVLOCK_OK;
+    check_handles();
+}
+
+static void begin(void) {
+    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    const char *urls[SERVER_NODES];
+    uint8_t how = take_byte(&input);
+
+    counted_begin(NULL);
+    memset(&run, 0, sizeof(run));
+    memset(handles, 0, sizeof(handles));
+    loop_begin(&loop);
+    server.said = on_said;
+    server.between = turn;
+    server_begin(&server);
+    for (int i = 0; i < SERVER_NODES; i++)
+        urls[i] = server.urls[i];
+    run.nodes = how & 1 ? SERVER_NODES : 1;
+    options.password = how & 2 ? password : NULL;
+    options.max_inflight = how & 4 ? 1 : EVLOCK_DEFAULT;
+    options.durable = how & 8 ? 1 : 0;
+    options.log_level = EVLOCK_LOG_DEBUG;
+    options.on_log = on_log;
+    options.on_connection = on_connection;
+    check(evlock_client_new_quorum(&client, loop_adapter(&loop), urls, run.nodes, &options) == EVLOCK_OK);
+    for (int i = 0; i < HANDLES; i++)
+        make(&handles[i]);
+}
+
+static void end(void) {
+    if (run.scope)
+        evlock_scope_end(run.scope);
+    run.scope = NULL;
+    input.at = input.end; /* callbacks call nothing more */
+    evlock_client_free(client);
+    for (int i = 0; i < HANDLES; i++) {
+        evlock_free(handles[i].lock);
+        handles[i].lock = NULL;
+    }
+    for (int i = 0; i < 3; i++)
+        turn();
+    check(run.told == run.calls);
+    check(run.scopes_told == run.scopes);
+    server_end(&server);
+    loop_end(&loop);
+    check(counted_live() == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    input = (struct input){data, data + size};
+    begin();
+    while (input.at < input.end)
+        step();
+    end();
+    return 0;
+}

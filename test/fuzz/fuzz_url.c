@@ -1,0 +1,95 @@
+/*
+ * URLs, as arbitrary text: what is taken means the same when it is written down again, and what is refused leaves
+ * nothing behind, and no part of itself in an error text.
+ */
+#include "input.h"
+
+#include <evlock/evlock.h>
+
+#include "../unit/counted.h"
+#include "url.h"
+
+/* Appends with every byte that could mean something else as %XX. */
+static char *escape(char *to, const char *text) {
+    for (; *text; text++)
+        to += sprintf(to, strchr("abcXYZ019", *text) ? "%c" : "%%%02x", (unsigned char)*text);
+    return to;
+}
+
+static void write_down(char *to, const struct url *url) {
+    if (url->path) {
+        to += sprintf(to, "unix://");
+        for (const char *at = url->path; *at; at++)
+            to += sprintf(to, *at == '/' ? "/" : "%%%02x", (unsigned char)*at);
+        sprintf(to, "?db=%d", url->db);
+        return;
+    }
+    to += sprintf(to, "redis://");
+    if (url->password) {
+        if (url->user)
+            to = escape(to, url->user);
+        to = escape(to + sprintf(to, ":"), url->password);
+        to += sprintf(to, "@");
+    }
+    to += sprintf(to, "%s", url->literal && strchr(url->host, ':') ? "[" : "");
+    to = escape(to, url->host);
+    sprintf(to, "%s:%d/%d", url->literal && strchr(url->host, ':') ? "]" : "", url->port, url->db);
+}
+
+static void check_same_text(const char *one, const char *other) {
+    check(!one == !other);
+    check(!one || strcmp(one, other) == 0);
+}
+
+static void check_same(const struct url *one, const struct url *other) {
+    check_same_text(one->host, other->host);
+    check_same_text(one->path, other->path);
+    check_same_text(one->user, other->user);
+    check_same_text(one->password, other->password);
+    check(one->port == other->port && one->db == other->db && one->literal == other->literal);
+}
+
+static void check_whole(const struct url *url) {
+    check(!url->host != !url->path);
+    check(url->db >= 0);
+    check(url->path ? (url->path[0] == '/' && !url->password) : (url->port > 0 && url->port < 65536 && url->host[0]));
+    check(!url->user || url->password);
+}
+
+static void check_again(const struct url *url, size_t size) {
+    char *text = malloc(3 * size + 64);
+    struct url again;
+
+    check(text);
+    write_down(text, url);
+    check(evl_url_parse(&again, text) == EVLOCK_OK);
+    check_same(url, &again);
+    evl_url_clear(&again);
+    check(evl_url_copy(&again, url) == EVLOCK_OK);
+    check_same(url, &again);
+    evl_url_clear(&again);
+    free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct url url;
+    char *text = malloc(size + 1);
+    int status;
+
+    check(text);
+    memcpy(text, data, size);
+    text[size] = '\0';
+    counted_begin(NULL);
+    status = evl_url_parse(&url, text);
+    if (status == EVLOCK_OK) {
+        check_whole(&url);
+        check_again(&url, size);
+        evl_url_clear(&url);
+    } else {
+        check(status == EVLOCK_EURL || status == EVLOCK_ESCHEME || status == EVLOCK_EPATH);
+        check(evlock_last_error()[0] && !strstr(evlock_last_error(), "s3cr3t"));
+    }
+    check(counted_live() == 0);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,29 @@
+/*
+ * An event loop in virtual time, for fuzzing: an adapter of evlock's. It owns its timers and what it knows of the
+ * attached connections. Time stands still but where loop_pass() is called, so that a run depends on its input alone.
+ */
+#ifndef EVLOCK_FUZZ_LOOP_H
+#define EVLOCK_FUZZ_LOOP_H
+
+#include <sys/queue.h>
+
+#include <evlock/loop.h>
+
+struct loop {
+    int64_t now;
+    uint64_t random;
+    TAILQ_HEAD(, timer) timers;
+    TAILQ_HEAD(, watch) watches;
+};
+
+void loop_begin(struct loop *loop);
+/* What evlock takes. */
+evlock_loop loop_adapter(struct loop *loop);
+/* Hands out what is ready: each connection once, then due timers. */
+void loop_turn(struct loop *loop);
+/* Lets time pass, ringing each timer at its moment. */
+void loop_pass(struct loop *loop, int64_t us);
+/* Checks that nothing is left on it. */
+void loop_end(struct loop *loop);
+
+#endif

@@ -1,0 +1,351 @@
+/* The server of the fuzz targets; see server.h. */
+#include "server.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "input.h"
+#include "wire.h"
+
+enum { WORDS = 12 };
+
+static char folder[] = "/tmp/evlock-fuzz-XXXXXX";
+static int listeners[SERVER_NODES];
+static char paths[SERVER_NODES][sizeof(folder) + 2];
+
+static void leave(void) {
+    for (int i = 0; i < SERVER_NODES; i++)
+        unlink(paths[i]);
+    rmdir(folder);
+}
+
+static void listen_once(void) {
+    static bool listening;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    if (listening)
+        return;
+    listening = true;
+    check(mkdtemp(folder));
+    atexit(leave);
+    for (int i = 0; i < SERVER_NODES; i++) {
+        sprintf(paths[i], "%s/%c", folder, 'a' + i);
+        strcpy(address.sun_path, paths[i]);
+        listeners[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        check(bind(listeners[i], (struct sockaddr *)&address, sizeof(address)) == 0);
+        check(listen(listeners[i], SERVER_PEERS) == 0);
+    }
+}
+
+void server_begin(struct server *server) {
+    listen_once();
+    memset(server->token, 0, sizeof(server->token));
+    server->piece = 0;
+    for (int i = 0; i < SERVER_NODES; i++) {
+        snprintf(server->urls[i], sizeof(server->urls[i]), "unix://%s?db=%d", paths[i], i);
+        server->listeners[i] = listeners[i];
+    }
+    for (int i = 0; i < SERVER_PEERS; i++) {
+        server->peers[i].fd = -1;
+        server->peers[i].asked = 0;
+        server->peers[i].inbox_len = 0;
+    }
+    server->fence = UINT64_C(1000000000000000);
+}
+
+void server_hang_up(struct peer *peer) {
+    close(peer->fd);
+    peer->inbox_len = 0;
+    peer->asked = 0;
+    peer->fd = -1;
+}
+
+/* --- What clients ask --------------------------------------------------------------------------------------------- */
+
+static void welcome(struct server *server, unsigned node) {
+    int fd;
+
+    while ((fd = accept4(server->listeners[node], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+        struct peer *peer = server->peers;
+        while (peer < server->peers + SERVER_PEERS && peer->fd >= 0)
+            peer++;
+        if (peer == server->peers + SERVER_PEERS) {
+            close(fd);
+            continue;
+        }
+        peer->fd = fd;
+        peer->node = node;
+    }
+}
+
+/* A number after `mark`, and what follows its line; NULL: not all of it is there. */
+static const char *read_head(const char *at, const char *end, char mark, size_t *ret_number) {
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+
+    if (!newline)
+        return NULL;
+    check(*at == mark);
+    *ret_number = strtoul(at + 1, NULL, 10);
+    return newline + 1;
+}
+
+static void keep_word(char *to, size_t size, const char *word, size_t len) {
+    len = len < size - 1 ? len : size - 1;
+    memcpy(to, word, len);
+    to[len] = '\0';
+}
+
+/* The token of SET, and of a script, which stands behind the keys. */
+static unsigned token_place(const char *verb, const char *keys) {
+    if (strcmp(verb, "SET") == 0)
+        return 2;
+    return strcmp(verb, "EVALSHA") == 0 ? 3 + (unsigned)strtoul(keys, NULL, 10) : WORDS;
+}
+
+/* Reads one command; NULL: not all of it is there. */
+static const char *read_question(const char *at, const char *end, struct question *question) {
+    const char *words[WORDS] = {0};
+    size_t argc, len[WORDS] = {0};
+    unsigned token;
+
+    at = read_head(at, end, '*', &argc);
+    check(!at || (argc > 0 && argc <= WORDS));
+    for (size_t i = 0; at && i < argc; i++) {
+        if (at == end || !(words[i] = read_head(at, end, '$', &len[i])) || (size_t)(end - words[i]) < len[i] + 2)
+            return NULL;
+        at = words[i] + len[i] + 2;
+    }
+    if (!at)
+        return NULL;
+    keep_word(question->verb, sizeof(question->verb), words[0], len[0]);
+    keep_word(question->second, sizeof(question->second), words[1] ? words[1] : "", len[1]);
+    token = token_place(question->verb, words[2]);
+    keep_word(question->token, sizeof(question->token), token < argc ? words[token] : "",
+              token < argc ? len[token] : 0);
+    return at;
+}
+
+static void note_token(struct server *server, const struct question *question) {
+    if (question->token[0])
+        memcpy(server->token, question->token, sizeof(server->token));
+}
+
+static void read_questions(struct server *server, struct peer *peer) {
+    const char *at = peer->inbox, *end = peer->inbox + peer->inbox_len, *next;
+
+    while (at < end && peer->asked < SERVER_QUESTIONS &&
+           (next = read_question(at, end, &peer->questions[peer->asked]))) {
+        note_token(server, &peer->questions[peer->asked++]);
+        at = next;
+    }
+    peer->inbox_len = (size_t)(end - at);
+    memmove(peer->inbox, at, peer->inbox_len);
+}
+
+void server_turn(struct server *server) {
+    for (unsigned node = 0; node < SERVER_NODES; node++)
+        welcome(server, node);
+    for (struct peer *peer = server->peers; peer < server->peers + SERVER_PEERS; peer++) {
+        ssize_t count = -1;
+        if (peer->fd < 0)
+            continue;
+        while (peer->inbox_len < SERVER_INBOX &&
+               (count = recv(peer->fd, peer->inbox + peer->inbox_len, SERVER_INBOX - peer->inbox_len, 0)) > 0)
+            peer->inbox_len += (size_t)count;
+        if (count == 0)
+            server_hang_up(peer);
+        else
+            read_questions(server, peer);
+    }
+}
+
+struct peer *server_peer(struct server *server, unsigned which) {
+    unsigned count = 0;
+
+    for (int i = 0; i < SERVER_PEERS; i++)
+        count += server->peers[i].fd >= 0;
+    if (count == 0)
+        return NULL;
+    which %= count;
+    for (struct peer *peer = server->peers;; peer++)
+        if (peer->fd >= 0 && which-- == 0)
+            return peer;
+}
+
+/* --- What it says ------------------------------------------------------------------------------------------------- */
+
+void server_say(struct server *server, struct peer *peer, const void *bytes, size_t len) {
+    size_t piece = server->piece ? server->piece : len;
+
+    server->said(peer->node);
+    for (size_t at = 0; at < len && peer->fd >= 0; at += piece) {
+        (void)!send(peer->fd, (const char *)bytes + at, len - at < piece ? len - at : piece, MSG_NOSIGNAL);
+        if (server->piece)
+            server->between();
+    }
+}
+
+static void say(struct server *server, struct peer *peer, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(struct server *server, struct peer *peer, const char *format, ...) {
+    char text[1024];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    server_say(server, peer, text, strlen(text));
+}
+
+static void say_string(struct server *server, struct peer *peer, const char *text) {
+    say(server, peer, "$%zu\r\n%s\r\n", strlen(text), text);
+}
+
+static void say_info(struct server *server, struct peer *peer, unsigned detail) {
+    static const char *const uptimes[] = {"100000", "1", "0", "9223372036854775807", "-9223372036854775808"};
+    char text[512];
+
+    snprintf(text, sizeof(text),
+             "# Server\r\nrun_id:%038u%02u\r\nuptime_in_seconds:%s\r\nmaxmemory:%u\r\nmaxmemory_policy:%s\r\n"
+             "master_replid:%040u\r\n",
+             detail / 64, detail / 32 % 2 ? peer->node : 9 - peer->node, uptimes[detail % 5], detail / 16,
+             detail % 2 ? "allkeys-lru" : "noeviction\x1b[2J", detail / 128);
+    say_string(server, peer, text);
+}
+
+/* What each script answers when all is well. */
+static void say_script(struct server *server, struct peer *peer, const char *sha, unsigned detail) {
+    static const char *const ttls[] = {"30000", "1", "9223372036854775807", "-1", "100"};
+    const char *name = "";
+
+    for (unsigned i = 0; i < evl_script_count; i++)
+        if (strcmp(sha, evl_scripts[i].sha) == 0)
+            name = evl_scripts[i].name;
+    if (strcmp(name, "release") == 0)
+        say(server, peer, ":1\r\n");
+    else if (strcmp(name, "fenced") == 0 || strcmp(name, "raise") == 0)
+        say(server, peer, ":%llu\r\n", (unsigned long long)(server->fence += 1 - detail % 3));
+    else
+        say(server, peer, ":%s\r\n", ttls[detail % 5]);
+}
+
+static void say_yes(struct server *server, struct peer *peer, const struct question *question, unsigned detail) {
+    const char *verb = question->verb;
+
+    if (strcmp(verb, "INFO") == 0)
+        say_info(server, peer, detail);
+    else if (strcmp(verb, "CLIENT") == 0 || strcmp(verb, "WAIT") == 0)
+        say(server, peer, ":%u\r\n", detail % 4 + 1);
+    else if (strcmp(verb, "SCRIPT") == 0)
+        say(server, peer, "$40\r\n%040u\r\n", 0);
+    else if (strcmp(verb, "GET") == 0)
+        say_string(server, peer, detail % 2 ? "a stranger's token" : server->token);
+    else if (strcmp(verb, "PTTL") == 0)
+        say(server, peer, ":%d\r\n", detail % 4 == 3 ? -1 : (int)detail * 100);
+    else if (strcmp(verb, "EVALSHA") == 0)
+        say_script(server, peer, question->second, detail);
+    else if (strcmp(verb, "SUBSCRIBE") == 0)
+        say(server, peer, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", strlen(question->second), question->second);
+    else
+        say(server, peer, "+OK\r\n");
+}
+
+static void say_no(struct server *server, struct peer *peer, const struct question *question) {
+    const char *verb = question->verb;
+
+    if (strcmp(verb, "SET") == 0 || strcmp(verb, "GET") == 0)
+        say(server, peer, "$-1\r\n");
+    else if (strcmp(verb, "PTTL") == 0)
+        say(server, peer, ":-2\r\n");
+    else
+        say(server, peer, ":0\r\n");
+}
+
+static void say_error(struct server *server, struct peer *peer, const struct question *question, unsigned detail) {
+    static const char *const errors[] = {
+        "NOSCRIPT No matching script",
+        "LOADING",
+        "BUSY",
+        "MASTERDOWN",
+        "TRYAGAIN",
+        "CLUSTERDOWN",
+        "OOM",
+        "MISCONF",
+        "NOREPLICAS",
+        "READONLY",
+        "ERR max number of clients reached",
+        "MOVED 1 127.0.0.1:1",
+        "CROSSSLOT",
+        "NOAUTH",
+        "WRONGPASS",
+        "NOPERM",
+        "ERR user executing the script can't run it",
+        "WRONGTYPE",
+        "ERR DB index",
+        "ERR",
+        "",
+        "\x1b[2J\n\t\xff",
+    };
+    unsigned count = sizeof(errors) / sizeof(errors[0]);
+
+    if (detail % (count + 1) < count)
+        say(server, peer, "-%s\r\n", errors[detail % (count + 1)]);
+    else
+        say(server, peer, "-ERR unknown command '%s', with args beginning with: '%s' '%s'\r\n", question->verb,
+            question->second, question->token);
+}
+
+static void say_other(struct server *server, struct peer *peer, unsigned detail) {
+    static const char *const others[] = {
+        "+QUEUED\r\n",
+        ":9223372036854775807\r\n",
+        ":-9223372036854775808\r\n",
+        "*0\r\n",
+        "*-1\r\n",
+        "$0\r\n\r\n",
+        "*1\r\n*1\r\n",
+        "*2147483647\r\n",
+        ":-3\r\n",
+        "*2\r\n+OK\r\n:1\r\n",
+        ">2\r\n:1\r\n:1\r\n",
+        "$512\r\n",
+        "+OK",
+        "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n",
+        ":1\r\n:1\r\n:1\r\n:1\r\n",
+    };
+
+    say(server, peer, "%s", others[detail % (sizeof(others) / sizeof(others[0]))]);
+}
+
+void server_answer(struct server *server, struct peer *peer, enum server_answer how, unsigned detail) {
+    struct question question;
+
+    if (peer->asked == 0)
+        return;
+    question = peer->questions[0];
+    memmove(peer->questions, peer->questions + 1, --peer->asked * sizeof(question));
+    switch (how) {
+    case ANSWER_YES:
+        say_yes(server, peer, &question, detail);
+        break;
+    case ANSWER_NO:
+        say_no(server, peer, &question);
+        break;
+    case ANSWER_ERROR:
+        say_error(server, peer, &question, detail);
+        break;
+    case ANSWER_OTHER:
+        say_other(server, peer, detail);
+        break;
+    }
+}
+
+void server_end(struct server *server) {
+    server_turn(server);
+    for (struct peer *peer = server->peers; peer < server->peers + SERVER_PEERS; peer++)
+        check(peer->fd < 0);
+}

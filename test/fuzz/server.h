@@ -1,0 +1,58 @@
+/*
+ * A server that the fuzzer speaks through: it listens as one or several nodes, reads what clients ask, and says what it
+ * is told to: any bytes, or an answer that fits the oldest question. It owns its sockets, which last for the process.
+ */
+#ifndef EVLOCK_FUZZ_SERVER_H
+#define EVLOCK_FUZZ_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SERVER_NODES = 3, SERVER_PEERS = 24, SERVER_QUESTIONS = 64, SERVER_INBOX = 1 << 16 };
+
+enum server_answer { ANSWER_YES, ANSWER_NO, ANSWER_ERROR, ANSWER_OTHER };
+
+struct question {
+    char verb[16];
+    char second[48]; /* the word after it, cut to that */
+    char token[129]; /* or "" */
+};
+
+struct peer {
+    int fd; /* -1: none */
+    unsigned node;
+    struct question questions[SERVER_QUESTIONS]; /* unanswered, oldest first */
+    unsigned asked;
+    size_t inbox_len;
+    char inbox[SERVER_INBOX]; /* read, and not yet a whole question */
+};
+
+/* Called for each thing that a node says. */
+typedef void (*server_said_cb)(unsigned node);
+
+struct server {
+    char urls[SERVER_NODES][128];
+    int listeners[SERVER_NODES];
+    struct peer peers[SERVER_PEERS];
+    char token[129]; /* the last that was named to it */
+    uint64_t fence;
+    server_said_cb said;
+    size_t piece;          /* what is sent goes in pieces of so many bytes; 0: whole */
+    void (*between)(void); /* called after each piece */
+};
+
+/* Listens, once for the process, and forgets all of the run before. */
+void server_begin(struct server *server);
+/* Takes connections and reads what they ask. */
+void server_turn(struct server *server);
+/* The `which`th connection, counted around those there are; NULL: there are none. */
+struct peer *server_peer(struct server *server, unsigned which);
+void server_say(struct server *server, struct peer *peer, const void *bytes, size_t len);
+/* Answers the oldest question, if there is one; `detail` chooses among what fits. */
+void server_answer(struct server *server, struct peer *peer, enum server_answer how, unsigned detail);
+void server_hang_up(struct peer *peer);
+/* Checks that every client has gone. */
+void server_end(struct server *server);
+
+#endif

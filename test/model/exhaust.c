@@ -1,0 +1,261 @@
+/*
+ * Explores small worlds around the lease core whole: whatever may happen in a scope is made to happen, in every order,
+ * from each state once. It prints how many states there were, and the way to a broken promise if there is one.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "seen.h"
+#include "world.h"
+
+enum { LONGEST = 250 };
+
+static const struct scope scopes[] = {
+    {.name = "one",
+     .about = "one node, and everything that goes wrong with it",
+     .nodes = 1,
+     .attempts = 2,
+     .faults = 2,
+     .passes = 3,
+     .clocks = 7,
+     .kinds = ALL_KINDS,
+     .unkilled = true},
+    {.name = "one-extend",
+     .about = "one node, renewals and an extension",
+     .nodes = 1,
+     .attempts = 2,
+     .extends = 1,
+     .faults = 1,
+     .passes = 3,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .renews = true,
+     .unkilled = true},
+    {.name = "one-long",
+     .about = "one node, renewals for longer than a ttl",
+     .nodes = 1,
+     .attempts = 2,
+     .faults = 1,
+     .passes = 5,
+     .clocks = 5,
+     .kinds = ALL_KINDS,
+     .renews = true},
+    {.name = "one-own",
+     .about = "one node, tokens of the clients' own that are used again",
+     .nodes = 1,
+     .attempts = 3,
+     .extends = 1,
+     .faults = 1,
+     .passes = 2,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .own = true,
+     .unkilled = true},
+    {.name = "one-handover",
+     .about = "one node, leases that are exported and adopted",
+     .nodes = 1,
+     .attempts = 3,
+     .extends = 1,
+     .faults = 1,
+     .passes = 2,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .handover = true},
+    {.name = "three",
+     .about = "three nodes that do not fail, while time passes",
+     .nodes = 3,
+     .attempts = 2,
+     .passes = 2,
+     .clocks = 1},
+    {.name = "three-fault",
+     .about = "three nodes, of which something goes wrong with one",
+     .nodes = 3,
+     .attempts = 2,
+     .faults = 1,
+     .clocks = 1,
+     .kinds = ALL_KINDS & ~STALLS,
+     .unkilled = true},
+    {.name = "three-stall",
+     .about = "three nodes, and a client that is stopped",
+     .nodes = 3,
+     .attempts = 2,
+     .faults = 1,
+     .clocks = 1,
+     .kinds = STALLS},
+    {.name = "three-renew",
+     .about = "three nodes, one client that renews",
+     .nodes = 3,
+     .attempts = 1,
+     .faults = 2,
+     .passes = 1,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .renews = true,
+     .unkilled = true},
+    {.name = "three-extend",
+     .about = "three nodes, one client that renews and extends",
+     .nodes = 3,
+     .attempts = 1,
+     .extends = 1,
+     .faults = 1,
+     .passes = 1,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .renews = true,
+     .unkilled = true},
+};
+
+static struct search {
+    const struct scope *scope;
+    struct seen *seen;
+    unsigned clocks, depth, longest;
+    unsigned long long moves;
+    bool limited, verifies;
+    const char *broken;
+    unsigned broken_at;
+    struct move way[LONGEST + 1];
+} search;
+
+/* What may come of a state, as one number: it is the same for states that count as one. */
+static uint64_t future_of(const struct world *w) {
+    struct move moves[MOVES];
+    unsigned count = world_moves(w, moves);
+    uint64_t sum = count;
+
+    for (unsigned i = 0; i < count; i++) {
+        struct world next = *w;
+        world_move(&next, moves[i]);
+        sum += next.broken ? 1 : world_fingerprint(&next);
+    }
+    return sum;
+}
+
+static void verify(const struct world *w, uint64_t state, bool is_new) {
+    uint64_t *future = seen_future(search.seen, state);
+
+    if (is_new)
+        *future = future_of(w);
+    else if (*future != future_of(w))
+        search.broken = "states that count as one have one future";
+}
+
+/* Goes on from a world in all ways, until a promise is broken. */
+static void explore(const struct world *w, unsigned length) {
+    struct move moves[MOVES];
+    unsigned count = length < search.depth ? world_moves(w, moves) : 0;
+
+    search.longest = length > search.longest ? length : search.longest;
+    for (unsigned i = 0; i < count && !search.broken; i++) {
+        struct world next = *w;
+        uint64_t state;
+        bool is_new;
+
+        search.way[length] = moves[i];
+        search.broken_at = length + 1;
+        search.moves++;
+        world_move(&next, moves[i]);
+        search.broken = next.broken;
+        if (next.broken)
+            return;
+        state = world_fingerprint(&next);
+        is_new = seen_add(search.seen, state, search.limited ? length + 1 : 0);
+        if (search.verifies)
+            verify(&next, state, is_new);
+        if (is_new && !search.broken)
+            explore(&next, length + 1);
+    }
+}
+
+static void print_way(void) {
+    struct world w;
+
+    world_begin(&w, search.scope, search.clocks);
+    for (unsigned i = 0; i < search.broken_at; i++) {
+        world_move(&w, search.way[i]);
+        world_print_move(&w, search.way[i]);
+    }
+    printf("broken: %s\n", search.broken);
+}
+
+static bool run(const struct scope *scope) {
+    clock_t begun = clock();
+
+    search.scope = scope;
+    search.longest = 0;
+    search.moves = 0;
+    search.seen = seen_new(search.verifies);
+    for (unsigned clocks = 0; clocks < CLOCKS && !search.broken; clocks++) {
+        struct world w;
+        if (!(scope->clocks & 1U << clocks))
+            continue;
+        search.clocks = clocks;
+        world_begin(&w, scope, clocks);
+        explore(&w, 0);
+    }
+    if (search.broken)
+        print_way();
+    else if (search.longest == LONGEST)
+        printf("(no way is followed for more than %d moves)\n", LONGEST);
+    printf(
+        "%-13s %u node%s, %u attempts, %u extensions, %u faults, %u passes: %llu states, %llu moves, %u at most in a "
+        "row, %.1f s\n",
+        scope->name, scope->nodes, scope->nodes > 1 ? "s" : "", scope->attempts, scope->extends, scope->faults,
+        scope->passes, (unsigned long long)seen_count(search.seen), search.moves, search.longest,
+        (double)(clock() - begun) / CLOCKS_PER_SEC);
+    fflush(stdout);
+    seen_free(search.seen);
+    return !search.broken;
+}
+
+static int usage(void) {
+    puts("Usage: exhaust [OPTION...] [SCOPE...]\n"
+         "Explores the scopes, or all that CI does. In place of what a scope has:\n"
+         "  --attempts N --extensions N --faults N --passes N\n"
+         "  --depth N     follow no way for more than N moves, from each state by the shortest\n"
+         "  --verify      see that states which count as one have one future\n"
+         "  --help        only say this, and what the scopes are");
+    for (unsigned i = 0; i < sizeof scopes / sizeof *scopes; i++)
+        printf("%-13s %s\n", scopes[i].name, scopes[i].about);
+    return 2;
+}
+
+static bool is_chosen(const char *name, char **names) {
+    for (char **chosen = names; *chosen; chosen++)
+        if (strcmp(*chosen, name) == 0)
+            return true;
+    return !*names;
+}
+
+int main(int argc, char **argv) {
+    static const struct option options[] = {
+        {"attempts", required_argument, NULL, 'a'}, {"extensions", required_argument, NULL, 'e'},
+        {"faults", required_argument, NULL, 'f'},   {"passes", required_argument, NULL, 'p'},
+        {"depth", required_argument, NULL, 'd'},    {"verify", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},           {0},
+    };
+    const char *given['z'] = {0};
+    bool kept = true;
+
+    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (option == '?' || option == 'h')
+            return usage();
+        given[option] = optarg ? optarg : "1";
+    }
+    search.verifies = given['v'];
+    search.limited = given['d'];
+    search.depth = given['d'] && atoi(given['d']) < LONGEST ? (unsigned)atoi(given['d']) : LONGEST;
+    for (unsigned i = 0; i < sizeof scopes / sizeof *scopes && kept; i++) {
+        struct scope scope = scopes[i];
+        if (!is_chosen(scope.name, argv + optind))
+            continue;
+        scope.attempts = given['a'] ? (unsigned)atoi(given['a']) : scope.attempts;
+        scope.extends = given['e'] ? (unsigned)atoi(given['e']) : scope.extends;
+        scope.faults = given['f'] ? (unsigned)atoi(given['f']) : scope.faults;
+        scope.passes = given['p'] ? (unsigned)atoi(given['p']) : scope.passes;
+        kept = run(&scope);
+    }
+    return !kept;
+}

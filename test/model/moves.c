@@ -1,0 +1,177 @@
+/* What may happen next in a small world, and its words; see world.h. It changes nothing. */
+#include "world.h"
+
+#include <stdio.h>
+
+struct list {
+    struct move *moves;
+    unsigned count;
+};
+
+static void add(struct list *list, enum happening what, unsigned client, unsigned node, unsigned stray) {
+    list->moves[list->count++] = (struct move){(uint8_t)what, (uint8_t)client, (uint8_t)node, (uint8_t)stray};
+}
+
+static bool allows(const struct world *w, unsigned kind) {
+    return w->faults && w->scope->kinds & kind;
+}
+
+/* A client's next attempt follows when the last is told; with a token of its own, when nothing of it is left. */
+static bool may_begin(const struct world *w, const struct client *client) {
+    const struct use *last;
+
+    if (!w->attempts || client->begun == ATTEMPTS)
+        return false;
+    last = client->begun ? &client->uses[client->begun - 1] : NULL;
+    return !last || (w->scope->own ? last->over : last->done);
+}
+
+static void add_calls(const struct world *w, unsigned c, struct list *list) {
+    const struct client *client = &w->clients[c];
+    const struct use *last = client->begun ? &client->uses[client->begun - 1] : NULL;
+    const struct lease *lease = last && !last->done ? lease_of(last) : NULL;
+    bool held = lease && lease->state == LEASE_HELD;
+
+    if (may_begin(w, client)) {
+        add(list, BEGIN, c, 0, 0);
+        if (w->handed_over)
+            add(list, ADOPT, c, 0, 0);
+    }
+    if (!lease)
+        return;
+    add(list, CANCEL, c, 0, 0);
+    if (held || lease->state == LEASE_LOST)
+        add(list, RELEASE, c, 0, 0);
+    if (held && w->scope->handover && !w->handed_over && evl_lease_exportable(lease))
+        add(list, EXPORT, c, 0, 0);
+    if (!held || last->extending || !w->extends)
+        return;
+    add(list, REPLACE_LONGER, c, 0, 0);
+    add(list, REPLACE_SHORTER, c, 0, 0);
+    add(list, ADD, c, 0, 0);
+}
+
+/* Of each connection that was lost, the oldest command runs first. */
+static bool is_oldest(const struct channel *channel, unsigned i) {
+    for (unsigned k = 0; k < i; k++)
+        if (channel->strays[k].connection == channel->strays[i].connection)
+            return false;
+    return true;
+}
+
+static void add_traffic(const struct world *w, unsigned c, unsigned n, struct list *list) {
+    const struct channel *channel = &w->clients[c].channels[n];
+    bool waits = channel->count && !channel->queue[channel->count - 1].ran;
+
+    if (waits) {
+        add(list, SERVE, c, n, 0);
+        if (allows(w, REFUSALS)) {
+            add(list, SAY_AGAIN, c, n, 0);
+            add(list, REFUSE, c, n, 0);
+            if (!w->scope->own) /* what may not be removed stays, and is in the way of the next attempt */
+                add(list, FORBID, c, n, 0);
+        }
+    }
+    if (channel->count && channel->queue[0].ran)
+        add(list, DELIVER, c, n, 0);
+    if (channel->up && allows(w, CUTS))
+        add(list, CUT, c, n, 0);
+    for (unsigned i = 0; i < channel->lost; i++)
+        if (is_oldest(channel, i))
+            add(list, RUN_LATE, c, n, i);
+    if (channel->up)
+        return;
+    add(list, BACK_KILLED, c, n, 0);
+    if (w->scope->unkilled && !channel->restarted)
+        add(list, BACK, c, n, 0);
+}
+
+static void add_failures(const struct world *w, struct list *list) {
+    for (unsigned n = 0; n < w->scope->nodes; n++) {
+        if (allows(w, RESTARTS))
+            add(list, RESTART, 0, n, 0);
+        if (allows(w, WIPES) && w->scope->nodes > 1)
+            add(list, WIPE, 0, n, 0);
+    }
+}
+
+unsigned world_moves(const struct world *w, struct move moves[MOVES]) {
+    struct list list = {moves, 0};
+    bool stalled = false;
+
+    for (unsigned c = 0; c < CLIENTS; c++) {
+        const struct client *client = &w->clients[c];
+        stalled |= client->stalled;
+        if (client->stalled)
+            add(&list, WAKE, c, 0, 0);
+        else
+            add_calls(w, c, &list);
+        for (unsigned n = 0; n < w->scope->nodes; n++)
+            add_traffic(w, c, n, &list);
+        if (allows(w, STALLS) && client->begun)
+            add(&list, STALL, c, 0, 0);
+    }
+    add_failures(w, &list);
+    if (w->passes && !stalled)
+        add(&list, PASS, 0, 0, 0);
+    return list.count;
+}
+
+/* --- Words ----------------------------------------------------------------------------------------------------------
+ */
+
+static const char *const commands[] = {"nothing", "acquire", "adopt",   "raise",  "renew",
+                                       "rearm",   "add",     "replace", "release"};
+static const char *const verdicts[] = {"yes", "no", "again", "refused", "forbidden", "unknown"};
+static const char *const states[] = {"acquiring", "held", "lost", "releasing", "undoing", "ended"};
+
+static const char *const words[] = {
+    [BEGIN] = "an attempt begins",
+    [ADOPT] = "the client adopts",
+    [CANCEL] = "the client cancels",
+    [RELEASE] = "a release is asked for",
+    [EXPORT] = "the client exports",
+    [REPLACE_LONGER] = "the ttl is to be replaced by a longer one",
+    [REPLACE_SHORTER] = "the ttl is to be replaced by a shorter one",
+    [ADD] = "the ttl is to be added to",
+    [SERVE] = "a command runs",
+    [SAY_AGAIN] = "a command is to be sent again",
+    [REFUSE] = "a command is refused",
+    [FORBID] = "a command is forbidden",
+    [DELIVER] = "an answer is heard",
+    [CUT] = "the connection is lost",
+    [BACK_KILLED] = "the connection is back, and the old one ended",
+    [BACK] = "the connection is back",
+    [RUN_LATE] = "a lost command runs late",
+    [RESTART] = "the node starts again with its data",
+    [WIPE] = "the node starts again without its data",
+    [PASS] = "(all) time passes",
+    [STALL] = "time passes, and the client is stopped",
+    [WAKE] = "the client goes on",
+};
+
+static void print_message(const struct message *m) {
+    printf(" %s#%u%s%s", commands[m->command], m->attempt, m->ran ? "=" : "", m->ran ? verdicts[m->verdict] : "");
+}
+
+static void print_client(const struct world *w, unsigned c) {
+    const struct client *client = &w->clients[c];
+
+    printf("\n                  client %u:", c);
+    for (unsigned a = 0; a < client->begun; a++)
+        printf(" #%u %s", a, client->uses[a].over ? "over" : states[lease_of(&client->uses[a])->state]);
+    for (unsigned n = 0; n < w->scope->nodes; n++) {
+        printf("  [%u %s:", n, client->channels[n].up ? "up" : "down");
+        for (unsigned i = 0; i < client->channels[n].count; i++)
+            print_message(&client->channels[n].queue[i]);
+        putchar(']');
+    }
+}
+
+void world_print_move(const struct world *w, struct move move) {
+    printf("%9.1f ms  client %u, node %u: %s", (double)(w->time % LONG_AGO) / 5, move.client, move.node,
+           words[move.what]);
+    for (unsigned c = 0; c < CLIENTS; c++)
+        print_client(w, c);
+    putchar('\n');
+}

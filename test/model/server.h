@@ -1,0 +1,30 @@
+/*
+ * What a lock server is to the lease core: one key with its expiry, a fence counter, and what each command does to
+ * them. It goes by its own clock, in microseconds, and rounds like a real one to milliseconds, how it falls being the
+ * caller's choice. It loses nothing and refuses nothing by itself; that is for the worlds around it.
+ */
+#ifndef MODEL_SERVER_H
+#define MODEL_SERVER_H
+
+#include "lease.h"
+
+struct server {
+    int64_t expires; /* LEASE_NEVER: the key has no expiry; in the past: there is no key */
+    int64_t counter; /* of fences; 0: there is none */
+    int token;       /* in the key */
+};
+
+struct request {
+    enum lease_command command;
+    int token;
+    int64_t ttl;   /* what is asked for or, by an ADD, more; 0: no expiry */
+    int64_t fence; /* of a RAISE */
+};
+
+bool server_has(const struct server *server, int token, int64_t clock);
+
+/* Runs a command. `grain`: how much of the present millisecond has passed, which a ttl that is set begins with. */
+enum lease_verdict server_run(struct server *server, const struct request *request, int64_t clock, int64_t grain,
+                              struct lease_answer *answer);
+
+#endif

@@ -1,0 +1,633 @@
+/* What happens in a small world, and whether the promises stand; see world.h. */
+#include "world.h"
+
+#include <string.h>
+
+#include <evlock/evlock.h>
+
+#define MS INT64_C(1000)
+#define TTL (1000 * MS)
+#define WAIT (600 * MS)  /* for the answer to a release or an extension */
+#define GRAIN (MS - 1)   /* the most of a server's millisecond that can be gone when a ttl begins */
+#define STRIDE (600 * 5) /* in quanta: time does not pass by more at once */
+
+static const int64_t lengths[] = {
+    [REPLACE_LONGER] = 3 * TTL / 2,
+    [REPLACE_SHORTER] = TTL / 2,
+    [ADD] = TTL / 2,
+};
+
+static const struct lease_terms terms[] = {
+    {.ttl = TTL, .max_ttl = TTL, .interval = 0, .max_hold = LEASE_NEVER, .patience = TTL / 2},
+    {.ttl = TTL, .max_ttl = TTL, .interval = TTL / 2, .max_hold = LEASE_NEVER, .patience = TTL / 2},
+};
+
+static void promise(struct world *w, bool kept, const char *what) {
+    if (!kept && !w->broken)
+        w->broken = what;
+}
+
+static void act(struct world *w, unsigned c, struct use *use, struct lease_out *out);
+
+/* --- Time --------------------------------------------------------------------------------------------------------- */
+
+/* The first quantum in which a clock has come to a moment. */
+static int64_t quantum(int64_t moment, unsigned rate) {
+    return (moment + rate - 1) / rate;
+}
+
+/* For how long a node that lost its data is asked for nothing. */
+static bool is_excluded(const struct world *w, unsigned c, unsigned n) {
+    unsigned rate = w->clients[c].rate;
+    return w->nodes[n].wiped && (w->time - w->nodes[n].wiped) * rate < terms[0].max_ttl;
+}
+
+static struct use *use_living(struct client *client, unsigned attempt) {
+    struct use *use = &client->uses[attempt];
+    return use->begun && !use->over ? use : NULL;
+}
+
+/* --- Answers to the users -------------------------------------------------------------------------------------------
+ */
+
+static bool believes(const struct world *w, unsigned c, const struct use *use) {
+    return use->begun && !use->over && client_clock(w, c) < evl_lease_deadline(lease_of(use));
+}
+
+static unsigned count_bits(unsigned bits) {
+    return (unsigned)__builtin_popcount(bits);
+}
+
+static void hear_end(struct world *w, struct use *use, const struct lease_out *out) {
+    unsigned quorum = w->scope->nodes / 2 + 1;
+
+    if (out->events & LEASE_TELL_FAILED) {
+        promise(w, !use->granted && out->status < 0, "a failure is told of an attempt that is not over, as an error");
+        use->done = true;
+    }
+    if (out->events & LEASE_TELL_RELEASED) {
+        promise(w, use->releasing, "the end of a release is told once, to who asked for it");
+        promise(w, out->status != EVLOCK_OK || count_bits(use->freed) >= quorum,
+                "a release is told as done when it freed a quorum");
+        use->releasing = false;
+        use->done = true;
+    }
+}
+
+static void hear(struct world *w, struct use *use, const struct lease_out *out) {
+    promise(w, !out->events || !use->done, "nothing is told after the end");
+    if (out->events & LEASE_TELL_GRANTED) {
+        promise(w, !use->granted, "a grant is told once");
+        use->granted = true;
+        use->leaves = false;
+    }
+    if (out->events & LEASE_TELL_EXTENDED) {
+        promise(w, use->extending, "the end of an extension is told once, to who asked for it");
+        use->extending = false;
+    }
+    if (out->events & LEASE_TELL_LOST) {
+        promise(w, use->granted && !use->lost && !use->extending, "a loss is told once, of what is held");
+        promise(w, !use->releasing, "no loss is told after a release was asked");
+        use->lost = true;
+    }
+    hear_end(w, use, out);
+}
+
+/* --- To the nodes ---------------------------------------------------------------------------------------------------
+ */
+
+static int trouble(const struct world *w, unsigned c, unsigned n, const struct lease *lease) {
+    if (!w->clients[c].channels[n].up)
+        return EVLOCK_EUNREACHABLE;
+    if (is_excluded(w, c, n) && lease->slots[n].want != LEASE_RELEASE)
+        return EVLOCK_EEXCLUDED;
+    return EVLOCK_OK;
+}
+
+/* A command goes out as soon as it may. */
+static void transmit(struct world *w, unsigned c, struct use *use, unsigned n) {
+    struct lease *lease = lease_of(use);
+    struct channel *channel = &w->clients[c].channels[n];
+    uint8_t attempt = (uint8_t)(use - w->clients[c].uses);
+    enum lease_command command = evl_lease_take(lease, n, client_clock(w, c));
+    bool extends = command == LEASE_ADD || command == LEASE_REPLACE;
+
+    if (command == LEASE_NOTHING)
+        return;
+    promise(w, command == LEASE_RELEASE || lease->state == LEASE_ACQUIRING || lease->state == LEASE_HELD,
+            "what is not held any more sends releases alone");
+    for (unsigned i = 0; i < channel->count; i++)
+        promise(w,
+                channel->queue[i].attempt != attempt ||
+                    (command == LEASE_RELEASE && channel->queue[i].command != LEASE_RELEASE),
+                "one command that sets a ttl is unanswered on a node, and one release behind it");
+    if (w->broken)
+        return;
+    channel->queue[channel->count++] = (struct message){
+        .ttl = extends ? lease->extension : lease->terms->ttl,
+        .attempt = attempt,
+        .command = (uint8_t)command,
+        .connection = channel->connection,
+    };
+}
+
+static void act(struct world *w, unsigned c, struct use *use, struct lease_out *out) {
+    hear(w, use, out);
+    for (unsigned n = 0; n < w->scope->nodes && !w->broken; n++) {
+        struct lease *lease = lease_of(use);
+        struct lease_out more = {0};
+        int why = trouble(w, c, n, lease);
+        if (!(out->wake & 1U << n))
+            continue;
+        if (why == EVLOCK_OK)
+            transmit(w, c, use, n);
+        else
+            evl_lease_node_away(lease, n, why, client_clock(w, c), &more);
+        promise(w, !(more.wake & 1U << n) || lease->slots[n].want == LEASE_RELEASE,
+                "a node that is away is not asked again at once");
+        if (!w->broken && (more.wake || more.events))
+            act(w, c, use, &more);
+    }
+}
+
+/* --- Timers ---------------------------------------------------------------------------------------------------------
+ */
+
+static void forget_stray(struct channel *channel, unsigned i) {
+    channel->lost--;
+    memmove(channel->strays + i, channel->strays + i + 1, (channel->lost - i) * sizeof *channel->strays);
+    channel->strays[channel->lost] = (struct message){0};
+}
+
+/* Where an undo has ended by time, what it could not remove has expired. That no command of an own token, lost before
+ * the present connection stood, runs later than this, is an assumption. */
+static void pass_undo_limit(struct world *w, unsigned c, struct use *use) {
+    for (unsigned n = 0; n < w->scope->nodes; n++) {
+        struct channel *channel = &w->clients[c].channels[n];
+        promise(w,
+                use->late || use->leaves || lease_of(use)->adopted ||
+                    !server_has(&w->nodes[n].server, use->token, server_clock(w, n)),
+                "an undo goes on until the token has expired");
+        for (unsigned i = channel->lost; w->scope->own && i-- > 0;)
+            if (channel->strays[i].connection < channel->connection)
+                forget_stray(channel, i);
+    }
+    use->leaves = true;
+}
+
+/* A client looks at its deadlines, before it does anything else. */
+static void ring(struct world *w, unsigned c) {
+    struct client *client = &w->clients[c];
+    int64_t now = client_clock(w, c);
+
+    client->stalled = false;
+    for (unsigned a = 0; a < client->begun && !w->broken; a++) {
+        struct use *use = use_living(client, a);
+        struct lease_out out = {0};
+        if (!use || evl_lease_next(lease_of(use)) > now)
+            continue;
+        enum lease_state before = (enum lease_state)lease_of(use)->state;
+        evl_lease_time(lease_of(use), now, &out);
+        if (before == LEASE_UNDOING && lease_of(use)->state == LEASE_ENDED)
+            pass_undo_limit(w, c, use);
+        promise(w, evl_lease_next(lease_of(use)) > now, "what is due is done at once");
+        act(w, c, use, &out);
+    }
+}
+
+static int64_t sooner(int64_t next, const struct world *w, int64_t moment, unsigned rate) {
+    int64_t at;
+
+    if (moment == LEASE_NEVER)
+        return next;
+    at = quantum(moment, rate);
+    return at > w->time && at < next ? at : next;
+}
+
+static int64_t next_expiry(const struct world *w) {
+    int64_t next = w->time + STRIDE;
+
+    for (unsigned n = 0; n < w->scope->nodes; n++)
+        if (w->nodes[n].server.token)
+            next = sooner(next, w, w->nodes[n].server.expires, w->nodes[n].rate);
+    return next;
+}
+
+/* When something comes due: on a client that runs, on a server, or with a node that was excluded. */
+static int64_t next_moment(struct world *w) {
+    int64_t next = next_expiry(w);
+
+    for (unsigned c = 0; c < CLIENTS; c++) {
+        struct client *client = &w->clients[c];
+        for (unsigned a = 0; a < client->begun && !client->stalled; a++)
+            if (use_living(client, a))
+                next = sooner(next, w, evl_lease_next(lease_of(&client->uses[a])), client->rate);
+        for (unsigned n = 0; n < w->scope->nodes; n++)
+            if (is_excluded(w, c, n))
+                next = sooner(next, w, w->nodes[n].wiped * client->rate + terms[0].max_ttl, client->rate);
+    }
+    return next;
+}
+
+static void pass(struct world *w) {
+    w->time = next_moment(w);
+    for (unsigned c = 0; c < CLIENTS; c++)
+        if (!w->clients[c].stalled)
+            ring(w, c);
+}
+
+static void stall(struct world *w, unsigned c) {
+    int64_t until = next_expiry(w);
+
+    w->clients[c].stalled = true;
+    while (w->time < until && !w->broken)
+        pass(w);
+}
+
+/* --- Servers --------------------------------------------------------------------------------------------------------
+ */
+
+static void run(struct world *w, unsigned c, unsigned n, struct message *m) {
+    struct node *node = &w->nodes[n];
+    struct use *use = &w->clients[c].uses[m->attempt];
+    struct request request = {.command = (enum lease_command)m->command, .token = use->token, .ttl = m->ttl};
+    bool had = server_has(&node->server, use->token, server_clock(w, n));
+    struct lease_answer answer = {0};
+
+    m->verdict = (uint8_t)server_run(&node->server, &request, server_clock(w, n), GRAIN, &answer);
+    m->left = answer.ttl;
+    m->ran = true;
+    if (m->verdict != LEASE_YES)
+        return;
+    promise(w, !had || !w->scope->own || node->setter == m->attempt,
+            "a command acts on the key that its own use of the token has set");
+    node->setter = m->attempt;
+    if (request.command == LEASE_RELEASE)
+        use->freed |= (uint8_t)(1U << n);
+}
+
+static struct message *oldest_to_run(struct channel *channel) {
+    for (unsigned i = 0; i < channel->count; i++)
+        if (!channel->queue[i].ran)
+            return &channel->queue[i];
+    return NULL;
+}
+
+static void refuse(struct channel *channel, enum lease_verdict verdict) {
+    struct message *m = oldest_to_run(channel);
+
+    m->ran = true;
+    m->verdict = (uint8_t)verdict;
+}
+
+/* --- Connections ----------------------------------------------------------------------------------------------------
+ */
+
+static void deliver(struct world *w, unsigned c, unsigned n) {
+    struct channel *channel = &w->clients[c].channels[n];
+    struct message m = channel->queue[0];
+    struct use *use = &w->clients[c].uses[m.attempt];
+    struct lease_answer answer = {.verdict = (enum lease_verdict)m.verdict, .ttl = m.left};
+    struct lease_out out = {0};
+
+    memmove(channel->queue, channel->queue + 1, --channel->count * sizeof m);
+    channel->queue[channel->count] = (struct message){0};
+    if (m.verdict != LEASE_YES && m.verdict != LEASE_NO)
+        answer.status = m.verdict == LEASE_UNKNOWN ? EVLOCK_EUNREACHABLE : EVLOCK_EREFUSED;
+    if (m.command == LEASE_RELEASE && m.verdict == LEASE_FORBIDDEN)
+        use->leaves = true;
+    evl_lease_answer(lease_of(use), n, &answer, client_clock(w, c), &out);
+    act(w, c, use, &out);
+}
+
+static void cut(struct world *w, unsigned c, unsigned n, bool dead) {
+    struct client *client = &w->clients[c];
+    struct channel *channel = &client->channels[n];
+
+    channel->up = false;
+    for (unsigned i = 0; i < channel->count; i++) {
+        struct message *m = &channel->queue[i];
+        if (!m->ran && !dead) {
+            promise(w, channel->lost < STRAYS, "(there is room for what was lost)");
+            if (w->broken)
+                return;
+            channel->strays[channel->lost++] = *m;
+        }
+        m->ran = true;
+        m->verdict = LEASE_UNKNOWN;
+    }
+    while (channel->count && !w->broken)
+        deliver(w, c, n);
+    for (unsigned a = 0; a < client->begun && !w->broken; a++) {
+        struct use *use = use_living(client, a);
+        struct lease_out out = {0};
+        if (!use || !lease_of(use)->slots[n].want)
+            continue;
+        evl_lease_node_away(lease_of(use), n, EVLOCK_EUNREACHABLE, client_clock(w, c), &out);
+        act(w, c, use, &out);
+    }
+}
+
+static void come_back(struct world *w, unsigned c, unsigned n, bool settled) {
+    struct client *client = &w->clients[c];
+    struct channel *channel = &client->channels[n];
+    bool replaced = channel->restarted;
+
+    for (unsigned i = channel->lost; settled && i-- > 0;)
+        if (channel->strays[i].connection == channel->connection)
+            forget_stray(channel, i);
+    channel->up = true;
+    channel->restarted = false;
+    channel->connection++;
+    for (unsigned a = 0; a < client->begun && !w->broken; a++) {
+        struct use *use = use_living(client, a);
+        struct lease_out out = {0};
+        if (!use)
+            continue;
+        evl_lease_node_back(lease_of(use), n, settled, replaced, client_clock(w, c), &out);
+        if (lease_of(use)->slots[n].want)
+            out.wake |= 1U << n; /* what has waited for the node goes out, or is told why not */
+        act(w, c, use, &out);
+    }
+}
+
+static void run_late(struct world *w, unsigned c, unsigned n, unsigned i) {
+    struct channel *channel = &w->clients[c].channels[n];
+    struct message m = channel->strays[i];
+
+    forget_stray(channel, i);
+    run(w, c, n, &m);
+    if (m.connection < channel->connection)
+        w->clients[c].uses[m.attempt].late = true;
+}
+
+static void forget_data(struct world *w, unsigned n) {
+    struct node *node = &w->nodes[n];
+
+    if (server_clock(w, n) < node->server.expires) {
+        node->forgotten = node->server.token;
+        node->would_expire = node->server.expires;
+    }
+    node->server = (struct server){0};
+    node->setter = 0;
+    node->wiped = w->time;
+    for (unsigned c = 0; c < CLIENTS; c++)
+        for (unsigned a = 0; a < ATTEMPTS; a++)
+            w->clients[c].uses[a].freed |= (uint8_t)(1U << n);
+}
+
+static void restart(struct world *w, unsigned n, bool wiped) {
+    if (wiped)
+        forget_data(w, n);
+    for (unsigned c = 0; c < CLIENTS; c++) {
+        struct channel *channel = &w->clients[c].channels[n];
+        ring(w, c);
+        memset(channel->strays, 0, sizeof channel->strays);
+        channel->lost = 0;
+        cut(w, c, n, true);
+        channel->restarted = true;
+    }
+}
+
+/* --- Users ----------------------------------------------------------------------------------------------------------
+ */
+
+static void begin(struct world *w, unsigned c, bool adopt) {
+    struct client *client = &w->clients[c];
+    unsigned attempt = client->begun++;
+    struct use *use = &client->uses[attempt];
+    struct lease_out out = {0};
+
+    w->attempts--;
+    use->begun = true;
+    use->token = (uint8_t)(1 + c * ATTEMPTS + (w->scope->own ? 0 : attempt));
+    if (adopt) {
+        use->token = (uint8_t)w->handed_over;
+        use->leaves = true;
+        w->handed_over = 0;
+    }
+    evl_lease_begin(lease_of(use), &terms[w->scope->renews], w->scope->nodes, adopt, client_clock(w, c), &out);
+    lease_of(use)->own = w->scope->own;
+    act(w, c, use, &out);
+}
+
+static void extend(struct world *w, unsigned c, struct use *use, enum happening how) {
+    struct lease_out out = {0};
+
+    w->extends--;
+    use->extending = true;
+    evl_lease_extend(lease_of(use), how == ADD ? LEASE_ADD : LEASE_REPLACE, lengths[how], client_clock(w, c) + WAIT,
+                     &out);
+    act(w, c, use, &out);
+}
+
+static void call(struct world *w, unsigned c, enum happening what) {
+    struct use *use = &w->clients[c].uses[w->clients[c].begun - 1];
+    struct lease_out out = {0};
+
+    if (what == CANCEL) {
+        use->done = true;
+        evl_lease_abandon(lease_of(use), client_clock(w, c), &out);
+    } else if (what == RELEASE) {
+        use->releasing = true;
+        use->extending = false;
+        evl_lease_release(lease_of(use), client_clock(w, c) + WAIT, &out);
+    } else {
+        use->done = true;
+        use->leaves = true;
+        w->handed_over = use->token;
+        evl_lease_export(lease_of(use));
+    }
+    act(w, c, use, &out);
+}
+
+/* --- Promises -------------------------------------------------------------------------------------------------------
+ */
+
+/* Whether a node keeps the token, or keeps others from having one, in all quanta up to this one. */
+static bool keeps(const struct world *w, unsigned n, int token, int64_t last) {
+    const struct node *node = &w->nodes[n];
+
+    if (node->server.token == token && last * node->rate < node->server.expires)
+        return true;
+    if (!node->wiped || node->forgotten != token || last * node->rate >= node->would_expire)
+        return false;
+    for (unsigned c = 0; c < CLIENTS; c++)
+        if ((last - node->wiped) * w->clients[c].rate >= terms[0].max_ttl)
+            return false;
+    return true;
+}
+
+static void check_holder(struct world *w, unsigned c, const struct use *use) {
+    int64_t deadline = evl_lease_deadline(lease_of(use));
+    unsigned keepers = 0;
+
+    for (unsigned n = 0; n < w->scope->nodes; n++)
+        keepers += keeps(w, n, use->token, quantum(deadline, w->clients[c].rate) - 1);
+    promise(w, keepers > w->scope->nodes / 2, "a quorum keeps the token until the deadline");
+}
+
+/* It is over: what it was told, and what it has left. */
+static void check_end(struct world *w, unsigned c, struct use *use) {
+    promise(w, use->done, "a lease that is over was told how it ended");
+    for (unsigned n = 0; n < w->scope->nodes; n++) {
+        const struct channel *channel = &w->clients[c].channels[n];
+        promise(w, use->leaves || !server_has(&w->nodes[n].server, use->token, server_clock(w, n)),
+                "a lease that is over has left nothing");
+        for (unsigned i = 0; i < channel->lost && !use->leaves; i++) {
+            const struct message *m = &channel->strays[i];
+            bool acts = w->scope->own || m->command == LEASE_ACQUIRE || m->command == LEASE_REARM;
+            promise(w, w->clients[c].uses[m->attempt].token != use->token || !acts,
+                    "when a lease is over nothing can bring its token back");
+        }
+    }
+    use->over = true;
+    memset(use->lease, 0, sizeof use->lease);
+}
+
+/* Somebody waits, and nothing is under way that could end it. */
+static bool is_stuck(const struct world *w, unsigned c, const struct use *use) {
+    const struct lease *lease = lease_of(use);
+
+    if (lease->state == LEASE_LOST || evl_lease_next(lease) != LEASE_NEVER)
+        return false;
+    for (unsigned n = 0; n < w->scope->nodes; n++) {
+        const struct channel *channel = &w->clients[c].channels[n];
+        if (!channel->up)
+            return false;
+        for (unsigned i = 0; i < channel->count; i++)
+            if (&w->clients[c].uses[channel->queue[i].attempt] == use)
+                return false;
+    }
+    return true;
+}
+
+static void check(struct world *w) {
+    unsigned holders = 0;
+
+    for (unsigned c = 0; c < CLIENTS; c++) {
+        struct client *client = &w->clients[c];
+        for (unsigned a = 0; a < client->begun && !w->broken; a++) {
+            struct use *use = use_living(client, a);
+            if (!use)
+                continue;
+            if (believes(w, c, use)) {
+                holders++;
+                check_holder(w, c, use);
+            } else {
+                promise(w, client->stalled || lease_of(use)->state != LEASE_HELD, "a loss is told by the deadline");
+            }
+            if (evl_lease_over(lease_of(use)))
+                check_end(w, c, use);
+            else
+                promise(w, !is_stuck(w, c, use), "nobody waits for ever");
+        }
+    }
+    promise(w, holders <= 1, "at most one believes to hold the lock");
+}
+
+/* --- What happens ---------------------------------------------------------------------------------------------------
+ */
+
+void world_begin(struct world *w, const struct scope *scope, unsigned clocks) {
+    static const unsigned rates[CLOCKS][CLIENTS + NODES] = {
+        {199, 199, 201, 201, 201}, /* the servers fast */
+        {201, 201, 199, 199, 199}, /* the clients fast */
+        {199, 201, 201, 199, 201}, /* both, mixed */
+    };
+
+    memset(w, 0, sizeof *w);
+    w->scope = scope;
+    w->time = LONG_AGO;
+    w->attempts = scope->attempts;
+    w->extends = scope->extends;
+    w->faults = scope->faults;
+    w->passes = scope->passes;
+    for (unsigned c = 0; c < CLIENTS; c++) {
+        w->clients[c].rate = rates[clocks][c];
+        for (unsigned n = 0; n < scope->nodes; n++)
+            w->clients[c].channels[n].up = true;
+    }
+    for (unsigned n = 0; n < NODES; n++)
+        w->nodes[n].rate = rates[clocks][CLIENTS + n];
+}
+
+static void at_node(struct world *w, struct move move) {
+    struct channel *channel = &w->clients[move.client].channels[move.node];
+
+    switch ((enum happening)move.what) {
+    case SERVE:
+        run(w, move.client, move.node, oldest_to_run(channel));
+        break;
+    case SAY_AGAIN:
+        refuse(channel, LEASE_AGAIN);
+        break;
+    case REFUSE:
+        refuse(channel, LEASE_REFUSED);
+        break;
+    case FORBID:
+        refuse(channel, LEASE_FORBIDDEN);
+        break;
+    case RUN_LATE:
+        run_late(w, move.client, move.node, move.stray);
+        break;
+    default:
+        restart(w, move.node, move.what == WIPE);
+        break;
+    }
+}
+
+static void at_client(struct world *w, struct move move) {
+    unsigned c = move.client;
+
+    ring(w, c);
+    if (w->broken)
+        return;
+    switch ((enum happening)move.what) {
+    case BEGIN:
+    case ADOPT:
+        begin(w, c, move.what == ADOPT);
+        break;
+    case CANCEL:
+    case RELEASE:
+    case EXPORT:
+        call(w, c, (enum happening)move.what);
+        break;
+    case REPLACE_LONGER:
+    case REPLACE_SHORTER:
+    case ADD:
+        extend(w, c, &w->clients[c].uses[w->clients[c].begun - 1], (enum happening)move.what);
+        break;
+    case DELIVER:
+        deliver(w, c, move.node);
+        break;
+    case CUT:
+        cut(w, c, move.node, false);
+        break;
+    case BACK_KILLED:
+    case BACK:
+        come_back(w, c, move.node, move.what == BACK_KILLED);
+        break;
+    default:
+        break; /* it only wakes */
+    }
+}
+
+void world_move(struct world *w, struct move move) {
+    bool fault = move.what == CUT || move.what == RESTART || move.what == WIPE || move.what == STALL ||
+                 move.what == SAY_AGAIN || move.what == REFUSE || move.what == FORBID;
+
+    w->faults -= fault;
+    w->passes -= move.what == PASS;
+    if (move.what == PASS)
+        pass(w);
+    else if (move.what == STALL)
+        stall(w, move.client);
+    else if (move.what == SERVE || move.what == SAY_AGAIN || move.what == REFUSE || move.what == FORBID ||
+             move.what == RUN_LATE || move.what == RESTART || move.what == WIPE)
+        at_node(w, move);
+    else
+        at_client(w, move);
+    if (!w->broken)
+        check(w);
+}

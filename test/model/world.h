@@ -1,0 +1,146 @@
+/*
+ * A small world around the lease core, whole in one struct that is copied like a number: two clients want one name on
+ * one node or three, over connections that break and come back; clocks go at their extreme rates. It has a list of what
+ * may happen next, lets one of it happen, and watches the promises. It draws nothing at random: who explores it
+ * chooses.
+ */
+#ifndef MODEL_WORLD_H
+#define MODEL_WORLD_H
+
+#include "server.h"
+
+enum { CLIENTS = 2, NODES = 3, ATTEMPTS = 3, QUEUE = 2 * ATTEMPTS, STRAYS = 6, MOVES = 128 };
+
+/* The quantum in which a world begins. */
+enum { LONG_AGO = 5000000 };
+
+/* Kinds of faults. */
+enum { CUTS = 1, REFUSALS = 2, RESTARTS = 4, WIPES = 8, STALLS = 16, ALL_KINDS = 31 };
+
+/* What a world may do at most, and how its locks are used. */
+struct scope {
+    const char *name;
+    const char *about;
+    unsigned nodes;
+    unsigned attempts; /* ATTEMPTS of one client at most */
+    unsigned extends;
+    unsigned faults; /* connections that break, refusals, restarts, stalls */
+    unsigned passes; /* of time */
+    unsigned clocks; /* which assignments of rates, by bit: see world_begin() */
+    unsigned kinds;  /* of faults, by bit */
+    bool renews;
+    bool unkilled; /* what was lost with a connection may run after the next one stands */
+    bool own;      /* a client uses one token of its own in all attempts */
+    bool handover; /* leases are exported and adopted */
+};
+
+enum happening {
+    BEGIN,
+    ADOPT,
+    CANCEL, /* also: the handle is freed */
+    RELEASE,
+    EXPORT,
+    REPLACE_LONGER,
+    REPLACE_SHORTER,
+    ADD,
+    SERVE, /* the server runs the oldest command of a connection */
+    SAY_AGAIN,
+    REFUSE,
+    FORBID,
+    DELIVER,
+    CUT,
+    BACK_KILLED, /* a new connection, and what was lost with the old one will not run any more */
+    BACK,
+    RUN_LATE, /* a command that was lost with its connection runs after all */
+    RESTART,
+    WIPE,
+    PASS,  /* time, until something is due or expires */
+    STALL, /* the same up to an expiry, while one client does not run */
+    WAKE,
+};
+
+struct move {
+    uint8_t what, client, node, stray;
+};
+
+/* One lease of a client, and what its user was told. */
+struct use {
+    _Alignas(struct lease) unsigned char lease[sizeof(struct lease) + NODES * sizeof(struct lease_slot)];
+    bool begun, granted, lost, extending, releasing, done, over;
+    bool leaves; /* its token need not be gone when it is over */
+    bool late;   /* a lost command of it ran when a newer connection stood */
+    uint8_t token;
+    uint8_t freed; /* where its release was run and deleted the key, or where all was forgotten, by bit */
+};
+
+struct message {
+    int64_t ttl;  /* what is asked for */
+    int64_t left; /* and what the answer says */
+    uint8_t attempt, command, connection, verdict;
+    bool ran;
+};
+
+struct channel {
+    bool up, restarted;
+    uint8_t connection; /* how many there were */
+    uint8_t count, lost;
+    struct message queue[QUEUE];
+    struct message strays[STRAYS]; /* lost with older connections, and may still run */
+};
+
+struct client {
+    unsigned rate; /* of its clock: microseconds in a quantum */
+    uint8_t begun;
+    bool stalled;
+    struct use uses[ATTEMPTS];
+    struct channel channels[NODES];
+};
+
+struct node {
+    struct server server;
+    unsigned rate;
+    uint8_t setter;       /* which attempt of its client set the key */
+    int64_t wiped;        /* when it lost its data last, in quanta; 0: never */
+    int forgotten;        /* the token that it had then, */
+    int64_t would_expire; /* and until when it would have kept it */
+};
+
+struct world {
+    const struct scope *scope;
+    const char *broken;                         /* the promise that is, or NULL */
+    int64_t time;                               /* true time, in quanta of 200 us */
+    unsigned attempts, extends, faults, passes; /* that are left */
+    int handed_over;                            /* a token; 0: none */
+    struct client clients[CLIENTS];
+    struct node nodes[NODES];
+};
+
+/* In which ways clocks may differ at the most: this many. */
+enum { CLOCKS = 3 };
+
+void world_begin(struct world *world, const struct scope *scope, unsigned clocks);
+
+/* Puts what may happen next into `moves`, and tells how much it is. */
+unsigned world_moves(const struct world *world, struct move moves[MOVES]);
+
+void world_move(struct world *world, struct move move);
+
+/* The state in one number. Alike: states that differ in which client or which node is which, in when they are, or in
+ * what the future cannot depend on. */
+uint64_t world_fingerprint(const struct world *world);
+
+void world_print_move(const struct world *world, struct move move);
+
+static inline struct lease *lease_of(const struct use *use) {
+    return (struct lease *)(void *)(uintptr_t)use->lease;
+}
+
+static inline int64_t client_clock(const struct world *world, unsigned client) {
+    return world->time * world->clients[client].rate;
+}
+
+static inline int64_t server_clock(const struct world *world, unsigned node) {
+    return world->time * world->nodes[node].rate;
+}
+
+#endif
