@@ -144,7 +144,7 @@ void evl_acquire_ring(struct call *call, int64_t now) {
     struct evlock *lock = call->lock;
 
     if (lock->tenure && call->linked && now < call->acquire.wait_until) {
-        evl_replicas_late(call);
+        evl_replicas_fail(call, "the replicas took too long");
     } else if (now >= call->acquire.wait_until) {
         if (lock->tenure) {
             evl_error_set("no answer to the last attempt");

@@ -52,7 +52,7 @@ struct evlock_client {
     enum client_state state;
     unsigned depth;             /* of enter and leave */
     bool late;                  /* the close took too long */
-    bool left;                  /* something was left to its ttl */
+    int64_t left_until;         /* until then something may be there that was left to its ttl */
 };
 
 int64_t evl_client_now(const struct evlock_client *client);

@@ -11,9 +11,8 @@
 void evl_client_destroy(struct evlock_client *client) {
     evlock_closed_cb closed = client->closed;
     void *arg = client->closed_arg;
-    int status = client->state == CLIENT_FREED  ? EVLOCK_ECANCELLED
-                 : client->late || client->left ? EVLOCK_EUNREACHABLE
-                                                : EVLOCK_OK;
+    bool left = client->late || evl_client_now(client) < client->left_until;
+    int status = client->state == CLIENT_FREED ? EVLOCK_ECANCELLED : left ? EVLOCK_EUNREACHABLE : EVLOCK_OK;
     bool forked = evl_client_forked(client);
 
     if (!forked) /* in a child it is registered with the parent's loop */
@@ -106,7 +105,6 @@ int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
     if ((status = evl_client_check(client)) != EVLOCK_OK)
         return status;
     client->state = CLIENT_CLOSING;
-    client->left = false;
     client->closed = cb;
     client->closed_arg = arg;
     TAILQ_FOREACH (lock, &client->handles, link)

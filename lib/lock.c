@@ -383,13 +383,14 @@ static void on_lost_untold(struct evlock *lock) {
 }
 
 static void on_lost(struct evlock *lock, int reason, uint8_t agreed) {
+    struct call *acquire = evl_lock_pending(lock, CALL_ACQUIRE);
+
     if (lock->untold) {
         on_lost_untold(lock);
         return;
     }
-    if (evl_lock_pending(lock, CALL_ACQUIRE)) { /* granted, and its replicas were being asked */
-        evl_error_set("the lease was over before its replicas had confirmed it");
-        evl_lock_fail(lock, evl_lock_pending(lock, CALL_ACQUIRE), EVLOCK_EREPLICAS);
+    if (acquire) { /* granted, and its replicas were being asked */
+        evl_replicas_fail(acquire, "the lease was over before its replicas had confirmed it");
         return;
     }
     evl_log_lock(lock, EVLOCK_LOG_ERROR, "lost: %s", evlock_lost_reason_string((enum evlock_lost_reason)reason));

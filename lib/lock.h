@@ -97,9 +97,9 @@ void evl_acquire_wake(struct evlock *lock);
 int evl_check_token(const void *token, size_t *len);
 int evl_check_idle(const struct evlock *lock);
 
-/* replicas.c: asks the replicas of all nodes whether they have the lease; late: it took too long. */
+/* replicas.c: asks the replicas of all nodes whether they have the lease; fail: asks no more, and gives it up. */
 void evl_replicas_ask(struct call *call);
-void evl_replicas_late(struct call *call);
+void evl_replicas_fail(struct call *call, const char *why);
 
 /* query.c: frees what a query owns. */
 void evl_query_free(struct call *call);

@@ -117,7 +117,7 @@ void evl_queue_ready(struct evlock_client *client) {
             evl_acquire_wake(lock);
 }
 
-/* "TICKET SECONDS MICROSECONDS FENCE": a grant, and the server's clock at that. One that finds nobody is of an attempt that was given
+/* "TICKET TIME FENCE": a grant, and the server's clock in microseconds at that. One that finds nobody is of an attempt that was given
  * up, and is undone by that. */
 void evl_queue_heard(struct evlock_client *client, const char *text) {
     struct tenure *tenure = holder_of(client->queue, text);
@@ -126,8 +126,7 @@ void evl_queue_heard(struct evlock_client *client, const char *text) {
 
     if (!tenure)
         return;
-    time = strtoll(text + strlen(evl_tenure_ticket(tenure)), &end, 10) * 1000000;
-    time += strtoll(end, &end, 10);
+    time = strtoll(text + strlen(evl_tenure_ticket(tenure)), &end, 10);
     evl_acquire_granted(tenure->lock, time, strtoll(end, NULL, 10));
 }
 

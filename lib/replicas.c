@@ -26,7 +26,7 @@ static void stop(struct call *call) {
     call->linked = false;
 }
 
-static void fail(struct call *call, const char *why) {
+void evl_replicas_fail(struct call *call, const char *why) {
     stop(call);
     evl_error_set(why);
     evl_lock_fail(call->lock, call, EVLOCK_EREPLICAS);
@@ -40,7 +40,7 @@ static void decide(struct call *call) {
         stop(call);
         evl_lock_grant(lock, call);
     } else if ((unsigned)__builtin_popcount(call->acquire.denied) > call->count - quorum) {
-        fail(call, "too few replicas have it");
+        evl_replicas_fail(call, "too few replicas have it");
     }
 }
 
@@ -98,8 +98,4 @@ void evl_replicas_ask(struct call *call) {
         evl_node_submit(&client->links[i], &call->requests[i], now);
     }
     decide(call);
-}
-
-void evl_replicas_late(struct call *call) {
-    fail(call, "the replicas took too long");
 }

@@ -100,11 +100,11 @@ int evlock_with(evlock *lock, evlock_body body, evlock_scope_cb done, void *arg)
     return begin(lock, false, body, done, arg);
 }
 
-/* One-call runs give up after a few attempts where nobody said for how long to go on. */
+/* One-call runs give up after a few attempts where nobody said for how long to go on; in a queue none are counted. */
 static int read_options(evlock_options *ret, const evlock_options *options) {
     int status = evl_options_read(ret, options);
 
-    if (status == EVLOCK_OK && ret->retry_times == EVLOCK_DEFAULT)
+    if (status == EVLOCK_OK && ret->retry_times == EVLOCK_DEFAULT && ret->wait != EVLOCK_WAIT_QUEUE)
         ret->retry_times = 3;
     return status;
 }
@@ -141,6 +141,7 @@ int evlock_handler_new_named(evlock_handler **ret_handler, evlock_client *client
         return status;
     }
     handler->body = body;
+    handler->options.holder = handler->lock->config->holder;
     handler->options.prefix = handler->lock->config->prefix;
     handler->options.label = handler->lock->config->label;
     *ret_handler = handler;

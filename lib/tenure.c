@@ -29,7 +29,8 @@ void evl_tenure_destroy(struct tenure *tenure) {
     struct evlock_client *client = tenure->lock->client;
 
     assert(tenure->lock->tenure != tenure);
-    client->left |= tenure->lease->left;
+    if (tenure->lease->left && client->left_until < tenure->lease->until)
+        client->left_until = tenure->lease->until;
     take_out(tenure);
     for (unsigned i = 0; i < client->node_count; i++)
         evl_node_withdraw(&client->nodes[i], &tenure->requests[i]);

@@ -103,8 +103,8 @@ static void begin_script(struct command *command, unsigned script, const char *k
     push_word(command, keys);
 }
 
-/* What belongs to a lock shares its cluster slot: by the lock's own hash tag, or by all of its name as one. `suffix`
- * begins with the brace that closes that. */
+/* What belongs to a lock shares its cluster slot: by the lock's own hash tag, or by all of its name as one. Two
+ * colons keep what belongs to "{a}" apart from what belongs to "a". */
 static void push_beside(struct command *command, struct bytes key, const char *suffix) {
     const char *open = memchr(key.data, '{', key.len);
     const char *close = open ? memchr(open, '}', key.len - (size_t)(open - (const char *)key.data)) : NULL;
@@ -114,12 +114,13 @@ static void push_beside(struct command *command, struct bytes key, const char *s
     if (!tagged)
         *end++ = '{';
     end = put(end, key.data, key.len);
-    end = put(end, suffix + tagged, strlen(suffix) - tagged);
+    *end++ = tagged ? ':' : '}';
+    end = put(end, suffix, strlen(suffix));
     push(command, beside, (size_t)(end - beside));
 }
 
 static void push_fence_key(struct command *command, struct bytes key) {
-    push_beside(command, key, "}:fence");
+    push_beside(command, key, ":fence");
 }
 
 /* The plain SET costs the server half of what a script does. */
@@ -159,7 +160,7 @@ void evl_command_raise(struct command *command, struct bytes key, int64_t fence)
 static void begin_queue(struct command *command, unsigned script, struct bytes key) {
     begin_script(command, script, "3");
     push(command, key.data, key.len);
-    push_beside(command, key, "}:queue");
+    push_beside(command, key, ":queue");
     push_fence_key(command, key);
 }
 
@@ -184,7 +185,7 @@ static void push_waiter(struct command *command, struct bytes token, const struc
 void evl_command_queue(struct command *command, const char *verb, struct bytes key, struct bytes member) {
     begin(command);
     push_word(command, verb);
-    push_beside(command, key, "}:queue");
+    push_beside(command, key, ":queue");
     if (member.data)
         push(command, member.data, member.len);
 }
@@ -257,13 +258,12 @@ static bool prolongs(enum lease_command kind) {
     return kind == LEASE_RENEW || kind == LEASE_ADD || kind == LEASE_REPLACE;
 }
 
-/* "SECONDS MICROSECONDS AHEAD LEFT", as join.lua says it. */
+/* "TIME AHEAD LEFT", as join.lua says it. */
 static bool answer_queued(const char *text, struct lease_answer *answer) {
     int64_t left;
     char *end;
 
-    answer->time = strtoll(text, &end, 10) * 1000000;
-    answer->time += strtoll(end, &end, 10);
+    answer->time = strtoll(text, &end, 10);
     answer->ahead = strtoll(end, &end, 10);
     left = strtoll(end, &end, 10);
     if (*end || left < -1)

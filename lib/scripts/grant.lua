@@ -3,14 +3,15 @@
 -- ttl in ms, 1 if it wants a fence, its token. Its score is the server's clock, in microseconds, when it came.
 --@ include fence.lua
 
--- What TIME says, in microseconds.
-local function microseconds(time)
-  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+-- The server's clock in microseconds, as text; or an error.
+local function clock()
+  local time = redis.pcall('TIME')
+  return time.err and time or time[1] .. string.sub('00000' .. time[2], -6)
 end
 
 -- Draws a fence, as text; or gives an error.
-local function draw(time)
-  local fence = next_fence(KEYS[3], microseconds(time), 1)
+local function draw(us)
+  local fence = next_fence(KEYS[3], tonumber(us), 1)
   if type(fence) == 'table' then return fence end
   local text = string.format('%.0f', fence)
   local kept = redis.pcall('SET', KEYS[3], text, 'PX', '604800000')
@@ -24,11 +25,11 @@ local function listens(channel)
 end
 
 -- Gives the lock, to which nobody else has a right now, to the first waiter whose client listens, and tells it by
--- "TICKET SECONDS MICROSECONDS FENCE"; those who are gone leave the queue. `asker` is the waiter that asks for itself:
+-- "TICKET TIME FENCE"; those who are gone leave the queue. `asker` is the waiter that asks for itself:
 -- it is here, and needs no message.
 -- The waiter and its fence, or 0; nil: there is none; or an error: then the lock is free, or as it was, and the waiter
 -- that was to have it comes back when it looks.
-local function grant(asker, time)
+local function grant(asker, us)
   while true do
     local first = redis.pcall('ZPOPMIN', KEYS[2])
     if first.err then return first end
@@ -38,15 +39,14 @@ local function grant(asker, time)
     local here = waiter == asker or (token and listens(channel))
     if type(here) == 'table' then return here end
     if here then
-      time = time or redis.pcall('TIME')
-      if time.err then return time end
-      local fence = fenced == '1' and draw(time) or '0'
+      us = us or clock()
+      if type(us) == 'table' then return us end
+      local fence = fenced == '1' and draw(us) or '0'
       if type(fence) == 'table' then return fence end
       local set = redis.pcall('SET', KEYS[1], token, 'PX', ttl)
       if set.err then return set end
       if waiter == asker then return waiter, tonumber(fence) end
-      local message = ticket .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. fence
-      local told = redis.pcall('PUBLISH', channel, message)
+      local told = redis.pcall('PUBLISH', channel, ticket .. ' ' .. us .. ' ' .. fence)
       if type(told) == 'number' then return waiter, fence end
       redis.call('DEL', KEYS[1])
       return told

@@ -1,12 +1,12 @@
 -- Takes the lock, or a place in its queue; asked again, looks how things stand and keeps the place.
 -- KEYS: lock, queue, fence counter. ARGV: waiter (see grant.lua), token, ttl in ms, 1 if it wants a fence, else 0.
--- 1, or the fence: the token has the lock. Else "SECONDS MICROSECONDS AHEAD LEFT": the server's clock, how many waiters
+-- 1, or the fence: the token has the lock. Else "TIME AHEAD LEFT": the server's clock in microseconds, how many waiters
 -- are ahead, and where none is, what the holder has left in ms (-1: no expiry, or not asked).
 local found = redis.pcall('GET', KEYS[1])
 if type(found) == 'table' then return found end
 --@ include grant.lua
-local time = redis.pcall('TIME')
-if time.err then return time end
+local us = clock()
+if type(us) == 'table' then return us end
 -- It had been granted, and the message is under way or was lost.
 if found == ARGV[2] then
   local left = redis.pcall('PTTL', KEYS[1])
@@ -16,24 +16,23 @@ if found == ARGV[2] then
     if type(done) == 'table' then return done end
   end
   if ARGV[4] == '0' then return 1 end
-  local fence = draw(time)
+  local fence = draw(us)
   return type(fence) == 'table' and fence or tonumber(fence)
 end
-local us = microseconds(time)
 local added = redis.pcall('ZADD', KEYS[2], 'NX', us, ARGV[1])
 if type(added) == 'table' then return added end
 if not found then
-  local winner, fence = grant(ARGV[1], time)
+  local winner, fence = grant(ARGV[1], us)
   if type(winner) == 'table' then return winner end
   if winner == ARGV[1] then return fence > 0 and fence or 1 end
 end
 local ahead, left = redis.pcall('ZRANK', KEYS[2], ARGV[1]), -1
 if type(ahead) == 'table' then return ahead end
--- The queue goes by itself when nobody waits. Who waits long looks; of many who wait shortly, one in eight is enough.
-if added == 0 or ahead == 0 or us % 8 == 0 then
+-- The queue goes by itself when nobody waits. Who waits long looks; of many who wait shortly, one in ten is enough.
+if added == 0 or ahead == 0 or string.sub(us, -1) == '0' then
   local kept = redis.pcall('PEXPIRE', KEYS[2], '60000')
   if type(kept) == 'table' then return kept end
 end
 if ahead == 0 then left = redis.pcall('PTTL', KEYS[1]) end
 if type(left) == 'table' then return left end
-return time[1] .. ' ' .. time[2] .. ' ' .. ahead .. ' ' .. left
+return us .. ' ' .. ahead .. ' ' .. left

@@ -297,6 +297,7 @@ int main(int argc, char **argv) {
             wanted = optarg;
         else
             usage();
+    signal(SIGPIPE, SIG_IGN); /* of a server that was just killed; said by what cannot be asked of it */
     int64_t seconds = optind == argc - 1 ? atoll(argv[optind]) : 0;
     if (seconds <= 0)
         usage();

@@ -191,7 +191,7 @@ static evlock_options options_of(struct hand *hand) {
     options.ttl_ms = hand->name->ttl_ms;
     options.retry_delay_ms = 30;
     options.retry_jitter = 100;
-    options.auto_renewal = hand->name->renewed && chance(60);
+    options.auto_renewal = hand->name->renewed && chance(40);
     options.renewal_interval_ms = options.auto_renewal ? hand->name->ttl_ms / 4 : EVLOCK_DEFAULT;
     options.min_replicas = hand->name->confirmed;
     options.replica_timeout_ms = hand->name->confirmed ? 150 : EVLOCK_DEFAULT;
@@ -345,7 +345,7 @@ static void granted(struct hand *hand, int64_t now) {
     hand->deadline = now;
     hand->ceiling = INT64_MAX;
     hand->enough = hold_until(hand, now);
-    hand->meddle = chance(70) ? ms_from(now, hand->name->ttl_ms / 2) : INT64_MAX;
+    hand->meddle = chance(70) ? ms_from(now, hand->name->ttl_ms / 5) : INT64_MAX;
     hand->belief = history_believe(diary, hand->worker->employment.number, name_index(hand), hand->called, now, fence);
     diary->granted++;
     if ((fence != 0) != hand->name->fenced)
@@ -535,6 +535,7 @@ static void finish(struct worker *worker) {
 void worker_run(const struct employment *employment) {
     static struct worker worker;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGPIPE, SIG_DFL); /* the library's writes must not raise it */
     srandom(employment->seed);
     evlock_set_allocator(counted_resize, counted_release);
     worker.employment = *employment;

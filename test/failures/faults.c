@@ -427,3 +427,10 @@ int __wrap_getnameinfo(const struct sockaddr *address, socklen_t len, char *host
         return EAI_MEMORY;
     return __real_getnameinfo(address, len, host, host_len, service, service_len, flags);
 }
+
+int __real_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
+int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+    return REFUSED(FAULT_SYSTEM) ? ENOMEM : __real_pthread_atfork(prepare, parent, child);
+}

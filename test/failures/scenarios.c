@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Says something to the first server, or the only one. */
 #define server_say(...) server_do(&stage_servers[0], __VA_ARGS__)
 
 /* A lock on the client of the stage, acquired. */
@@ -177,12 +178,8 @@ static void acquire_many(struct stage *s) {
         locks[i] = stage_lock(s, name, &options);
         calls[i] = stage_acquire(s, locks[i], NULL);
     }
-    for (int i = 0; i < 3; i++) {
-        bool alone = !calls[i] || calls[i]->count == 0;
-        if (!alone)
-            continue;
+    for (int i = 0; i < 3; i++)
         stage_until(s, !calls[i] || calls[i]->count);
-    }
 }
 
 static void draw_fences(struct stage *s) {

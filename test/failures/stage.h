@@ -56,10 +56,10 @@ struct stage {
     size_t call_count;
     bool plain; /* nothing is refused in this run: every step must go as the scenario expects */
     bool in_call;
-    bool freed;    /* its client was, and not closed: keys may be left, to their ttl */
-    int lost;      /* how often on_lost was called */
-    int wrong;     /* what was found wrong */
-    int blocks[4]; /* that lived before, of each kind */
+    bool freed;              /* its client was, and not closed: keys may be left, to their ttl */
+    int lost;                /* how often on_lost was called */
+    int wrong;               /* what was found wrong */
+    int blocks[FAULT_KINDS]; /* that lived before, of each kind */
     int descriptors;
     char label[160]; /* of the run, for what is told of it */
 };

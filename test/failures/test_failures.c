@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -53,7 +54,7 @@ static bool play(const struct scenario *scenario, enum fault_kind kind, long at,
 }
 
 static void every_point(const struct scenario *scenario, enum fault_kind kind, bool from_there_on, int *wrongs) {
-    /* What memory there is at first is not what is looked at, so not all start at 0. */
+    /* Scenarios begin alike: with a stride, each looks at other points of that. */
     long at = stage_stride() > 1 ? runs % stage_stride() : 0;
     while (*wrongs < WRONGS_MAX && play(scenario, kind, at, from_there_on, wrongs))
         at += stage_stride();
@@ -74,6 +75,38 @@ static void refuse(void **state) {
         for (on = 0; on < 2 && faults_possible((enum fault_kind)kind); on++)
             every_point(scenario, (enum fault_kind)kind, on, &wrongs);
     assert_int_equal(wrongs, 0);
+}
+
+/* In a process where evlock has not been used yet: 0 when all is well. */
+static int fork_without_handler(void) {
+    evlock_client *client = NULL;
+    int status;
+    faults_plan(FAULT_SYSTEM, 0, false);
+    struct test_loop *loop = loop_new();
+    faults_arm();
+    if (evlock_client_new(&client, loop_for_evlock(loop), stage_servers[0].url, NULL) != EVLOCK_OK)
+        return 1;
+    faults_disarm();
+    if (strcmp(faults_planned_name(), "__wrap_pthread_atfork") != 0)
+        return 2;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(evlock_client_close(client, NULL, NULL) == EVLOCK_EFORKED ? 0 : 3);
+    if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+        return 4;
+    return WEXITSTATUS(status);
+}
+
+/* The first test, since a process asks to be told of its forks once. */
+static void a_fork_is_noticed_where_nothing_tells_of_it(void **state) {
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(fork_without_handler());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 /* A line of the source where evlock allocates; the compiler may have made several calls of it. */
@@ -132,9 +165,9 @@ static void no_place_is_left_out(void **state) {
 int main(void) {
     struct CMUnitTest tests[64] = {{0}};
     size_t count = 0;
-    for (; count < scenario_count; count++)
-        tests[count] =
-            (struct CMUnitTest){scenarios[count].name, refuse, NULL, NULL, (void *)(uintptr_t)&scenarios[count]};
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(a_fork_is_noticed_where_nothing_tells_of_it);
+    for (size_t i = 0; i < scenario_count; i++)
+        tests[count++] = (struct CMUnitTest){scenarios[i].name, refuse, NULL, NULL, (void *)(uintptr_t)&scenarios[i]};
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(no_place_is_left_out);
     faults_install();
     signal(SIGSEGV, tell_run);

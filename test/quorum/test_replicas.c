@@ -20,6 +20,9 @@ static bool is_replicated(size_t master) {
                           "return string.find(redis.call('INFO', 'replication'), 'state=online') and 1 or 0");
 }
 
+/* How many clients wait for the replicas. */
+static const char waiting[] = "return tonumber(string.match(redis.call('INFO', 'clients'), 'blocked_clients:(%d+)'))";
+
 static int replicas_setup(void **state) {
     if (quorum_setup_bare(state))
         return -1;
@@ -30,7 +33,7 @@ static int replicas_setup(void **state) {
         await(f, is_replicated(i));
     evlock_client_options options = durable_options(f);
     options.command_timeout_ms = 2 * LONG_TTL; /* longer than any wait for replicas */
-    client_new(f, NULL, &options); /* of node 0 alone */
+    client_new(f, NULL, &options);             /* of node 0 alone */
     await_connected(f, f->client);
     return 0;
 }
@@ -209,6 +212,33 @@ static void a_quorum_of_nodes_with_replicas(void **state) {
     await(f, nodes_having("a") == 0);
 }
 
+/* The answer of the replica comes when the lease that it was asked for is gone, and another attempt under way. */
+static void a_grant_that_is_lost_meanwhile_is_not_confirmed(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = replicated(1, LONG_TTL);
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = 20;
+    evlock *lock = lock_new(f, "a", &options);
+    server_pause(&nodes[FIRST_REPLICA]);
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, key_exists(&nodes[0], "a"));
+    await(f, server_integer(&nodes[0], "EVAL %s 0", waiting) == 1);
+    server_do(&nodes[0], "SET a stranger PX 600000"); /* found at the next renewal */
+    long long tries = server_calls(&nodes[0], "set");
+    await(f, server_calls(&nodes[0], "set") > tries + 1);
+    server_resume(&nodes[FIRST_REPLICA]);
+    await(f, server_integer(&nodes[0], "EVAL %s 0", waiting) == 0);
+    run_for(f, 100);
+    assert_int_equal(record.count, 0);
+    assert_false(evlock_is_held(lock));
+    server_do(&nodes[0], "DEL a");
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_true(evlock_is_held(lock));
+    assert_deadline_is_backed(lock, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         REPLICAS_TEST(a_grant_is_on_the_replica_when_told),
@@ -222,6 +252,7 @@ int main(void) {
         REPLICAS_TEST(a_held_lock_says_so_at_once),
         REPLICAS_TEST(replicas_and_a_fence),
         REPLICAS_TEST(a_quorum_of_nodes_with_replicas),
+        REPLICAS_TEST(a_grant_that_is_lost_meanwhile_is_not_confirmed),
     };
     return run_quorum_suite("replicas", tests);
 }

@@ -51,6 +51,10 @@ void relay_stop(struct relay *relay) {
     relay->server = NULL;
 }
 
+void relay_cut(struct relay *relay, int pair) {
+    end(&relay->pairs[pair]);
+}
+
 static void accept_one(struct relay *relay) {
     struct sockaddr_un address = address_of(relay->server->socket);
     int client = accept4(relay->listener, NULL, NULL, SOCK_CLOEXEC);
@@ -79,7 +83,7 @@ bool relay_pump(struct relay *relay) {
         if (pair->client < 0)
             continue;
         bool alive = pair->held || move(pair->client, pair->server);
-        if (!alive || (!move(pair->server, pair->client) && !pair->held))
+        if (!alive || (!pair->muted && !move(pair->server, pair->client) && !pair->held))
             end(pair);
     }
     return true;

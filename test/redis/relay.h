@@ -1,7 +1,7 @@
 /*
  * A relay between a client and the tests' server, in the test's own thread: what goes to the server on a connection can
- * be held back, as a full network or a busy server would, also beyond the client's end of that connection. It moves
- * bytes only when it is pumped.
+ * be held back, as a full network or a busy server would, also beyond the client's end of that connection; so can what
+ * comes back. It moves bytes only when it is pumped.
  */
 #ifndef EVLOCK_TEST_RELAY_H
 #define EVLOCK_TEST_RELAY_H
@@ -21,13 +21,16 @@ struct relay {
     struct relay_pair {
         int client; /* -1: ended */
         int server;
-        bool held; /* what the client sends, its end included, stays here */
+        bool held;  /* what the client sends, its end included, stays here */
+        bool muted; /* what the server sends stays here */
     } pairs[RELAY_PAIRS];
 };
 
 /* Listens beside the server's socket. Fails the test when it cannot. */
 void relay_start(struct relay *relay, const struct server *server);
 void relay_stop(struct relay *relay);
+/* Both ends see this connection end, and what stayed here is lost. */
+void relay_cut(struct relay *relay, int pair);
 /* Accepts and moves what there is, without waiting; true, so as to be put before a condition that is waited for. */
 bool relay_pump(struct relay *relay);
 

@@ -44,6 +44,7 @@ static struct parcel parcel; /* one for all: the last that was handed out */
 static void act_on(struct handle *handle);
 static void act(struct actor *actor);
 static void finish(struct handle *handle);
+static void finish_actor(struct actor *actor);
 
 static struct actor *actor_of(const struct handle *handle) {
     return handle->process->actor;
@@ -185,7 +186,7 @@ static void react(struct actor *actor, struct handle *handle) {
         return;
     dawdle(actor);
     if (world->calm) {
-        if (handle && handle->lock)
+        if (handle && handle->lock && handle->doing == HOLDING)
             finish(handle);
         return;
     }
@@ -268,6 +269,7 @@ static void draw_options(struct actor *actor, struct handle *handle, evlock_opti
         ttl = plan->max_ttl;
     ttl = plan->eternal && draw_chance(world, 20) ? 0 : ttl / MS * MS;
     handle->ttl = ttl;
+    handle->max_hold = NEVER;
     judge_ttl(world->judge, handle->key, ttl);
     options->ttl_ms = ttl / MS;
     if (ttl == 0)
@@ -278,10 +280,11 @@ static void draw_options(struct actor *actor, struct handle *handle, evlock_opti
     options->wait_timeout_ms = draw_chance(world, 30) ? ms_between(world, MS, plan->unit * 2) : EVLOCK_UNLIMITED;
     if (handle->ttl && draw_chance(world, 50)) {
         options->auto_renewal = 1;
+        handle->renews = true;
         if (draw_chance(world, 50))
             options->renewal_interval_ms = ms_between(world, ttl / 20, ttl / 2);
         if (draw_chance(world, 20))
-            options->max_hold_ms = ms_between(world, MS, 3 * ttl);
+            handle->max_hold = (options->max_hold_ms = ms_between(world, MS, 3 * ttl)) * MS;
     }
     if (draw_chance(world, 30))
         options->at_risk_percent = draw_between(world, 1, 99);
@@ -386,6 +389,7 @@ static void extend(struct handle *handle) {
     judge_made(promise, status);
     if (status != EVLOCK_OK)
         return;
+    handle->extended = true;
     if (add && handle->token)
         handle->token->added += ms * MS;
     else
@@ -395,6 +399,7 @@ static void extend(struct handle *handle) {
 static void reacquire(struct handle *handle) {
     struct promise *promise = ask(handle, P_EXTEND);
     judge_made(promise, evlock_reacquire(handle->lock, on_end, promise));
+    handle->extended = true;
 }
 
 static void query(struct handle *handle) {
@@ -636,11 +641,14 @@ static void on_think(void *arg) {
     struct process *process = actor->process;
     struct world *world = actor->world;
 
-    if (process->crashed || world->calm)
+    if (process->crashed || actor->leaving)
         return;
     if (process_runs(process)) {
         process_enter(process);
-        act(actor);
+        if (world->calm)
+            finish_actor(actor);
+        else
+            act(actor);
         process_leave(process);
     }
     agenda_set(&world->agenda, &actor->think,
@@ -694,12 +702,22 @@ void actor_wipe(struct actor *actor) {
 
 /* --- After the faults --------------------------------------------------------------------------------------------- */
 
+/* What is renewed, and was held when the faults ended, is held for another ttl, which it must outlast. */
+static bool keeps_on(const struct handle *handle) {
+    const struct world *world = handle->process->world;
+
+    return handle->renews && handle->since < world->plan.length &&
+           world->now < world->plan.length + judge_patience(world->judge) + 2 * handle->ttl;
+}
+
 /* Brings a handle nearer to having had its lock, and given it back. */
 static void finish(struct handle *handle) {
     if (expects_closed(handle) || handle->scoped)
         return;
     handle->finishing = true;
-    if (handle->doing == HOLDING) {
+    if (handle->doing == HOLDING && keeps_on(handle)) {
+        return;
+    } else if (handle->doing == HOLDING) {
         handle->served = true;
         release(handle);
     } else if (handle->doing == IDLE && !handle->served) {
@@ -755,6 +773,7 @@ static void leave(struct actor *actor) {
     struct world *world = actor->world;
     struct handle *handle, *next;
 
+    actor->leaving = true;
     for (handle = TAILQ_FIRST(&actor->handles); handle; handle = next) {
         next = TAILQ_NEXT(handle, local);
         if (!handle->scoped && draw_chance(world, 50))

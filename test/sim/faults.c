@@ -219,13 +219,14 @@ static bool refuse_commands(struct world *world) {
     static const char *const verbs[] = {"",       "",    "set",     "evalsha",     "evalsha",   "get", "del",
                                         "pexpire", "pttl", "info",    "client|kill", "client|id", "script"};
     struct node *node = draw_node(world);
+    const char *verb = verbs[draw(world) % (sizeof(verbs) / sizeof(verbs[0]))];
+    const char *error = errors[draw(world) % (sizeof(errors) / sizeof(errors[0]))];
 
     if (!world->plan.errors)
         return false;
     node->refused = true;
-    sim_server_refuse(node_now(node), verbs[draw(world) % (sizeof(verbs) / sizeof(verbs[0]))],
-                      errors[draw(world) % (sizeof(errors) / sizeof(errors[0]))],
-                      (unsigned)draw_magnitude(world, 1, 20));
+    node->lied |= strncmp(error, "WRONGTYPE", 9) == 0;
+    sim_server_refuse(node_now(node), verb, error, (unsigned)draw_magnitude(world, 1, 20));
     return true;
 }
 
@@ -238,7 +239,7 @@ static bool change_rate(struct world *world) {
 
     if (draw_chance(world, 30))
         ppm = ppm < 0 ? -world->plan.drift_ppm : world->plan.drift_ppm;
-    if (process && draw_chance(world, 50)) {
+    if (process && process_runs(process) && draw_chance(world, 50)) { /* else it may have read what is yet to come */
         clock_change(&process->clock, world->now, ppm);
         loop_wake(process);
     } else {

@@ -191,6 +191,53 @@ void judge_leave(struct judge *judge, struct process *process) {
             violated(judge->world, "h%u: code ran past the deadline without telling the loss", handle->number);
 }
 
+/* --- Tokens ------------------------------------------------------------------------------------------------------- */
+
+static struct token **place_of(struct judge *judge, const char *bytes, size_t len) {
+    uint32_t hash = 2166136261U;
+
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * 16777619U;
+    return &judge->tokens[hash % PLACES];
+}
+
+static struct token *find_token(struct judge *judge, const char *bytes, size_t len) {
+    struct token *token = *place_of(judge, bytes, len);
+
+    while (token && (token->len != len || memcmp(token->bytes, bytes, len) != 0))
+        token = token->next;
+    return token;
+}
+
+static struct owner *owner_of(struct token *token, unsigned client) {
+    for (unsigned i = 0; i < token->owner_count; i++)
+        if (token->owners[i].client == client)
+            return &token->owners[i];
+    return NULL;
+}
+
+struct token *judge_token(struct judge *judge, const char *bytes, size_t len, unsigned client) {
+    struct token *token = find_token(judge, bytes, len);
+    struct owner *owner;
+
+    if (!token) {
+        struct token **place = place_of(judge, bytes, len);
+        token = calloc(1, sizeof(*token));
+        token->len = len;
+        memcpy(token->bytes, bytes, len);
+        token->next = *place;
+        *place = token;
+    }
+    owner = owner_of(token, client);
+    if (!owner && token->owner_count == sizeof(token->owners) / sizeof(token->owners[0]))
+        owner = &token->owners[0];
+    else if (!owner)
+        owner = &token->owners[token->owner_count++];
+    *owner = (struct owner){.client = client, .finished = NEVER};
+    token->broken = false;
+    return token;
+}
+
 /* --- Handles ------------------------------------------------------------------------------------------------------ */
 
 struct handle *judge_handle(struct judge *judge, struct process *process, unsigned key) {
@@ -210,13 +257,6 @@ struct handle *judge_find(struct judge *judge, const evlock *lock) {
     TAILQ_FOREACH (handle, &judge->handles, link)
         if (handle->lock == lock)
             return handle;
-    return NULL;
-}
-
-static struct owner *owner_of(struct token *token, unsigned client) {
-    for (unsigned i = 0; i < token->owner_count; i++)
-        if (token->owners[i].client == client)
-            return &token->owners[i];
     return NULL;
 }
 
@@ -243,13 +283,19 @@ void judge_holds(struct handle *handle, bool fenced) {
 
     handle->doing = HOLDING;
     handle->overdue = false;
+    handle->extended = handle->pending && handle->pending->kind == P_ADOPT; /* it has the ttl that it was found with */
+    handle->since = world->now;
     world->tally->grants++;
     bytes = evlock_token(handle->lock, &len);
     if (!evlock_is_held(handle->lock) || !bytes) {
         violated(world, "h%u: told as held, and is not", handle->number);
         return;
     }
-    handle->token = judge_token(world->judge, bytes, len, handle->client);
+    handle->token = find_token(world->judge, bytes, len);
+    if (!handle->token || !owner_of(handle->token, handle->client)) {
+        violated(world, "h%u: holds by a token that is not its client's", handle->number);
+        return;
+    }
     handle->token->holder = handle;
     handle->token->loose = false;
     handle->token->deleted = 0;
@@ -289,6 +335,14 @@ void judge_released(struct promise *promise, int status) {
     judge_ends(handle, IDLE);
 }
 
+/* A lease that is renewed lasts while nothing is wrong, as one does that has outlived the faults for so long. */
+static bool lasts(const struct handle *handle) {
+    const struct world *world = handle->process->world;
+
+    return handle->renews && handle->max_hold == NEVER && world->calm &&
+           world->now > world->plan.length + judge_patience(world->judge);
+}
+
 void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
     struct process *process = handle->process;
     struct world *world = process->world;
@@ -304,6 +358,8 @@ void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
              process_clock(process) > handle->deadline + MS)
         violated(world, "h%u: told lost %" PRId64 " us after the deadline", handle->number,
                  process_clock(process) - handle->deadline);
+    else if (reason == EVLOCK_LOST_DEADLINE && lasts(handle))
+        violated(world, "h%u: lost, as it was not renewed", handle->number);
     judge_ends(handle, LOST);
 }
 
@@ -317,45 +373,6 @@ void judge_client_ends(struct judge *judge, struct process *process) {
 
 void judge_unclean(struct judge *judge, unsigned client) {
     judge->unclean[client % CLIENTS_MAX] = true;
-}
-
-/* --- Tokens ------------------------------------------------------------------------------------------------------- */
-
-static struct token **place_of(struct judge *judge, const char *bytes, size_t len) {
-    uint32_t hash = 2166136261U;
-
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (unsigned char)bytes[i]) * 16777619U;
-    return &judge->tokens[hash % PLACES];
-}
-
-static struct token *find_token(struct judge *judge, const char *bytes, size_t len) {
-    struct token *token = *place_of(judge, bytes, len);
-
-    while (token && (token->len != len || memcmp(token->bytes, bytes, len) != 0))
-        token = token->next;
-    return token;
-}
-
-struct token *judge_token(struct judge *judge, const char *bytes, size_t len, unsigned client) {
-    struct token *token = find_token(judge, bytes, len);
-    struct owner *owner;
-
-    if (!token) {
-        struct token **place = place_of(judge, bytes, len);
-        token = calloc(1, sizeof(*token));
-        token->len = len;
-        memcpy(token->bytes, bytes, len);
-        token->next = *place;
-        *place = token;
-    }
-    owner = owner_of(token, client);
-    if (!owner && token->owner_count == sizeof(token->owners) / sizeof(token->owners[0]))
-        owner = &token->owners[0];
-    else if (!owner)
-        owner = &token->owners[token->owner_count++];
-    *owner = (struct owner){.client = client, .finished = NEVER};
-    return token;
 }
 
 void judge_breaks(struct judge *judge, unsigned key) {
@@ -388,7 +405,7 @@ static void check_delete(struct judge *judge, struct token *token, unsigned key,
     struct handle *holder = token->holder;
     bool owned = owner_of(token, client) != NULL;
 
-    if (judge->keys[key].broken && (!owned || (holder && believes(holder)))) {
+    if (judge->keys[key].broken) {
         token->broken = true;
     } else if (!owned) {
         violated(judge->world, "client %u deletes another's lock", client);
@@ -520,6 +537,15 @@ static void check_told(struct judge *judge, const struct handle *handle) {
         violated(judge->world, "h%u: the deadline has passed, and no loss was told", handle->number);
 }
 
+/* One that hangs is not renewed for ever. */
+static void check_max_hold(struct judge *judge, const struct handle *handle) {
+    int64_t longest = handle->max_hold + handle->ttl;
+
+    if (handle->max_hold != NEVER && !handle->extended && !judge->world->scenario->beyond &&
+        judge->world->now > handle->since + longest + longest / 50)
+        violated(judge->world, "h%u: held beyond its max_hold and its ttl", handle->number);
+}
+
 /* Notes until when a holder believes, by its clock at this moment. */
 static void note_deadline(struct handle *handle) {
     int64_t left = evlock_remaining_ms(handle->lock);
@@ -542,6 +568,7 @@ void judge_look(struct judge *judge) {
         }
         note_deadline(handle);
         check_belief(judge, handle);
+        check_max_hold(judge, handle);
         if (handle->token->broken)
             continue;
         if (holders[handle->key] && world->scenario->exclusive)
@@ -597,9 +624,10 @@ void judge_strays(struct judge *judge) {
 static unsigned closed_client;
 
 static void check_closed(struct judge *judge, struct node *node, unsigned key, struct token *token) {
-    if (token->owner_count == 1 && owner_of(token, closed_client) && !token->loose && !judge->resurrected[node->index])
-        violated(judge->world, "client %u was closed in good order, and node %u still has its token at %s",
-                 closed_client, node->index, judge_key(key));
+    if (token->owner_count == 1 && owner_of(token, closed_client) && !token->loose && !node->lied &&
+        !judge->resurrected[node->index])
+        violated(judge->world, "client %u was closed in good order, and node %u still has its token at %s: %.*s",
+                 closed_client, node->index, judge_key(key), (int)token->len, token->bytes);
 }
 
 void judge_closed(struct judge *judge, unsigned client) {

@@ -30,7 +30,9 @@ struct handle {
     struct promise *pending;   /* ACQUIRING */
     struct token *token;       /* HOLDING, LOST, RELEASING */
     int64_t deadline;          /* by the process's clock: what it has last been seen to believe */
-    int64_t ttl;
+    int64_t ttl, max_hold;     /* max_hold: NEVER, if there is none */
+    int64_t since;             /* HOLDING: when it was told so */
+    bool renews, extended;
     uint64_t fence_before;     /* the greatest fence that had been told when it asked */
     bool overdue;              /* the deadline had passed when the library's code began to run */
     bool scoped;               /* a scope is at work on it */

@@ -20,6 +20,7 @@ struct node {
     struct event open;      /* when it listens again */
     sim_server *copy;       /* a replica that fell behind; or NULL */
     bool refused;           /* it was made to refuse commands */
+    bool lied;              /* and said of a lock that it is none */
 };
 
 /* Where the sockets are; made once, before any world. */

@@ -1,11 +1,11 @@
 /*
  * The simulation's command line.
  *
- *     sim --seeds N [--start S] [--scenario NAME] [--jobs J] [--twice]   runs N schedules and says what happened
+ *     sim --seeds N [--start S] [--scenario NAME] [--jobs J] [--twice] [--first]   runs N schedules, says what happened
  *     sim --seed S --scenario NAME --trace                               replays one, and tells all of it
  *
  * Without a scenario, the seeds are shared out among all of them. --twice runs each schedule twice, and both must be
- * the same in every step. It owns the worker processes; each runs every J-th seed.
+ * the same in every step; --first ends a job with its first violation. It owns the worker processes; each runs every J-th seed.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -27,7 +27,7 @@ struct options {
     uint64_t start, seeds;
     const struct scenario *scenario; /* NULL: all, by their shares */
     unsigned jobs;
-    bool twice, tracing;
+    bool twice, first, tracing;
 };
 
 /* What a worker has done so far; shared with the parent, who wants to know where one died. */
@@ -85,6 +85,14 @@ static void run_schedule(const struct options *options, struct work *work, uint6
     report(scenario, seed, "the same seed gave another schedule");
 }
 
+static uint64_t violations(const struct work *work) {
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < scenario_count; i++)
+        sum += work->tallies[i].violations;
+    return sum;
+}
+
 static void work_off(const struct options *options, struct work *work, unsigned job) {
     char folder[] = "/tmp/evlock-sim-XXXXXX";
 
@@ -94,7 +102,7 @@ static void work_off(const struct options *options, struct work *work, unsigned 
     }
     nodes_place(folder);
     judge_memory();
-    for (uint64_t i = job; i < options->seeds; i += options->jobs)
+    for (uint64_t i = job; i < options->seeds && !(options->first && violations(work)); i += options->jobs)
         run_schedule(options, work, options->start + i);
     (void)rmdir(folder);
 }
@@ -171,7 +179,7 @@ static int run_all(const struct options *options) {
 /* --- The command line --------------------------------------------------------------------------------------------- */
 
 static void usage(void) {
-    fprintf(stderr, "usage: sim --seeds N [--start S] [--scenario NAME] [--jobs J] [--twice]\n"
+    fprintf(stderr, "usage: sim --seeds N [--start S] [--scenario NAME] [--jobs J] [--twice] [--first]\n"
                     "       sim --seed S --scenario NAME [--trace]\n");
     exit(2);
 }
@@ -181,7 +189,8 @@ int main(int argc, char **argv) {
         {"seeds", required_argument, NULL, 'n'},    {"start", required_argument, NULL, 's'},
         {"seed", required_argument, NULL, 'o'},     {"scenario", required_argument, NULL, 'c'},
         {"jobs", required_argument, NULL, 'j'},     {"twice", no_argument, NULL, 't'},
-        {"trace", no_argument, NULL, 'v'},          {NULL, 0, NULL, 0},
+        {"first", no_argument, NULL, 'f'},          {"trace", no_argument, NULL, 'v'},
+        {NULL, 0, NULL, 0},
     };
     struct options options = {.start = 1, .jobs = 1};
     int option;
@@ -206,6 +215,9 @@ int main(int argc, char **argv) {
             break;
         case 't':
             options.twice = true;
+            break;
+        case 'f':
+            options.first = true;
             break;
         case 'v':
             options.tracing = true;

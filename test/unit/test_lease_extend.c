@@ -354,10 +354,10 @@ static void an_extension_without_enough_answers_is_told_by_its_time(void **state
     struct bench b = bench_new();
     (void)state;
     three_are_asked(&b);
-    refused(&b, 0);
+    refused(&b, 0); /* speaks for itself alone */
     yes_ttl(&b, 1, 60 * SECOND); /* says nothing of why it fails */
     pass(&b, 5 * SECOND);
-    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EREFUSED);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EUNREACHABLE);
 }
 
 static void a_shorter_extension_shortens_where_it_is_sent(void **state) {

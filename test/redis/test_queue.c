@@ -1,0 +1,866 @@
+/*
+ * Waiting in a queue, when all goes well: who comes first, what it costs, what can be asked, and that nothing is left
+ * behind. What crosses and what breaks is in test_queue_faults.c.
+ */
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define QUEUE "{a}:queue"
+
+static evlock_options queueing(int64_t ttl_ms) {
+    evlock_options options = with_ttl(ttl_ms);
+    options.wait = EVLOCK_WAIT_QUEUE;
+    options.retry_delay_ms = 10;
+    return options;
+}
+
+/* Looks so seldom that nothing is found by a look while a test goes well. */
+static evlock_options patient(int64_t ttl_ms) {
+    evlock_options options = queueing(ttl_ms);
+    options.retry_delay_ms = ttl_ms < 10000 ? ttl_ms : 10000;
+    return options;
+}
+
+static long long waiting(struct fixture *f) {
+    return server_integer(f->server, "ZCARD " QUEUE);
+}
+
+static evlock *held(struct fixture *f, const char *name, const evlock_options *options) {
+    evlock *lock = lock_new(f, name, options);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    return lock;
+}
+
+/* A handle that waits in the queue of "a", behind all that are there. */
+static evlock *joins(struct fixture *f, evlock_client *client, const evlock_options *options, struct record *record) {
+    evlock *lock = lock_new_on(f, client, "a", options);
+    long long before = waiting(f);
+
+    assert_status(evlock_acquire(lock, NULL, record_end, record), EVLOCK_OK);
+    await(f, waiting(f) == before + 1);
+    assert_int_equal(record->count, 0);
+    return lock;
+}
+
+/* Nothing is left on the server, once what goes on in the background is done; `locks` are freed for that. */
+static void leaves_nothing(struct fixture *f) {
+    while (f->locks_len)
+        lock_free(f, f->locks[0]);
+    await(f, server_integer(f->server, "DBSIZE") == 0);
+}
+
+/* As `then`: releases the handle at once. */
+static void release_it(struct record *record) {
+    evlock_release(record->then_arg, NULL, NULL);
+}
+
+/* --- The order ---------------------------------------------------------------------------------------------------- */
+
+enum { HANDLES = 12 };
+
+/* Clients take turns in joining, and the order is not that of one client. */
+static void who_came_first_is_served_first(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record records[HANDLES] = {0};
+    evlock_client *clients[3] = {f->client, client_new(f, NULL, NULL), client_new(f, NULL, NULL)};
+    evlock *holder = held(f, "a", &options);
+
+    for (int i = 0; i < HANDLES; i++) {
+        evlock *lock = joins(f, clients[i % 3], &options, &records[i]);
+        records[i].then = release_it;
+        records[i].then_arg = lock;
+    }
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, records[HANDLES - 1].count);
+    for (int i = 0; i < HANDLES; i++) {
+        assert_ended(&records[i], EVLOCK_OK);
+        assert_true(i == 0 || records[i].order > records[i - 1].order);
+    }
+    leaves_nothing(f);
+}
+
+/* Each takes its place anew, behind the others. */
+static void who_comes_again_goes_to_the_end(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record first = {0}, second = {0}, again = {0};
+    evlock *holder = held(f, "a", &options);
+    evlock *a = joins(f, f->client, &options, &first);
+    evlock *b = joins(f, f->client, &options, &second);
+
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, first.count);
+    assert_status(await_release(f, a), EVLOCK_OK);
+    assert_status(evlock_acquire(a, NULL, record_end, &again), EVLOCK_OK);
+    await(f, second.count && waiting(f) == 1);
+    assert_int_equal(again.count, 0);
+    assert_status(await_release(f, b), EVLOCK_OK);
+    await(f, again.count);
+    assert_ended(&again, EVLOCK_OK);
+    leaves_nothing(f);
+}
+
+/* The order is when the server was asked, and looks do not change it. */
+static void a_look_keeps_the_place(void **state) {
+    struct fixture *f = *state;
+    evlock_options eager = queueing(60000), calm = patient(60000);
+    struct record first = {0}, second = {0};
+    evlock *holder = held(f, "a", &calm);
+    evlock *a = joins(f, f->client, &eager, &first);
+
+    joins(f, f->client, &calm, &second);
+    long long before = server_calls(f->server, "evalsha");
+    await(f, server_calls(f->server, "evalsha") >= before + 3);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, first.count);
+    assert_ended(&first, EVLOCK_OK);
+    assert_int_equal(second.count, 0);
+    assert_status(await_release(f, a), EVLOCK_OK);
+    await(f, second.count);
+    leaves_nothing(f);
+}
+
+static const char *newcomer_path;
+
+/* Tries without pause, until it has the lock. */
+static int newcomer(void *arg) {
+    redisContext *server = redisConnectUnix(newcomer_path);
+    bool has = false;
+
+    (void)arg;
+    while (server && !has) {
+        redisReply *reply = redisCommand(server, "SET a newcomer NX PX 60000");
+        if (!reply)
+            return 1;
+        has = reply->type == REDIS_REPLY_STATUS;
+        freeReplyObject(reply);
+    }
+    return has ? 0 : 1;
+}
+
+static void a_newcomer_does_not_overtake(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record records[HANDLES] = {0};
+    evlock_client *other = client_new(f, NULL, NULL);
+    evlock *holder = held(f, "a", &options), *last = NULL;
+    int status;
+
+    for (int i = 0; i < HANDLES; i++) {
+        last = joins(f, i % 2 ? f->client : other, &options, &records[i]);
+        records[i].then = i < HANDLES - 1 ? release_it : NULL;
+        records[i].then_arg = last;
+    }
+    newcomer_path = f->server->socket;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(newcomer(NULL));
+    long long before = server_calls(f->server, "set");
+    await(f, server_calls(f->server, "set") > before + 10);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, records[HANDLES - 1].count);
+    for (int i = 0; i < HANDLES; i++)
+        assert_ended(&records[i], EVLOCK_OK);
+    assert_int_equal(waitpid(child, &status, WNOHANG), 0);
+    evlock_release(last, NULL, NULL);
+    await(f, waitpid(child, &status, WNOHANG) == child);
+    assert_int_equal(status, 0);
+    assert_true(key_is(f->server, "a", "newcomer", 8));
+    server_do(f->server, "DEL a");
+    leaves_nothing(f);
+}
+
+/* --- With others -------------------------------------------------------------------------------------------------- */
+
+struct turn {
+    evlock **locks;
+    int *served;
+    int *together; /* how often another held it, too */
+    int index, count;
+};
+
+static void take_turn(struct record *record) {
+    struct turn *turn = record->then_arg;
+
+    ++*turn->served;
+    for (int i = 0; i < turn->count; i++)
+        *turn->together += i != turn->index && evlock_is_held(turn->locks[i]);
+    evlock_release(turn->locks[turn->index], NULL, NULL);
+}
+
+static void queue_and_polling_exclude_each_other(void **state) {
+    struct fixture *f = *state;
+    evlock_options queue = queueing(60000), poll = with_ttl(60000);
+    struct record records[HANDLES] = {0};
+    struct turn turns[HANDLES];
+    evlock *locks[HANDLES];
+    evlock_client *other = client_new(f, NULL, NULL);
+    int served = 0, together = 0;
+
+    poll.retry_delay_ms = 10;
+    evlock *holder = held(f, "a", &queue);
+    for (int i = 0; i < HANDLES; i++) {
+        locks[i] = lock_new_on(f, i % 2 ? f->client : other, "a", i % 3 ? &queue : &poll);
+        turns[i] = (struct turn){locks, &served, &together, i, HANDLES};
+        records[i] = (struct record){.then = take_turn, .then_arg = &turns[i]};
+        assert_status(evlock_acquire(locks[i], NULL, record_end, &records[i]), EVLOCK_OK);
+    }
+    await(f, waiting(f) == HANDLES - HANDLES / 3);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, served == HANDLES);
+    assert_int_equal(together, 0);
+    leaves_nothing(f);
+}
+
+/* Its release tells nobody, so the first in the queue looks. */
+static void a_foreign_release_is_found(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    struct record record = {0};
+
+    server_do(f->server, "SET a foreign PX 60000");
+    evlock *lock = joins(f, f->client, &options, &record);
+    server_do(f->server, "DEL a");
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_int_equal(waiting(f), 0);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    leaves_nothing(f);
+}
+
+/* Its looks are seconds apart, but for the one when the holder's ttl ends. */
+static void a_dead_holders_lock_passes_on_with_its_ttl(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    bool soon = false;
+
+    for (int tries = 0; tries < 5 && !soon; tries++) {
+        struct record record = {0};
+        server_do(f->server, "SET a dead PX 400");
+        int64_t ends = evlock_clock_us() + 400 * 1000;
+        evlock *lock = joins(f, f->client, &options, &record);
+        await(f, record.count);
+        assert_ended(&record, EVLOCK_OK);
+        soon = record.at - ends < 1500 * 1000;
+        assert_status(await_release(f, lock), EVLOCK_OK);
+    }
+    assert_true(soon);
+    leaves_nothing(f);
+}
+
+/* A foreign holder without expiry is waited for by looks alone. */
+static void a_holder_without_expiry_is_waited_for(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    struct record record = {0};
+
+    server_do(f->server, "SET a foreign");
+    joins(f, f->client, &options, &record);
+    run_for(f, 300);
+    assert_int_equal(record.count, 0);
+    server_do(f->server, "DEL a");
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    leaves_nothing(f);
+}
+
+/* --- What it costs ------------------------------------------------------------------------------------------------ */
+
+static long long connections(struct fixture *f) {
+    return server_integer(f->server, "EVAL %s 0",
+                          "return tonumber(string.match(redis.call('INFO', 'clients'), 'connected_clients:(%d+)'))");
+}
+
+static void without_a_wait_it_is_as_without_a_queue(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+
+    await_connected(f, f->client);
+    long long before = connections(f);
+    for (int i = 0; i < 3; i++) {
+        server_do(f->server, "CONFIG RESETSTAT");
+        evlock *lock = held(f, "a", &options);
+        assert_int_equal(server_calls(f->server, "set"), 1);
+        assert_int_equal(server_calls(f->server, "evalsha"), 0);
+        assert_status(await_release(f, lock), EVLOCK_OK);
+        assert_int_equal(server_calls(f->server, "set"), 1);
+        assert_int_equal(server_calls(f->server, "evalsha"), 1);
+        assert_int_equal(server_calls(f->server, "zadd"), 0);
+    }
+    assert_int_equal(connections(f), before);
+    leaves_nothing(f);
+}
+
+/* The plain try, the join, and the release by the one before: so also if many wait. None to be granted. Once more, if
+ * the machine was so slow that waiters looked. */
+static void a_turn_costs_three_commands(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+
+    for (int tries = 0;; tries++) {
+        struct record records[HANDLES] = {0};
+        evlock *holder = held(f, "a", &options);
+        int64_t begun = evlock_clock_us();
+        server_do(f->server, "CONFIG RESETSTAT");
+        for (int i = 0; i < HANDLES; i++) {
+            evlock *lock = joins(f, f->client, &options, &records[i]);
+            records[i].then = release_it;
+            records[i].then_arg = lock;
+        }
+        assert_status(await_release(f, holder), EVLOCK_OK);
+        await(f, records[HANDLES - 1].count && !key_exists(f->server, "a"));
+        long long evals = server_calls(f->server, "evalsha"), sets = server_calls(f->server, "set");
+        bool slow = evlock_clock_us() - begun > 2000 * 1000;
+        while (f->locks_len)
+            lock_free(f, f->locks[0]);
+        if (slow && tries < 5)
+            continue;
+        /* one more release, the holder's; a SET in each grant */
+        assert_int_equal(evals, 2 * HANDLES + 1);
+        assert_int_equal(sets, 2 * HANDLES);
+        break;
+    }
+    leaves_nothing(f);
+}
+
+static void who_may_not_wait_never_joins(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000), never = queueing(60000);
+    evlock_acquire_options no_time = EVLOCK_ACQUIRE_OPTIONS_INIT, no_retry = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock *holder = held(f, "a", &options), *lock = lock_new(f, "a", &options);
+
+    await_connected(f, f->client);
+    long long before = connections(f);
+    no_time.wait_timeout_ms = 0;
+    no_retry.retry_times = 0;
+    never.retry_times = 0;
+    assert_status(await_acquire(f, lock, &no_time), EVLOCK_EHELD);
+    assert_status(await_acquire(f, lock, &no_retry), EVLOCK_EHELD);
+    assert_status(await_try(f, lock_new(f, "a", &never)), EVLOCK_EHELD);
+    assert_int_equal(server_calls(f->server, "zadd"), 0);
+    assert_int_equal(connections(f), before);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    assert_status(await_acquire(f, lock, &no_time), EVLOCK_OK);
+    leaves_nothing(f);
+}
+
+/* --- Deadlines and fences ----------------------------------------------------------------------------------------- */
+
+/* The server is asked first: what it has left then is more than what the handle believes in later. */
+static void backed_by_the_server(struct fixture *f, const evlock *lock) {
+    int64_t on_server = key_ttl(f->server, "a");
+    assert_true(on_server > 0);
+    assert_true(evlock_remaining_ms(lock) <= on_server);
+}
+
+static void no_deadline_is_later_than_the_servers(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(1000);
+    evlock_client *other = client_new(f, NULL, NULL);
+
+    for (int i = 0; i < 40; i++) {
+        struct record record = {0};
+        evlock *holder = held(f, "a", &options);
+        evlock *lock = joins(f, i % 2 ? f->client : other, &options, &record);
+        run_for(f, i % 8 == 7 ? 600 : i % 5);
+        assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
+        await(f, record.count);
+        assert_ended(&record, EVLOCK_OK);
+        backed_by_the_server(f, lock);
+        lock_free(f, lock);
+        lock_free(f, holder);
+        await(f, !key_exists(f->server, "a"));
+    }
+    leaves_nothing(f);
+}
+
+/* What a grant is short of is what the clocks may differ by, however long the wait was. */
+static void a_grant_is_nearly_the_whole_ttl(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record record = {0};
+    evlock *holder = held(f, "a", &options);
+    evlock *lock = joins(f, f->client, &options, &record);
+
+    run_for(f, 2000);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, record.count);
+    assert_true(evlock_remaining_ms(lock) > 30000);
+    leaves_nothing(f);
+}
+
+struct drawing {
+    evlock *lock;
+    uint64_t fence;
+};
+
+static void draw_and_release(struct record *record) {
+    struct drawing *drawing = record->then_arg;
+    drawing->fence = evlock_fence(drawing->lock);
+    evlock_release(drawing->lock, NULL, NULL);
+}
+
+static void fences_grow_through_the_queue(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    struct record records[HANDLES] = {0};
+    struct drawing drawings[HANDLES];
+
+    fenced.fence = 1;
+    evlock *holder = lock_new(f, "a", &options);
+    for (int round = 0; round < 3; round++) {
+        assert_status(await_acquire(f, holder, &fenced), EVLOCK_OK);
+        uint64_t last = evlock_fence(holder);
+        memset(records, 0, sizeof(records));
+        for (int i = 0; i < HANDLES; i++) {
+            drawings[i] = (struct drawing){.lock = lock_new(f, "a", &options)};
+            records[i] = (struct record){.then = draw_and_release, .then_arg = &drawings[i]};
+            assert_status(evlock_acquire(drawings[i].lock, i % 4 ? &fenced : NULL, record_end, &records[i]), EVLOCK_OK);
+            await(f, waiting(f) == i + 1);
+        }
+        assert_status(await_release(f, holder), EVLOCK_OK);
+        await(f, records[HANDLES - 1].count);
+        for (int i = 0; i < HANDLES; i++) {
+            assert_ended(&records[i], EVLOCK_OK);
+            if (i % 4 == 0) {
+                assert_int_equal(drawings[i].fence, 0);
+                continue;
+            }
+            assert_true(drawings[i].fence > last);
+            last = drawings[i].fence;
+        }
+    }
+    server_do(f->server, "DEL {a}:fence");
+    leaves_nothing(f);
+}
+
+/* --- What a granted lease can do ---------------------------------------------------------------------------------- */
+
+/* A handle that has been granted the lock by the release of another. */
+static evlock *granted(struct fixture *f, const evlock_options *options) {
+    struct record record = {0};
+    evlock *holder = held(f, "a", options);
+    evlock *lock = joins(f, f->client, options, &record);
+
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    return lock;
+}
+
+static void a_granted_lease_is_like_any_other(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    char token[128];
+    size_t len;
+
+    evlock *lock = granted(f, &options);
+    assert_true(key_is(f->server, "a", evlock_token(lock, &len), 36));
+    assert_int_equal(len, 36);
+    assert_status(await_query(f, lock, evlock_owned), EVLOCK_OK);
+    assert_int_equal(f->ended.value, 1);
+    assert_status(await_extend(f, lock, 60000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
+    assert_true(evlock_remaining_ms(lock) > 100000);
+    assert_status(await_reacquire(f, lock), EVLOCK_OK);
+    assert_true(evlock_remaining_ms(lock) < 60000);
+    backed_by_the_server(f, lock);
+
+    assert_status(evlock_export(lock, token, sizeof(token), &len), EVLOCK_OK);
+    evlock *heir = lock_new(f, "a", &options);
+    assert_status(await_adopt(f, heir, token, len), EVLOCK_OK);
+    assert_status(await_release(f, heir), EVLOCK_OK);
+    assert_false(key_exists(f->server, "a"));
+    leaves_nothing(f);
+}
+
+static void a_granted_lease_is_renewed(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(2000);
+
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = 100;
+    evlock *lock = granted(f, &options);
+    evlock_stats before, now;
+    assert_status(evlock_client_stats(f->client, &before, sizeof(before)), EVLOCK_OK);
+    do {
+        loop_turn(f->loop);
+        assert_status(evlock_client_stats(f->client, &now, sizeof(now)), EVLOCK_OK);
+        assert_true(evlock_is_held(lock));
+    } while (now.renewals < before.renewals + 3);
+    backed_by_the_server(f, lock);
+    leaves_nothing(f);
+}
+
+/* An adopted lease, and one that is broken, is passed on to who waits as well. */
+static void every_end_of_a_lease_grants_to_the_next(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record adopted = {0}, broken = {0}, freed = {0};
+    char token[128];
+    size_t len;
+
+    evlock *lock = granted(f, &options);
+    joins(f, f->client, &options, &adopted);
+    evlock *second = f->locks[f->locks_len - 1];
+    joins(f, f->client, &options, &broken);
+    evlock *third = f->locks[f->locks_len - 1];
+    joins(f, f->client, &options, &freed);
+
+    assert_status(evlock_export(lock, token, sizeof(token), &len), EVLOCK_OK);
+    evlock *heir = lock_new(f, "a", &options);
+    assert_status(await_adopt(f, heir, token, len), EVLOCK_OK);
+    assert_status(await_release(f, heir), EVLOCK_OK);
+    await(f, adopted.count);
+    assert_true(evlock_is_held(second));
+    assert_status(await_break(f, heir), EVLOCK_OK);
+    await(f, broken.count);
+    assert_true(evlock_is_held(third));
+    lock_free(f, third);
+    await(f, freed.count);
+    assert_ended(&freed, EVLOCK_OK);
+    leaves_nothing(f);
+}
+
+/* --- Questions ---------------------------------------------------------------------------------------------------- */
+
+static char holder_name[160];
+static size_t holder_len;
+
+static void record_text(evlock *lock, int status, const char *text, size_t len, void *arg) {
+    holder_len = len;
+    snprintf(holder_name, sizeof(holder_name), "%s", text);
+    record_value(lock, status, 0, arg);
+}
+
+static void holder_is(struct fixture *f, evlock *asks, int status, const char *name) {
+    struct record record = {0};
+
+    assert_status(evlock_holder(asks, record_text, &record), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, status);
+    assert_string_equal(holder_name, name);
+    assert_int_equal(holder_len, strlen(name));
+}
+
+static void a_holder_is_known_by_its_name(void **state) {
+    struct fixture *f = *state;
+    evlock_options named = queueing(60000), slashed = queueing(60000);
+    evlock_acquire_options own = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    struct record record = {0};
+    evlock *asks = lock_new(f, "a", NULL);
+
+    holder_is(f, asks, EVLOCK_ENOTHELD, "");
+    named.holder = "host:4711";
+    slashed.holder = "rack/7/host";
+    evlock *first = held(f, "a", &named);
+    holder_is(f, asks, EVLOCK_OK, "host:4711");
+    joins(f, f->client, &slashed, &record);
+    evlock *second = f->locks[f->locks_len - 1];
+    holder_is(f, asks, EVLOCK_OK, "host:4711");
+    assert_status(await_release(f, first), EVLOCK_OK);
+    await(f, record.count);
+    holder_is(f, asks, EVLOCK_OK, "rack/7/host");
+    assert_status(await_release(f, second), EVLOCK_OK);
+
+    own.token = "a token of its own";
+    own.token_len = EVLOCK_CSTRING;
+    assert_status(await_acquire(f, first, &own), EVLOCK_OK);
+    holder_is(f, asks, EVLOCK_OK, "");
+    assert_status(await_release(f, first), EVLOCK_OK);
+    server_do(f->server, "SET a %s", "");
+    holder_is(f, asks, EVLOCK_OK, "");
+    server_do(f->server, "SET a foreign/token");
+    holder_is(f, asks, EVLOCK_OK, "");
+    server_do(f->server, "DEL a");
+    leaves_nothing(f);
+}
+
+static void is_at(struct fixture *f, evlock *lock, int status, int64_t place) {
+    assert_status(await_query(f, lock, evlock_place), status);
+    assert_int_equal(f->ended.value, place);
+}
+
+static void there_are(struct fixture *f, evlock *asks, int64_t waiters) {
+    assert_status(await_query(f, asks, evlock_waiters), EVLOCK_OK);
+    assert_int_equal(f->ended.value, waiters);
+}
+
+static void waiters_are_told_their_place(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record records[3] = {0};
+    evlock *holder = held(f, "a", &options), *locks[3];
+
+    there_are(f, holder, 0);
+    is_at(f, holder, EVLOCK_ENOTHELD, 0);
+    for (int i = 0; i < 3; i++) {
+        locks[i] = joins(f, f->client, &options, &records[i]);
+        there_are(f, holder, i + 1);
+    }
+    for (int i = 0; i < 3; i++)
+        is_at(f, locks[i], EVLOCK_OK, i + 1);
+    assert_status(evlock_cancel(locks[0]), EVLOCK_OK);
+    await(f, waiting(f) == 2);
+    is_at(f, locks[0], EVLOCK_ENOTHELD, 0);
+    is_at(f, locks[1], EVLOCK_OK, 1);
+    is_at(f, locks[2], EVLOCK_OK, 2);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, records[1].count);
+    is_at(f, locks[1], EVLOCK_ENOTHELD, 0);
+    is_at(f, locks[2], EVLOCK_OK, 1);
+    there_are(f, holder, 1);
+    leaves_nothing(f);
+}
+
+static void the_wait_is_known_without_asking(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record record = {0};
+    evlock *holder = held(f, "a", &options);
+
+    assert_int_equal(evlock_waited_ms(NULL), 0);
+    assert_int_equal(evlock_waited_ms(holder), 0);
+    int64_t begun = evlock_clock_us();
+    evlock *lock = joins(f, f->client, &options, &record);
+    run_for(f, 50);
+    int64_t waited = evlock_waited_ms(lock);
+    assert_true(waited >= 50 && waited <= (evlock_clock_us() - begun) / 1000);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, record.count);
+    assert_int_equal(evlock_waited_ms(lock), 0);
+    leaves_nothing(f);
+}
+
+/* --- Statistics --------------------------------------------------------------------------------------------------- */
+
+static uint64_t sum(const uint64_t buckets[EVLOCK_STATS_BUCKETS]) {
+    uint64_t total = 0;
+    for (size_t i = 0; i < EVLOCK_STATS_BUCKETS; i++)
+        total += buckets[i];
+    return total;
+}
+
+static void statistics_tell_what_happened(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000), brief = patient(100);
+    struct record cancelled = {0}, lost = {0}, handed = {0};
+    evlock_stats stats;
+
+    brief.on_lost = record_lost;
+    brief.arg = &lost;
+    evlock *holder = held(f, "a", &options);
+    assert_status(await_try(f, lock_new(f, "a", &options)), EVLOCK_EHELD);
+    evlock *gives_up = joins(f, f->client, &options, &cancelled);
+    assert_status(evlock_cancel(gives_up), EVLOCK_OK);
+    await(f, cancelled.count && waiting(f) == 0);
+    evlock *lock = joins(f, f->client, &brief, &handed);
+    run_for(f, 20);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, handed.count && lost.count);
+
+    assert_status(evlock_client_stats(f->client, &stats, sizeof(stats)), EVLOCK_OK);
+    assert_int_equal(stats.acquired, 2);
+    assert_int_equal(stats.waited, 1);
+    assert_int_equal(stats.handed, 1);
+    assert_int_equal(stats.failed, 2);
+    assert_int_equal(stats.released, 1);
+    assert_int_equal(stats.lost[EVLOCK_LOST_DEADLINE], 1);
+    assert_int_equal(stats.renewals, 0);
+    assert_int_equal(stats.reconnects, 0);
+    assert_int_equal(sum(stats.wait), 2);
+    assert_int_equal(sum(stats.hold), 2);
+    uint64_t long_waits = 0;
+    for (int i = 15; i < EVLOCK_STATS_BUCKETS; i++) /* from 16.384 ms */
+        long_waits += stats.wait[i];
+    assert_true(long_waits >= 1);
+    assert_int_equal(stats.wait[EVLOCK_STATS_BUCKETS - 1], 0);
+    lock_free(f, lock);
+    leaves_nothing(f);
+}
+
+/* --- Keys --------------------------------------------------------------------------------------------------------- */
+
+static unsigned slot_of(const char *key, size_t len) {
+    const char *open = memchr(key, '{', len);
+    const char *close = open ? memchr(open, '}', len - (size_t)(open - key)) : NULL;
+    unsigned crc = 0;
+
+    if (close && close > open + 1) {
+        key = open + 1;
+        len = (size_t)(close - key);
+    }
+    for (size_t i = 0; i < len; i++) {
+        crc ^= (unsigned)(unsigned char)key[i] << 8;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc & 0x8000 ? crc << 1 ^ 0x1021 : crc << 1;
+        crc &= 0xFFFF;
+    }
+    return crc % 16384;
+}
+
+/* Of what is on the server: all of it belongs to one slot, and has an expiry. */
+static void share_a_slot(struct fixture *f, unsigned slot, size_t count) {
+    redisReply *keys = server_command(f->server, "KEYS *");
+
+    assert_int_equal(keys->elements, count);
+    for (size_t i = 0; i < keys->elements; i++) {
+        assert_int_equal(slot_of(keys->element[i]->str, keys->element[i]->len), slot);
+        long long ttl = server_integer(f->server, "PTTL %b", keys->element[i]->str, keys->element[i]->len);
+        assert_true(ttl > 0);
+    }
+    freeReplyObject(keys);
+}
+
+static void the_keys_of_a_lock_share_a_slot_and_expire(void **state) {
+    static const char *const names[] = {"a",      "{a}",      "a{b}c",  "{a}{b}", "{",   "a{b", "foo{{bar}}zap",
+                                        "{x}:ay", "a b\n\tc", "{user}", "{a}b}",  "{{}", NULL};
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    char longest[513] = {0};
+
+    assert_int_equal(slot_of("123456789", 9), 0x31C3);
+    memset(longest, 'n', 512);
+    fenced.fence = 1;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *name = names[i] ? names[i] : longest;
+        struct record record = {0};
+        evlock *holder = held(f, name, &options), *lock = lock_new(f, name, &options);
+        assert_status(evlock_acquire(lock, &fenced, record_end, &record), EVLOCK_OK);
+        await(f, server_integer(f->server, "DBSIZE") == 2);
+        share_a_slot(f, slot_of(name, strlen(name)), 2);
+        assert_status(await_release(f, holder), EVLOCK_OK);
+        await(f, record.count);
+        assert_ended(&record, EVLOCK_OK);
+        share_a_slot(f, slot_of(name, strlen(name)), 2); /* the lock and its counter */
+        assert_status(await_release(f, lock), EVLOCK_OK);
+        server_do(f->server, "FLUSHALL");
+    }
+}
+
+/* Each has a queue of its own. */
+static void a_name_in_braces_is_another_lock(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record plain = {0}, braced = {0};
+    evlock *a = held(f, "a", &options), *b = held(f, "{a}", &options);
+    evlock *next_a = lock_new(f, "a", &options), *next_b = lock_new(f, "{a}", &options);
+
+    assert_status(evlock_acquire(next_b, NULL, record_end, &braced), EVLOCK_OK);
+    await(f, server_integer(f->server, "DBSIZE") == 3);
+    assert_status(evlock_acquire(next_a, NULL, record_end, &plain), EVLOCK_OK);
+    await(f, server_integer(f->server, "DBSIZE") == 4);
+    assert_status(await_release(f, a), EVLOCK_OK);
+    await(f, plain.count);
+    assert_int_equal(braced.count, 0);
+    assert_status(await_release(f, b), EVLOCK_OK);
+    await(f, braced.count);
+    leaves_nothing(f);
+}
+
+/* --- Where there is no queue -------------------------------------------------------------------------------------- */
+
+static void a_queue_is_refused_where_there_can_be_none(void **state) {
+    struct fixture *f = *state;
+    const char *urls[] = {f->server->url, f->server->tcp_url, f->server->url};
+    evlock_options options = queueing(60000), forever = queueing(0), counting = queueing(60000);
+    evlock_acquire_options counted = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_client *several;
+    evlock *lock;
+
+    counting.retry_times = counted.retry_times = 3;
+    assert_status(evlock_new(&lock, f->client, "a", 1, &forever), EVLOCK_EQUEUE);
+    assert_string_not_equal(evlock_last_error(), "");
+    assert_status(evlock_new(&lock, f->client, "a", 1, &counting), EVLOCK_EQUEUE);
+    lock = lock_new(f, "a", &options);
+    assert_status(evlock_acquire(lock, &counted, NULL, NULL), EVLOCK_EQUEUE);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+
+    urls[0] = "redis://127.0.0.1:1";
+    urls[2] = "redis://127.0.0.1:2";
+    assert_status(evlock_client_new_quorum(&several, loop_for_evlock(f->loop), urls, 3, NULL), EVLOCK_OK);
+    assert_status(evlock_new(&lock, several, "a", 1, &options), EVLOCK_EQUEUE);
+    assert_string_not_equal(evlock_last_error(), "");
+    lock = lock_new_on(f, several, "a", NULL);
+    assert_status(evlock_waiters(lock, record_value, &f->ended), EVLOCK_EQUEUE);
+    assert_status(evlock_place(lock, record_value, &f->ended), EVLOCK_EQUEUE);
+    lock_free(f, lock);
+    evlock_client_free(several);
+    leaves_nothing(f);
+}
+
+/* --- Scopes ------------------------------------------------------------------------------------------------------- */
+
+static int ran;
+
+static void body(evlock_scope *scope, evlock *lock, void *arg) {
+    (void)arg;
+    ran += evlock_is_held(lock);
+    evlock_scope_end(scope);
+}
+
+/* They do not give up after a few attempts, for there are none. */
+static void scopes_wait_in_line(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record records[3] = {0};
+    evlock_handler *handler;
+    char name[] = "me";
+    evlock *holder = held(f, "a", &options);
+
+    options.holder = name;
+    assert_status(evlock_handler_new_named(&handler, f->client, "a", 1, &options, body), EVLOCK_OK);
+    memset(name, 0, sizeof(name)); /* it was copied */
+    options.holder = NULL;
+    ran = 0;
+    for (int i = 0; i < 2; i++)
+        assert_status(evlock_handler_call(handler, record_scope, &records[i]), EVLOCK_OK);
+    assert_status(evlock_run(f->client, "a", 1, &options, body, record_scope, &records[2]), EVLOCK_OK);
+    await(f, waiting(f) == 3);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    for (int i = 0; i < 3; i++) {
+        await(f, records[i].count);
+        assert_ended(&records[i], EVLOCK_OK);
+    }
+    assert_int_equal(ran, 3);
+    evlock_handler_free(handler);
+    leaves_nothing(f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(who_came_first_is_served_first),
+        TEST(who_comes_again_goes_to_the_end),
+        TEST(a_look_keeps_the_place),
+        TEST(a_newcomer_does_not_overtake),
+        TEST(queue_and_polling_exclude_each_other),
+        TEST(a_foreign_release_is_found),
+        TEST(a_dead_holders_lock_passes_on_with_its_ttl),
+        TEST(a_holder_without_expiry_is_waited_for),
+        TEST(without_a_wait_it_is_as_without_a_queue),
+        TEST(a_turn_costs_three_commands),
+        TEST(who_may_not_wait_never_joins),
+        TEST(no_deadline_is_later_than_the_servers),
+        TEST(a_grant_is_nearly_the_whole_ttl),
+        TEST(fences_grow_through_the_queue),
+        TEST(a_granted_lease_is_like_any_other),
+        TEST(a_granted_lease_is_renewed),
+        TEST(every_end_of_a_lease_grants_to_the_next),
+        TEST(a_holder_is_known_by_its_name),
+        TEST(waiters_are_told_their_place),
+        TEST(the_wait_is_known_without_asking),
+        TEST(statistics_tell_what_happened),
+        TEST(the_keys_of_a_lock_share_a_slot_and_expire),
+        TEST(a_name_in_braces_is_another_lock),
+        TEST(a_queue_is_refused_where_there_can_be_none),
+        TEST(scopes_wait_in_line),
+    };
+    return run_suite("queue", tests);
+}
