@@ -28,7 +28,7 @@ TAILQ_HEAD(wires, wire);
 
 /* What was done, over any number of schedules. */
 struct tally {
-    uint64_t schedules, violations, calls, grants, losses, commands, overlaps;
+    uint64_t schedules, violations, calls, grants, handed, losses, commands, overlaps;
     uint64_t faults[FAULTS_MAX];
 };
 
