@@ -187,13 +187,15 @@ void evl_acquire_queued(struct evlock *lock, int64_t sent, const struct lease_an
 
 /* The lease counts from a moment that is no later than the grant: the newest answered look was before it, by as much as
  * the server's clock went on meanwhile, less what that may be fast by. Before the first answer, it is when that look
- * was asked for. */
+ * was asked for. A grant from before that look is over, for the look found it waiting again. */
 void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
     struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
-    int64_t passed = max64(time - call->acquire.asked_time, 0);
+    int64_t passed = time - call->acquire.asked_time;
     int64_t since = call->acquire.asked_at + passed - passed / 100;
     int64_t now = evl_client_now(lock->client);
 
+    if (passed < 0)
+        return;
     if (!call->acquire.asked_time)
         since = lock->tenure->lease->slots[0].sent;
     call->acquire.handed = true;

@@ -28,8 +28,9 @@ if not found then
 end
 local ahead, left = redis.pcall('ZRANK', KEYS[2], ARGV[1]), -1
 if type(ahead) == 'table' then return ahead end
--- The queue goes by itself when nobody waits. Who waits long looks; of many who wait shortly, one in ten is enough.
-if added == 0 or ahead == 0 or string.sub(us, -1) == '0' then
+-- The queue goes by itself when nobody waits. Who waits long looks; of many who wait shortly, those suffice whose
+-- token ends in 0.
+if added == 0 or ahead == 0 or string.sub(ARGV[2], -1) == '0' then
   local kept = redis.pcall('PEXPIRE', KEYS[2], '60000')
   if type(kept) == 'table' then return kept end
 end

@@ -116,7 +116,7 @@ static bool answers(struct server *server) {
 static void look_at_key(struct server *server, int index) {
     const struct name *name = &crew.mode->names[index];
     redisReply *reply = server_command(server, "PTTL %s", name->key);
-    int64_t most = name->ttl_ms > MAX_TTL_MS ? name->ttl_ms : MAX_TTL_MS;
+    int64_t most = name->ttl_ms > EXTENDED_MS ? name->ttl_ms : EXTENDED_MS;
     if (reply->type == REDIS_REPLY_INTEGER && (reply->integer == -1 || reply->integer > most))
         history_complain(&crew.history->diaries[0], index, "its key lives for %lld ms more", reply->integer);
     freeReplyObject(reply);
@@ -202,7 +202,7 @@ static void recover(struct weather *weather) {
     for (int i = 0; i < WORKERS; i++)
         retire(i);
     int64_t gone = await(weather, all_ended, false, END_MS, "a process does not end");
-    int64_t empty = await(weather, no_key_is_left, false, 5 * MAX_TTL_MS, "a key is left");
+    int64_t empty = await(weather, no_key_is_left, false, 2 * EXTENDED_MS, "a key is left");
     printf("after the faults: all served in %" PRId64 " ms; all ended in %" PRId64 " ms; no key left in %" PRId64
            " ms\n",
            served, gone, empty);

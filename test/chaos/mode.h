@@ -8,7 +8,8 @@
 enum {
     SERVERS_MAX = 5,
     NAMES_MAX = 4,
-    MAX_TTL_MS = 1000, /* of the quorum's client, and of every key but a long one; extended ones included */
+    MAX_TTL_MS = 1000,              /* of the quorum's client; no name but a long one has a longer ttl */
+    EXTENDED_MS = 5000,             /* and no key of them lives for longer, however often it is extended */
     LONG_TTL_MS = 24 * 3600 * 1000, /* so long that nobody can wait for its end: what is released must be gone */
     SERVED_MS = 40 * 1000,          /* when faults have ended, everybody is served by then */
 };

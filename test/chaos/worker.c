@@ -278,7 +278,7 @@ static void on_extended(evlock *lock, int status, void *arg) {
 static void extend(struct hand *hand) {
     bool add = chance(50);
     int64_t now = evlock_clock_us();
-    int64_t ms = add ? 100 + random() % 200 : 100 + random() % 700;
+    int64_t ms = add ? 100 + random() % 200 : 50 + random() % 550;
     struct call *call = call_new(hand, EXTEND);
     hand->ceiling = add ? INT64_MAX : now + ms * 1000;
     believe(hand);

@@ -71,8 +71,9 @@ static redisAsyncContext *open_connection(int *ret_peer) {
         check(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(listener, 1) == 0);
     }
     connection = redisAsyncConnectUnix(address.sun_path);
+    check(connection && !connection->err);
     *ret_peer = accept(listener, NULL, NULL);
-    check(connection && !connection->err && *ret_peer >= 0);
+    check(*ret_peer >= 0);
     return connection;
 }
 

@@ -183,15 +183,27 @@ void loop_turn(struct loop *loop) {
     ring(loop);
 }
 
+static bool writing(const struct loop *loop) {
+    const struct watch *watch;
+
+    TAILQ_FOREACH (watch, &loop->watches, link)
+        if (watch->writes)
+            return true;
+    return false;
+}
+
 void loop_pass(struct loop *loop, int64_t us) {
     int64_t until = loop->now + us;
     struct timer *timer;
 
+    serve(loop);
     /* A handler that asks to be called again and again at once would be found here. */
     for (int rings = 0; (timer = next_timer(loop)) && timer->at <= until; rings++) {
         check(rings < 100000);
         loop->now = timer->at > loop->now ? timer->at : loop->now;
-        loop_turn(loop);
+        ring(loop);
+        if (writing(loop)) /* nothing else can have become ready, since the server is not at work */
+            serve(loop);
     }
     loop->now = until;
 }

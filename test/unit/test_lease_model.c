@@ -44,7 +44,8 @@ struct tenant {
     int user, token;
     bool granted, lost, extending, releasing, done; /* what was told, what is still to be told, nothing any more */
     bool fenced, own;
-    bool leaves; /* the token need not be gone when it is over: it is another's, or cannot be removed */
+    int64_t touched; /* when something was put in last, which may have moved the deadline into the past */
+    bool leaves;     /* the token need not be gone when it is over: it is another's, or cannot be removed */
 };
 
 struct message {
@@ -334,6 +335,7 @@ static int trouble(const struct tenant *t, unsigned node) {
 
 static void act(struct tenant *t, struct lease_out *out) {
     hear(t, out);
+    t->touched = w.now;
     for (unsigned i = 0; i < w.nodes; i++) {
         struct lease_out more = {0};
         if (!(out->wake & 1U << i) || !trouble(t, i))
@@ -366,7 +368,7 @@ static void ring(void) {
         int64_t deadline = evl_lease_deadline(t->lease);
         evl_lease_time(t->lease, w.now, &out);
         if (out.events & LEASE_TELL_LOST && !w.stalled)
-            promise(w.now <= deadline);
+            promise(w.now <= deadline || w.now <= t->touched);
         if (before == LEASE_UNDOING && t->lease->state == LEASE_ENDED)
             pass_undo_limit(t);
         promise(evl_lease_next(t->lease) > w.now);
@@ -703,10 +705,12 @@ static int64_t next_ring(void) {
 }
 
 static void pass_time(int64_t time) {
-    int64_t until = w.now + time;
+    int64_t until = w.now + time, next;
 
     while (w.now < until) {
-        w.now = next_ring() < until ? next_ring() : until;
+        next = next_ring() < until ? next_ring() : until;
+        if (next > w.now) /* something may be due since an input */
+            w.now = next;
         ring();
         check();
     }

@@ -1,0 +1,797 @@
+/*
+ * Waiting in a queue, when things cross and break: whoever gives up, hangs, crashes or loses a connection, at most one
+ * holds the lock, and it passes on to who still waits. Each test may leave its server in any state: the next one gets a
+ * new process.
+ */
+#include "harness.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "relay.h"
+
+#define QUEUE "{a}:queue"
+
+static struct relay relay;
+
+static int teardown(void **state) {
+    relay_stop(&relay);
+    server_stop(&suite_server);
+    server_start(&suite_server, true, NULL);
+    return fixture_teardown(state);
+}
+
+#define FAULT(function) cmocka_unit_test_setup_teardown(function, fixture_setup, teardown)
+
+static evlock_options queueing(int64_t ttl_ms) {
+    evlock_options options = with_ttl(ttl_ms);
+    options.wait = EVLOCK_WAIT_QUEUE;
+    options.retry_delay_ms = 10;
+    return options;
+}
+
+/* Looks so seldom that nothing is found by a look while a test goes well. */
+static evlock_options patient(int64_t ttl_ms) {
+    evlock_options options = queueing(ttl_ms);
+    options.retry_delay_ms = ttl_ms < 10000 ? ttl_ms : 10000;
+    return options;
+}
+
+static evlock_client_options quick(struct fixture *f) {
+    evlock_client_options options = client_options(f);
+    options.command_timeout_ms = 1000;
+    options.connect_timeout_ms = 1000;
+    options.backoff_min_ms = 10;
+    options.backoff_max_ms = 100;
+    return options;
+}
+
+static evlock_client *another(struct fixture *f) {
+    evlock_client_options options = quick(f);
+    return client_new(f, NULL, &options);
+}
+
+static long long waiting(struct fixture *f) {
+    return server_integer(f->server, "ZCARD " QUEUE);
+}
+
+static evlock *held(struct fixture *f, const char *name, const evlock_options *options) {
+    evlock *lock = lock_new(f, name, options);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    return lock;
+}
+
+/* A handle that waits in the queue of "a", behind all that are there. */
+static evlock *joins(struct fixture *f, evlock_client *client, const evlock_options *options, struct record *record) {
+    evlock *lock = lock_new_on(f, client, "a", options);
+    long long before = waiting(f);
+
+    assert_status(evlock_acquire(lock, NULL, record_end, record), EVLOCK_OK);
+    await(f, waiting(f) == before + 1);
+    assert_int_equal(record->count, 0);
+    return lock;
+}
+
+/* Nothing is left on the server, once what goes on in the background is done; the handles are freed for that. */
+static void leaves_nothing(struct fixture *f) {
+    while (f->locks_len)
+        lock_free(f, f->locks[0]);
+    await(f, server_integer(f->server, "DBSIZE") == 0);
+}
+
+static bool is_the_servers(struct fixture *f, const evlock *lock) {
+    size_t len = 0;
+    const void *token = evlock_token(lock, &len);
+    return token && key_is(f->server, "a", token, len);
+}
+
+/* --- Giving up and a grant cross ---------------------------------------------------------------------------------- */
+
+enum give_up { CANCEL, FREE_HANDLE, FREE_CLIENT, CLOSE_CLIENT, WAYS_OUT };
+
+static void gives_up(struct fixture *f, enum give_up how, evlock_client *client, evlock *lock) {
+    switch (how) {
+    case CANCEL:
+        if (evlock_cancel(lock) == EVLOCK_ENOTHELD) /* it was told first */
+            evlock_release(lock, NULL, NULL);
+        break;
+    case FREE_HANDLE:
+        lock_free(f, lock);
+        break;
+    case FREE_CLIENT:
+        client_free(f, client);
+        break;
+    case CLOSE_CLIENT:
+        client_forget(f, client);
+        evlock_client_close(client, NULL, NULL);
+        break;
+    case WAYS_OUT:
+        break;
+    }
+}
+
+/* The release comes first or the giving up, or the grant is heard in between. */
+static void who_gives_up_at_the_grant_does_not_keep_it(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+
+    for (int round = 0; round < 3 * WAYS_OUT * 4; round++) {
+        enum give_up how = (enum give_up)(round % WAYS_OUT);
+        struct record record = {0}, next = {0};
+        evlock_client *client = another(f);
+        evlock *holder = held(f, "a", &options);
+        evlock *lock = joins(f, client, &options, &record), *heir;
+        heir = joins(f, f->client, &options, &next);
+        if (round % 3 == 0)
+            gives_up(f, how, client, lock);
+        assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
+        for (int turn = 0; round % 3 == 2 && turn < round / 12; turn++)
+            loop_turn(f->loop);
+        if (round % 3 > 0)
+            gives_up(f, how, client, lock);
+        await(f, next.count && record.count);
+        assert_ended(&next, EVLOCK_OK);
+        assert_true(record.status == EVLOCK_ECANCELLED || (round % 3 == 2 && record.status == EVLOCK_OK));
+        assert_true(is_the_servers(f, heir));
+        assert_int_equal(waiting(f), 0);
+        while (f->locks_len)
+            lock_free(f, f->locks[0]);
+        if (how < FREE_CLIENT)
+            client_free(f, client);
+        await(f, server_integer(f->server, "DBSIZE") == 0);
+    }
+}
+
+/* In the callback of the release that granted it: the grant is not told yet, or was not heard yet. */
+static void cancel_it(struct record *record) {
+    evlock_cancel(record->then_arg);
+}
+
+static void a_cancel_beside_the_grant_wins(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+
+    for (int round = 0; round < 20; round++) {
+        struct record record = {0}, release = {.then = cancel_it}, next = {0};
+        evlock *holder = held(f, "a", &options);
+        evlock *lock = joins(f, f->client, &options, &record);
+        evlock *heir = joins(f, f->client, &options, &next);
+        release.then_arg = lock;
+        assert_status(evlock_release(holder, record_end, &release), EVLOCK_OK);
+        await(f, record.count && release.count);
+        assert_true(record.status == EVLOCK_ECANCELLED || record.order < release.order);
+        if (record.status == EVLOCK_OK)
+            assert_status(evlock_release(lock, NULL, NULL), EVLOCK_OK);
+        await(f, next.count);
+        assert_true(is_the_servers(f, heir));
+        leaves_nothing(f);
+    }
+}
+
+static void a_wait_that_ends_at_the_grant_ends_once(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    int told[2] = {0};
+
+    for (int round = 0; round < 40; round++) {
+        struct record record = {0}, next = {0};
+        evlock_options brief = options;
+        brief.wait_timeout_ms = 20;
+        evlock *holder = held(f, "a", &options), *lock = lock_new(f, "a", &brief);
+        int64_t begun = evlock_clock_us();
+        assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+        run_for(f, 17 + round % 4 - (evlock_clock_us() - begun) / 1000);
+        assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
+        await(f, record.count);
+        assert_true(record.status == EVLOCK_OK || record.status == EVLOCK_ETIMEDOUT);
+        told[record.status == EVLOCK_OK]++;
+        assert_int_equal(evlock_is_held(lock), record.status == EVLOCK_OK);
+        evlock *heir = lock_new(f, "a", &options);
+        assert_status(evlock_acquire(heir, NULL, record_end, &next), EVLOCK_OK);
+        if (record.status == EVLOCK_OK)
+            assert_status(evlock_release(lock, NULL, NULL), EVLOCK_OK);
+        await(f, next.count);
+        assert_ended(&next, EVLOCK_OK);
+        assert_int_equal(record.count, 1);
+        leaves_nothing(f);
+    }
+    print_message("%d granted, %d timed out\n", told[1], told[0]);
+}
+
+/* It ends by its time also while the server does not answer a look. */
+static void a_wait_ends_by_its_time_whatever_the_server_does(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    struct record record = {0};
+    evlock *holder = held(f, "a", &options);
+
+    options.wait_timeout_ms = 1000;
+    joins(f, f->client, &options, &record);
+    server_pause(f->server);
+    int64_t begun = evlock_clock_us();
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_ETIMEDOUT);
+    assert_true(record.at - begun < 4000 * 1000); /* before the client gave the server up */
+    server_resume(f->server);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    leaves_nothing(f);
+}
+
+static void a_wait_ends_by_its_time_also_without_a_server(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    struct record record = {0};
+
+    options.wait_timeout_ms = 1000;
+    held(f, "a", &options);
+    joins(f, f->client, &options, &record);
+    server_kill9(f->server);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_ETIMEDOUT);
+}
+
+/* --- Grants that are heard late ----------------------------------------------------------------------------------- */
+
+/* A client whose connections go through the relay: 0 asks, 1 listens. */
+static evlock_client *through_relay(struct fixture *f) {
+    evlock_client_options options = client_options(f);
+    relay_start(&relay, f->server);
+    return client_new(f, relay.url, &options);
+}
+
+static evlock *joins_through_relay(struct fixture *f, evlock_client *client, const evlock_options *options,
+                                   struct record *record) {
+    evlock *lock = lock_new_on(f, client, "a", options);
+    assert_status(evlock_acquire(lock, NULL, record_end, record), EVLOCK_OK);
+    await(f, relay_pump(&relay) && waiting(f) == 1);
+    assert_int_equal(relay.count, 2);
+    return lock;
+}
+
+static void pump_for(struct fixture *f, int64_t ms) {
+    int64_t end = evlock_clock_us() + ms * 1000;
+    await(f, relay_pump(&relay) && evlock_clock_us() > end);
+}
+
+static void a_late_message_does_not_prolong_the_lease(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(4000);
+    evlock_client *client = through_relay(f);
+
+    for (int round = 0; round < 3; round++) {
+        struct record record = {0};
+        evlock *holder = held(f, "a", &options);
+        evlock *lock = joins_through_relay(f, client, &options, &record);
+        pump_for(f, 200 * round); /* so old is its knowledge of the server's clock */
+        relay.pairs[1].muted = true;
+        assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
+        await(f, relay_pump(&relay) && waiting(f) == 0);
+        pump_for(f, 500);
+        relay.pairs[1].muted = false;
+        await(f, relay_pump(&relay) && record.count);
+        assert_ended(&record, EVLOCK_OK);
+        int64_t on_server = key_ttl(f->server, "a");
+        assert_true(evlock_remaining_ms(lock) <= on_server && on_server > 0);
+        lock_free(f, lock);
+        lock_free(f, holder);
+        await(f, relay_pump(&relay) && server_integer(f->server, "DBSIZE") == 0);
+    }
+}
+
+/* The lease was over, and another had the lock, when the message came, behind the answer to a newer look. */
+static void a_message_that_is_older_than_a_look_grants_nothing(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(300), rival_options = patient(60000);
+    struct record record = {0};
+    evlock_client *client = through_relay(f);
+    evlock *holder = held(f, "a", &rival_options);
+    evlock *lock = joins_through_relay(f, client, &options, &record);
+
+    relay.pairs[0].held = relay.pairs[1].muted = true;
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, relay_pump(&relay) && waiting(f) == 0 && !key_exists(f->server, "a")); /* granted, and over */
+    evlock *rival = held(f, "a", &rival_options);
+    relay.pairs[0].held = false;
+    await(f, relay_pump(&relay) && waiting(f) == 1); /* a look */
+    pump_for(f, 50);                                 /* and its answer */
+    relay.pairs[1].muted = false;
+    pump_for(f, 200);
+    assert_int_equal(record.count, 0);
+    assert_false(evlock_is_held(lock));
+    assert_true(is_the_servers(f, rival));
+    assert_status(evlock_release(rival, NULL, NULL), EVLOCK_OK);
+    await(f, relay_pump(&relay) && record.count);
+    assert_ended(&record, EVLOCK_OK);
+    lock_free(f, lock);
+    await(f, relay_pump(&relay) && server_integer(f->server, "DBSIZE") == 0);
+}
+
+/* A process of its own, with one waiter. It ends with 0 when it holds what the server says it holds. */
+struct waiter {
+    struct server *server;
+    int64_t ttl_ms;
+};
+
+static int wait_alone(void *arg) {
+    const struct waiter *waiter = arg;
+    struct server server = *waiter->server;
+    struct fixture own;
+    struct record record = {0};
+    evlock_options options = patient(waiter->ttl_ms);
+    evlock *lock;
+    size_t len;
+
+    server.side = NULL;
+    if (!fixture_init(&own, &server) || !client_new(&own, NULL, NULL))
+        return 2;
+    lock = lock_new(&own, "a", &options);
+    if (!ends(&own, evlock_acquire(lock, NULL, record_end, &record), &record, EVLOCK_OK))
+        return 3;
+    redisContext *side = redisConnectUnix(server.socket);
+    redisReply *reply = side ? redisCommand(side, "GET a") : NULL;
+    const void *token = evlock_token(lock, &len);
+    bool same =
+        reply && token && reply->type == REDIS_REPLY_STRING && reply->len == len && !memcmp(reply->str, token, len);
+    /* it may have ended between the two questions */
+    return same || !evlock_is_held(lock) ? 0 : 1;
+}
+
+static pid_t waiter_start(struct fixture *f, int64_t ttl_ms) {
+    struct waiter waiter = {f->server, ttl_ms};
+    long long before = waiting(f);
+
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        alarm(2 * WAIT_MS / 1000);
+        _exit(wait_alone(&waiter));
+    }
+    await(f, waiting(f) == before + 1);
+    return pid;
+}
+
+static void who_was_stopped_beyond_its_lease_does_not_hold(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    int status;
+
+    for (int round = 0; round < 3; round++) {
+        evlock *holder = held(f, "a", &options);
+        pid_t child = waiter_start(f, 200);
+        assert_int_equal(kill(child, SIGSTOP), 0);
+        assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+        assert_status(await_release(f, holder), EVLOCK_OK);
+        await(f, waiting(f) == 0 && !key_exists(f->server, "a"));
+        evlock *rival = held(f, "a", &options);
+        assert_int_equal(kill(child, SIGCONT), 0);
+        await(f, waiting(f) == 1); /* it has come again */
+        assert_true(is_the_servers(f, rival));
+        assert_int_equal(waitpid(child, &status, WNOHANG), 0);
+        assert_status(await_release(f, rival), EVLOCK_OK);
+        await(f, waitpid(child, &status, WNOHANG) == child);
+        assert_int_equal(status, 0);
+        leaves_nothing(f);
+    }
+}
+
+/* --- Crashes ------------------------------------------------------------------------------------------------------ */
+
+static void waiters_that_crashed_are_passed_over(void **state) {
+    enum { CRASHING = 5 };
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record record = {0};
+    pid_t children[CRASHING];
+    evlock *holder = held(f, "a", &options);
+
+    for (int i = 0; i < CRASHING; i++)
+        children[i] = waiter_start(f, 60000);
+    joins(f, f->client, &options, &record);
+    for (int i = 0; i < CRASHING; i++) {
+        assert_int_equal(kill(children[i], SIGKILL), 0);
+        assert_int_equal(waitpid(children[i], NULL, 0), children[i]);
+    }
+    /* the server has seen their ends, when only the two of this process are left to listen and ask */
+    await(f, server_integer(f->server, "EVAL %s 0", "return #redis.call('PUBSUB', 'CHANNELS') == 1 and 1 or 0"));
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    leaves_nothing(f);
+}
+
+static void a_waiter_that_crashed_with_the_grant_holds_for_its_ttl_alone(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    struct record record = {0};
+    int status;
+    evlock *holder = held(f, "a", &options);
+    pid_t child = waiter_start(f, 300);
+
+    joins(f, f->client, &options, &record);
+    assert_int_equal(kill(child, SIGSTOP), 0);
+    assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    leaves_nothing(f);
+}
+
+/* --- Connections -------------------------------------------------------------------------------------------------- */
+
+static void a_release_that_is_sent_again_does_not_end_the_next_lease(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record got = {0}, release = {0}, record = {0};
+    evlock_client_options again = quick(f);
+
+    relay_start(&relay, f->server);
+    evlock *holder = lock_new_on(f, client_new(f, relay.url, &again), "a", &options);
+    assert_status(evlock_acquire(holder, NULL, record_end, &got), EVLOCK_OK);
+    await(f, relay_pump(&relay) && got.count);
+    evlock *lock = joins(f, f->client, &options, &record);
+    relay.pairs[0].muted = true;
+    assert_status(evlock_release(holder, record_end, &release), EVLOCK_OK);
+    await(f, relay_pump(&relay) && record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_int_equal(release.count, 0);
+    long long before = server_calls(f->server, "evalsha");
+    relay_cut(&relay, 0);
+    await(f, relay_pump(&relay) && release.count);
+    assert_ended(&release, EVLOCK_OK);
+    assert_true(server_calls(f->server, "evalsha") > before);
+    assert_true(evlock_is_held(lock));
+    assert_true(is_the_servers(f, lock));
+    assert_status(evlock_release(lock, NULL, NULL), EVLOCK_OK);
+    await(f, relay_pump(&relay) && server_integer(f->server, "DBSIZE") == 0);
+}
+
+static void a_waiter_outlives_its_connections(void **state) {
+    static const char *const kills[] = {"CLIENT KILL TYPE pubsub", "CLIENT KILL TYPE normal"};
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+
+    for (int round = 0; round < 12; round++) {
+        struct record records[3] = {0};
+        evlock *holder = held(f, "a", &options);
+        for (int i = 0; i < 3; i++)
+            joins(f, f->client, &options, &records[i]);
+        if (round % 3 == 0) { /* before the release, with time to come back, or without */
+            server_do(f->server, kills[round % 2]);
+            run_for(f, round);
+        }
+        assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
+        if (round % 3 == 1) { /* with the grant */
+            await(f, waiting(f) < 3);
+            server_do(f->server, kills[round % 2]);
+        }
+        if (round % 3 == 2) { /* with both */
+            loop_turn(f->loop);
+            server_do(f->server, kills[0]);
+            server_do(f->server, kills[1]);
+        }
+        int served = 0;
+        while (served < 3) {
+            await(f, records[0].count + records[1].count + records[2].count > served);
+            served = records[0].count + records[1].count + records[2].count;
+            for (int i = 0; i < 3; i++)
+                if (records[i].count && evlock_is_held(f->locks[f->locks_len - 3 + (size_t)i])) {
+                    assert_ended(&records[i], EVLOCK_OK);
+                    evlock_release(f->locks[f->locks_len - 3 + (size_t)i], NULL, NULL);
+                }
+        }
+        leaves_nothing(f);
+    }
+}
+
+/* Where nobody may listen, waiters poll; and so they do while they cannot. */
+static void who_cannot_listen_polls(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    struct record record = {0};
+    evlock_client_options worker = quick(f);
+
+    server_do(f->server, "ACL SETUSER worker on >work ~* resetchannels +@all");
+    worker.user = "worker";
+    worker.password = "work";
+    evlock_client *client = client_new(f, NULL, &worker);
+    evlock *holder = held(f, "a", &options), *lock = lock_new_on(f, client, "a", &options);
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    run_for(f, 300);
+    assert_int_equal(record.count, 0);
+    assert_int_equal(waiting(f), 0);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_non_null(strstr(f->log, "NOPERM"));
+    leaves_nothing(f);
+}
+
+/* --- The server --------------------------------------------------------------------------------------------------- */
+
+static void scripts_that_the_server_lost_are_loaded_again(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    struct record first = {0}, second = {0};
+    evlock *holder = held(f, "a", &options);
+
+    server_do(f->server, "SCRIPT FLUSH");
+    evlock *a = joins(f, f->client, &options, &first);
+    server_do(f->server, "SCRIPT FLUSH");
+    joins(f, f->client, &options, &second);
+    server_do(f->server, "SCRIPT FLUSH");
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, first.count);
+    server_do(f->server, "SCRIPT FLUSH");
+    assert_status(await_release(f, a), EVLOCK_OK);
+    await(f, second.count);
+    assert_ended(&second, EVLOCK_OK);
+    leaves_nothing(f);
+}
+
+/* The order is as they come back, and the lock is not held any more. */
+static void waiters_outlive_a_server_without_its_data(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    struct record first = {0}, second = {0};
+    evlock_client *client = another(f);
+
+    held(f, "a", &options);
+    evlock *a = joins(f, client, &options, &first), *b = joins(f, client, &options, &second);
+    server_restart(f->server);
+    await(f, first.count || second.count);
+    evlock *winner = first.count ? a : b;
+    assert_true(is_the_servers(f, winner));
+    assert_status(await_release(f, winner), EVLOCK_OK);
+    await(f, first.count && second.count);
+    assert_ended(&first, EVLOCK_OK);
+    assert_ended(&second, EVLOCK_OK);
+    leaves_nothing(f);
+}
+
+static bool has_loaded(struct fixture *f) {
+    redisReply *reply = server_command(f->server, "PING");
+    bool loaded = reply->type == REDIS_REPLY_STATUS;
+
+    freeReplyObject(reply);
+    return loaded;
+}
+
+static void waiters_outlive_a_server_with_its_data(void **state) {
+    static const char *const durable[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    struct record first = {0}, second = {0};
+
+    server_stop(&suite_server);
+    server_start(&suite_server, true, durable);
+    evlock_client *client = another(f);
+    evlock *holder = lock_new_on(f, client, "a", &options);
+    assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
+    evlock *a = joins(f, client, &options, &first), *b = joins(f, client, &options, &second);
+    server_restart(f->server);
+    await(f, has_loaded(f));
+    assert_int_equal(waiting(f), 2);
+    assert_true(is_the_servers(f, holder));
+    run_for(f, 300);
+    assert_int_equal(first.count + second.count, 0);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, first.count);
+    assert_int_equal(second.count, 0);
+    assert_true(is_the_servers(f, a));
+    assert_status(await_release(f, a), EVLOCK_OK);
+    await(f, second.count);
+    assert_true(is_the_servers(f, b));
+    leaves_nothing(f);
+}
+
+static void a_queue_that_is_none_is_told(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    evlock *holder = held(f, "a", &options), *lock = lock_new(f, "a", &options);
+
+    server_do(f->server, "SET " QUEUE " x");
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_EWRONGTYPE);
+    assert_non_null(strstr(f->ended.error, "WRONGTYPE"));
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    assert_false(key_exists(f->server, "a"));
+    assert_status(await_try(f, lock), EVLOCK_OK);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    server_do(f->server, "DEL " QUEUE);
+    leaves_nothing(f);
+}
+
+static void a_lock_that_becomes_none_ends_the_wait(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    struct record record = {0};
+
+    held(f, "a", &options);
+    joins(f, f->client, &options, &record);
+    server_do(f->server, "DEL a");
+    server_do(f->server, "RPUSH a x");
+    await(f, record.count);
+    if (record.status == EVLOCK_OK) /* it looked in between */
+        return;
+    assert_ended(&record, EVLOCK_EWRONGTYPE);
+    server_do(f->server, "DEL a");
+}
+
+/* --- Rights ------------------------------------------------------------------------------------------------------- */
+
+#define RIGHTS "+get +set +del +pttl +pexpire +time +evalsha +script|load +client|id +client|kill +info"
+
+/* Without a right on the queue the wait ends with a clear error; without the rights of the listening, it polls. */
+static void a_missing_right_is_told_or_done_without(void **state) {
+    static const struct {
+        const char *rights;
+        int status;
+    } cases[] = {
+        {"+@all &* -zadd", EVLOCK_EPERM},   {"+@all resetchannels", EVLOCK_OK},
+        {"+@all &* -publish", EVLOCK_OK},   {"+@all &* -pubsub", EVLOCK_OK},
+        {"+@all &* -subscribe", EVLOCK_OK}, {"resetchannels -@all " RIGHTS, EVLOCK_OK},
+    };
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct record record = {0};
+        char command[300];
+        evlock_client_options worker = quick(f);
+        snprintf(command, sizeof(command), "ACL SETUSER worker reset on >work ~* %s", cases[i].rights);
+        server_do(f->server, command);
+        worker.user = "worker";
+        worker.password = "work";
+        evlock_client *client = client_new(f, NULL, &worker);
+        evlock *holder = held(f, "a", &options), *lock = lock_new_on(f, client, "a", &options);
+        assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+        run_for(f, 200);
+        assert_int_equal(record.count, cases[i].status != EVLOCK_OK);
+        assert_status(await_release(f, holder), EVLOCK_OK);
+        await(f, record.count);
+        assert_ended(&record, cases[i].status);
+        if (cases[i].status != EVLOCK_OK)
+            assert_string_not_equal(record.error, "");
+        leaves_nothing(f);
+        client_free(f, client);
+    }
+}
+
+/* A holder that may not grant frees the lock all the same, and its waiters find that. */
+static void who_may_not_grant_still_releases(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    struct record record = {0}, got = {0};
+    evlock_client_options worker = quick(f);
+
+    server_do(f->server, "ACL SETUSER worker reset on >work ~* -@all " RIGHTS);
+    worker.user = "worker";
+    worker.password = "work";
+    evlock *holder = lock_new_on(f, client_new(f, NULL, &worker), "a", &options);
+    assert_status(evlock_acquire(holder, NULL, record_end, &got), EVLOCK_OK);
+    await(f, got.count);
+    joins(f, f->client, &options, &record);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    leaves_nothing(f);
+}
+
+/* --- With the rest of the library --------------------------------------------------------------------------------- */
+
+static void a_close_gives_up_what_waits(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record records[3] = {0};
+    evlock_client *client = another(f);
+    evlock *holder = held(f, "a", &options);
+
+    for (int i = 0; i < 3; i++)
+        joins(f, client, &options, &records[i]);
+    assert_status(await_close(f, client), EVLOCK_OK);
+    for (int i = 0; i < 3; i++)
+        assert_ended(&records[i], EVLOCK_ECANCELLED);
+    assert_int_equal(waiting(f), 0);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    leaves_nothing(f);
+}
+
+static evlock *waiter_of_parent;
+static evlock_client *client_of_parent;
+
+static int use_parents_waiter(void *arg) {
+    struct record record = {0};
+
+    (void)arg;
+    if (evlock_cancel(waiter_of_parent) != EVLOCK_EFORKED || evlock_is_held(waiter_of_parent) ||
+        evlock_place(waiter_of_parent, record_value, &record) != EVLOCK_EFORKED)
+        return 1;
+    evlock_free(waiter_of_parent);
+    evlock_client_free(client_of_parent);
+    return 0;
+}
+
+static void a_forked_childs_copy_gives_up_nothing(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record record = {0};
+    evlock *holder = held(f, "a", &options);
+
+    client_of_parent = another(f);
+    waiter_of_parent = joins(f, client_of_parent, &options, &record);
+    assert_int_equal(in_child(use_parents_waiter, NULL), 0);
+    assert_int_equal(waiting(f), 1);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    leaves_nothing(f);
+}
+
+static bool is_replicated(struct fixture *f) {
+    return server_integer(f->server, "EVAL %s 0",
+                          "return string.find(redis.call('INFO', 'replication'), 'state=online') and 1 or 0");
+}
+
+static void a_grant_is_confirmed_by_replicas(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(20000), none = queueing(20000);
+    struct record record = {0}, too_many = {0};
+    struct server replica = {0};
+    size_t len;
+
+    server_start(&replica, true, NULL);
+    server_do(&replica, "REPLICAOF 127.0.0.1 %d", f->server->port);
+    await(f, is_replicated(f));
+    options.min_replicas = 1;
+    none.min_replicas = 2;
+    options.replica_timeout_ms = 4000;
+    none.replica_timeout_ms = 100;
+    evlock *holder = held(f, "a", &options);
+    evlock *lock = joins(f, f->client, &options, &record);
+    evlock *hopeless = joins(f, f->client, &none, &too_many);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    const void *token = evlock_token(lock, &len);
+    assert_true(key_is(&replica, "a", token, len));
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    run_for(f, 500);
+    assert_int_equal(too_many.count, 0); /* it tries for as long as it may */
+    assert_status(evlock_cancel(hopeless), EVLOCK_OK);
+    leaves_nothing(f);
+    server_stop(&replica);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        FAULT(who_gives_up_at_the_grant_does_not_keep_it),
+        FAULT(a_cancel_beside_the_grant_wins),
+        FAULT(a_wait_that_ends_at_the_grant_ends_once),
+        FAULT(a_wait_ends_by_its_time_whatever_the_server_does),
+        FAULT(a_wait_ends_by_its_time_also_without_a_server),
+        FAULT(a_late_message_does_not_prolong_the_lease),
+        FAULT(a_message_that_is_older_than_a_look_grants_nothing),
+        FAULT(who_was_stopped_beyond_its_lease_does_not_hold),
+        FAULT(waiters_that_crashed_are_passed_over),
+        FAULT(a_waiter_that_crashed_with_the_grant_holds_for_its_ttl_alone),
+        FAULT(a_release_that_is_sent_again_does_not_end_the_next_lease),
+        FAULT(a_waiter_outlives_its_connections),
+        FAULT(who_cannot_listen_polls),
+        FAULT(scripts_that_the_server_lost_are_loaded_again),
+        FAULT(waiters_outlive_a_server_without_its_data),
+        FAULT(waiters_outlive_a_server_with_its_data),
+        FAULT(a_queue_that_is_none_is_told),
+        FAULT(a_lock_that_becomes_none_ends_the_wait),
+        FAULT(a_missing_right_is_told_or_done_without),
+        FAULT(who_may_not_grant_still_releases),
+        FAULT(a_close_gives_up_what_waits),
+        FAULT(a_forked_childs_copy_gives_up_nothing),
+        FAULT(a_grant_is_confirmed_by_replicas),
+    };
+    return run_suite("queue_faults", tests);
+}
