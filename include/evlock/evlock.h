@@ -28,7 +28,9 @@
  * CALLBACKS. A call that returned EVLOCK_OK and was given a callback calls it exactly once, from the event loop, never
  * before the call has returned. A call that returned an error never calls back. Inside any callback anything may be
  * called, including evlock_free() and evlock_client_free() on the very objects in question. Where a handle was freed
- * while calls were pending, they end with EVLOCK_ECANCELLED and their callbacks are given NULL for the handle.
+ * while calls were pending, their callbacks are given NULL for the handle, and EVLOCK_ECANCELLED; but for what had been
+ * answered already and was about to be told, as a release that was done: that is told as it is. An acquire that is told
+ * without its handle is never EVLOCK_OK.
  *
  * THREADS. A client and its handles belong to the thread that runs their loop. Clients in different threads are
  * independent of each other.

@@ -253,7 +253,7 @@ static bool change_rate(struct world *world) {
 
     if (draw_chance(world, 30))
         ppm = ppm < 0 ? -world->plan.drift_ppm : world->plan.drift_ppm;
-    if (process && process_runs(process) && draw_chance(world, 50)) { /* else it may have read what is yet to come */
+    if (process && process->busy_until <= world->now && draw_chance(world, 50)) {
         clock_change(&process->clock, world->now, ppm);
         loop_wake(process);
     } else {
@@ -408,18 +408,15 @@ void faults_end(struct world *world) {
             agenda_set(&world->agenda, &node->open, world->now);
         sim_server_allow(node_now(node));
     }
-    TAILQ_FOREACH (process, &world->processes, link) {
-        memset(process->parted_until, 0, sizeof(process->parted_until));
-        if (process->still_until > world->now)
-            process->still_until = world->now;
-    }
     for (wire = TAILQ_FIRST(&world->wires); wire; wire = next) {
         next = TAILQ_NEXT(wire, link);
         wire_heal(wire);
     }
-    TAILQ_FOREACH (process, &world->processes, link)
+    TAILQ_FOREACH (process, &world->processes, link) {
+        memset(process->parted_until, 0, sizeof(process->parted_until));
         if (!process->crashed)
-            loop_wake(process);
+            process_continue(process);
+    }
 }
 
 /* --- Of single bytes ---------------------------------------------------------------------------------------------- */

@@ -65,6 +65,14 @@ void process_stop(struct process *process, int64_t until) {
     loop_wake(process);
 }
 
+void process_continue(struct process *process) {
+    if (process->still_until > process->world->now)
+        process->still_until = process->world->now;
+    if (process->still_until < process->busy_until)
+        process->still_until = process->busy_until;
+    loop_wake(process);
+}
+
 void process_enter(struct process *process) {
     process->world->running = process;
 }
@@ -75,7 +83,8 @@ void process_leave(struct process *process) {
     loop_flush(process);
     world->running = NULL;
     if (process->lag) {
-        process_stop(process, world->now + process->lag);
+        process->busy_until = world->now + process->lag;
+        process_stop(process, process->busy_until);
         process->lag = 0;
     }
     loop_wake(process);

@@ -19,6 +19,7 @@ struct process {
     unsigned number;
     struct clock clock;
     int64_t still_until; /* stopped, or busy */
+    int64_t busy_until;  /* it has read its clock as far as that */
     int64_t lag;         /* how long its code on the stack has taken so far */
     struct event turn;
     TAILQ_HEAD(, timer) timers;
@@ -42,6 +43,8 @@ int64_t process_clock(const struct process *process);
 bool process_runs(const struct process *process);
 /* It does nothing until then. */
 void process_stop(struct process *process, int64_t until);
+/* It goes on now, as far as it can. */
+void process_continue(struct process *process);
 /* Brackets of code that the process runs by itself. */
 void process_enter(struct process *process);
 void process_leave(struct process *process);
