@@ -456,7 +456,7 @@ static void check_prolong(struct judge *judge, struct node *node, struct token *
     }
     if (judge->world->feeding_sent > owner->finished && ++owner->late[node->index] > 1)
         violated(judge->world, "client %u prolongs a lock that it has given up", owner->client);
-    if (ttl > judge->keys[key].longest + token->added + 2 * MS)
+    if (ttl > judge->keys[key].longest + token->added + 2 * MS && !judge->world->scenario->steps)
         violated(judge->world, "a lock is to live for %" PRId64 " ms, longer than was asked for", ttl / MS);
 }
 
@@ -593,7 +593,7 @@ static void check_told(struct judge *judge, const struct handle *handle) {
 static void check_max_hold(struct judge *judge, const struct handle *handle) {
     int64_t longest = handle->max_hold + handle->ttl;
 
-    if (handle->max_hold != NEVER && !handle->extended && !judge->world->scenario->beyond &&
+    if (handle->max_hold != NEVER && !handle->extended && !judge->world->scenario->beyond && !judge->world->scenario->steps &&
         judge->world->now > handle->since + longest + longest / 50)
         violated(judge->world, "h%u: held beyond its max_hold and its ttl", handle->number);
 }
@@ -659,6 +659,10 @@ static bool may_be_left(const struct judge *judge, const struct node *node, cons
     for (unsigned i = 0; i < token->owner_count; i++)
         unclean |= judge->unclean[token->owners[i].client % CLIENTS_MAX];
     return unclean;
+}
+
+bool judge_came_back(const struct judge *judge, const struct node *node) {
+    return judge->resurrected[node->index];
 }
 
 static void check_stray(struct judge *judge, struct node *node, unsigned key, struct token *token) {

@@ -130,6 +130,7 @@ void judge_watch(void *node, sim_session *session, int argc, const char *const *
 /* A node is about to lose what it has; what it lost may come back. */
 void judge_forgets(struct judge *judge, struct node *node);
 void judge_resurrects(struct judge *judge, struct node *node);
+bool judge_came_back(const struct judge *judge, const struct node *node);
 
 /* --- Looks -------------------------------------------------------------------------------------------------------- */
 

@@ -243,6 +243,11 @@ void turns_delete(struct turns *turns, struct node *node, unsigned key, const st
         violated(turns->world, "deleted, and not handed on to who waits: %s", next->member);
 }
 
+/* Who has given up may be left in the queue: where a node would not let it out, or came back with an old copy. */
+static bool may_be_left(const struct turns *turns, const struct node *node) {
+    return node->refused || judge_came_back(turns->judge, node);
+}
+
 /* --- Looks -------------------------------------------------------------------------------------------------------- */
 
 /* Something that is asked for at once is done so soon, when nothing is wrong. */
@@ -297,7 +302,7 @@ static void check_listeners(struct turns *turns, struct node *node) {
         next = TAILQ_NEXT(listener, link);
         if (turns->world->now <= listener->since + soon(turns))
             continue;
-        if (still_listens(turns, listener))
+        if (still_listens(turns, listener) && !may_be_left(turns, node))
             check_listener(turns, node, listener);
         drop_listener(turns, listener);
     }
@@ -333,7 +338,7 @@ void turns_strays(struct turns *turns) {
     unsigned waiting, pending;
 
     TAILQ_FOREACH (process, &turns->world->processes, link) {
-        for (unsigned key = 0; key < KEYS_MAX && process->client && !node->refused; key++) {
+        for (unsigned key = 0; key < KEYS_MAX && process->client && !may_be_left(turns, node); key++) {
             waiting = count_waiting(turns, key, process->client_number);
             pending = judge_pending(turns->judge, process->client_number, key);
             if (waiting > pending)
@@ -344,8 +349,11 @@ void turns_strays(struct turns *turns) {
 }
 
 void turns_closed(struct turns *turns, unsigned client) {
+    const struct node *node = turns->world->nodes[0];
+    bool excused = node->lied || judge_came_back(turns->judge, node);
+
     for (unsigned key = 0; key < KEYS_MAX; key++)
-        if (count_waiting(turns, key, client) > 0 && turns->world->scenario->exclusive)
+        if (count_waiting(turns, key, client) > 0 && !excused)
             violated(turns->world, "client %u was closed in good order, and still waits for %s", client, judge_key(key));
 }
 
