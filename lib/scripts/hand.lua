@@ -12,4 +12,5 @@ if redis.pcall('EXISTS', KEYS[2]) == 0 then return redis.pcall('DEL', KEYS[1]) e
 --@ include grant.lua
 -- Whatever stands in the way of a grant, the lock is free then, and its waiters find it by themselves.
 if type(grant(nil)) == 'string' then return 1 end
-return redis.pcall('DEL', KEYS[1])
+local freed = redis.pcall('DEL', KEYS[1]) -- 0, where a grant that could not be told has freed it
+return type(freed) == 'table' and freed or 1

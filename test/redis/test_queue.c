@@ -503,6 +503,7 @@ static void every_end_of_a_lease_grants_to_the_next(void **state) {
     struct fixture *f = *state;
     evlock_options options = patient(60000);
     struct record adopted = {0}, broken = {0}, freed = {0};
+    evlock_stats stats;
     char token[128];
     size_t len;
 
@@ -525,6 +526,8 @@ static void every_end_of_a_lease_grants_to_the_next(void **state) {
     lock_free(f, third);
     await(f, freed.count);
     assert_ended(&freed, EVLOCK_OK);
+    assert_status(evlock_client_stats(f->client, &stats, sizeof(stats)), EVLOCK_OK);
+    assert_int_equal(stats.handed, 4);
     leaves_nothing(f);
 }
 
