@@ -413,6 +413,180 @@ static void free_while_busy(struct stage *s) {
     stage_await(waiting, EVLOCK_ECANCELLED);
 }
 
+/* --- In the queue ------------------------------------------------------------------------------------------------- */
+
+static evlock *queueing(struct stage *s, const char *name) {
+    evlock_options options = stage_options(s);
+    options.wait = EVLOCK_WAIT_QUEUE;
+    options.holder = "me";
+    return stage_lock(s, name, &options);
+}
+
+static evlock *holding(struct stage *s, const char *name) {
+    evlock *lock = queueing(s, name);
+    stage_await(stage_acquire(s, lock, NULL), EVLOCK_OK);
+    return lock;
+}
+
+/* An acquire that has its place in the queue of "a", behind `ahead` others; it may have none where it was refused. */
+static struct told *waiting(struct stage *s, evlock *lock, int ahead, const evlock_acquire_options *options) {
+    struct told *told = stage_acquire(s, lock, options);
+    if (told)
+        stage_until(s, told->count || server_integer(&stage_servers[0], "ZCARD {a}:queue") > ahead);
+    return told;
+}
+
+/* Nothing but a lack of memory ends a wait without limit. */
+static void await_turn(struct stage *s, struct told *told) {
+    stage_await(told, EVLOCK_OK);
+    if (told && told->count && told->status != EVLOCK_OK && told->status != EVLOCK_ENOMEM)
+        stage_wrong(s, "a wait ended with %d (%s)", told->status, evlock_strerror(told->status));
+}
+
+/* A release that is refused leaves the lock to its holder; to free the handle cannot fail. */
+static void give_up(struct stage *s, evlock **lock) {
+    stage_await(stage_release(s, *lock), EVLOCK_OK);
+    if (evlock_is_held(*lock)) {
+        stage_free_lock(s, *lock);
+        *lock = NULL;
+    }
+}
+
+/* In a run without refusals, who waited was granted the lock by a message. */
+static void check_handed(struct stage *s, uint64_t handed) {
+    evlock_stats stats;
+    if (s->plain && (evlock_client_stats(s->client, &stats, sizeof(stats)) != EVLOCK_OK || stats.handed != handed))
+        stage_wrong(s, "not handed on %d times", (int)handed);
+}
+
+static void wait_for_a_turn(struct stage *s) {
+    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    fenced.fence = 1;
+    stage_client(s, NULL, NULL);
+    evlock *first = holding(s, "a"), *second = queueing(s, "a");
+    struct told *turn = waiting(s, second, 0, &fenced);
+    give_up(s, &first);
+    await_turn(s, turn);
+    turn = waiting(s, first, 0, NULL);
+    give_up(s, &second);
+    await_turn(s, turn);
+    check_handed(s, 2);
+}
+
+static void leave_the_queue(struct stage *s) {
+    evlock_acquire_options soon = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    soon.wait_timeout_ms = 4;
+    stage_client(s, NULL, NULL);
+    evlock *holder = holding(s, "a"), *second = queueing(s, "a");
+    if (!evlock_is_held(holder))
+        return;
+    struct told *cancelled = waiting(s, second, 0, NULL);
+    stage_await(stage_acquire(s, queueing(s, "a"), &soon), EVLOCK_ETIMEDOUT);
+    struct told *turn = stage_acquire(s, queueing(s, "a"), NULL);
+    faults_arm();
+    if (cancelled && cancelled->count == 0)
+        (void)evlock_cancel(second);
+    faults_disarm();
+    stage_await(cancelled, EVLOCK_ECANCELLED);
+    give_up(s, &holder);
+    await_turn(s, turn);
+}
+
+static bool listens(void) {
+    redisReply *channels = server_command(&stage_servers[0], "PUBSUB CHANNELS evlock:*");
+    bool found = channels->type == REDIS_REPLY_ARRAY && channels->elements > 0;
+    freeReplyObject(channels);
+    return found;
+}
+
+static void lose_the_ears(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    evlock *first = holding(s, "a"), *second = queueing(s, "a");
+    struct told *turn = waiting(s, second, 0, NULL);
+    server_say("CLIENT KILL TYPE pubsub");
+    give_up(s, &first);
+    await_turn(s, turn);
+    stage_until(s, listens());
+    turn = waiting(s, first, 0, NULL);
+    server_say("CLIENT KILL TYPE pubsub");
+    server_say("CLIENT KILL TYPE normal SKIPME yes");
+    give_up(s, &second);
+    await_turn(s, turn);
+}
+
+/* The holder crashed, and the scripts and the queue are gone: who waits finds out when the holder's ttl has ended. */
+static void look_from_the_queue(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    stage_until(s, connected(s));
+    server_say("SET a stranger PX 10");
+    struct told *turn = waiting(s, queueing(s, "a"), 0, NULL);
+    server_say("SCRIPT FLUSH");
+    server_say("DEL {a}:queue");
+    await_turn(s, turn);
+}
+
+/* After a refusal, it does not wait any more, or is about to join. */
+static void may_have_no_place(struct told *place, evlock *lock) {
+    (void)lock;
+    if (!place->stage->plain && place->status == EVLOCK_ENOTHELD)
+        place->status = EVLOCK_OK;
+}
+
+static void ask_about_the_queue(struct stage *s) {
+    server_say("SET a stranger PX 600000");
+    stage_client(s, NULL, NULL);
+    evlock *lock = queueing(s, "a");
+    struct told *turn = waiting(s, lock, 0, NULL);
+    struct told *waiters = query(s, lock, evlock_waiters), *holder = stage_told(s);
+    holder = stage_judge(holder, lock ? evlock_holder(lock, told_text, holder) : STAGE_SKIPPED);
+    struct told *place = query(s, lock, evlock_place);
+    if (place)
+        place->then = may_have_no_place;
+    stage_await(waiters, EVLOCK_OK);
+    stage_await(holder, EVLOCK_OK);
+    stage_await(place, EVLOCK_OK);
+    stage_await(break_by_force(s, lock), EVLOCK_OK);
+    if (!s->plain && key_is(&stage_servers[0], "a", "stranger", 8))
+        server_say("DEL a"); /* the break was refused */
+    await_turn(s, turn);
+}
+
+/* More than a client has tickets for at first. */
+static void crowd(struct stage *s) {
+    struct told *turns[18];
+    evlock *holder, *next = NULL;
+    stage_client(s, NULL, NULL);
+    holder = holding(s, "a");
+    for (int i = 0; i < 18; i++) {
+        evlock *lock = queueing(s, "a");
+        turns[i] = i ? stage_acquire(s, lock, NULL) : waiting(s, lock, 0, NULL);
+        next = i ? next : lock;
+    }
+    give_up(s, &holder);
+    stage_until(s, !turns[0] || turns[0]->count);
+    stage_await(stage_release(s, evlock_is_held(next) ? next : NULL), EVLOCK_OK);
+    stage_await(stage_close(s), EVLOCK_OK);
+}
+
+static void close_with_waiters(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    if (!evlock_is_held(holding(s, "a")))
+        return;
+    struct told *turn = waiting(s, queueing(s, "a"), 0, NULL);
+    stage_await(stage_close(s), EVLOCK_OK);
+    stage_await(turn, EVLOCK_ECANCELLED);
+}
+
+static void free_with_waiters(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    if (!evlock_is_held(holding(s, "a")))
+        return;
+    struct told *turn = waiting(s, queueing(s, "a"), 0, NULL);
+    if (s->client)
+        stage_free_client(s);
+    stage_await(turn, EVLOCK_ECANCELLED);
+}
+
 /* --- Several servers ---------------------------------------------------------------------------------------------- */
 
 static void hold_on_a_quorum(struct stage *s) {
@@ -478,6 +652,14 @@ const struct scenario scenarios[] = {
     {"free_client_in_callback", free_client_in_callback},
     {"close_while_busy", close_while_busy},
     {"free_while_busy", free_while_busy},
+    {"wait_for_a_turn", wait_for_a_turn},
+    {"leave_the_queue", leave_the_queue},
+    {"lose_the_ears", lose_the_ears},
+    {"look_from_the_queue", look_from_the_queue},
+    {"ask_about_the_queue", ask_about_the_queue},
+    {"crowd", crowd},
+    {"close_with_waiters", close_with_waiters},
+    {"free_with_waiters", free_with_waiters},
     {"hold_on_a_quorum", hold_on_a_quorum},
     {"ask_a_quorum", ask_a_quorum},
 };

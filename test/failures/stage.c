@@ -168,6 +168,12 @@ void told_value(evlock *lock, int status, int64_t value, void *told) {
     tell(told, lock, status);
 }
 
+void told_text(evlock *lock, int status, const char *text, size_t len, void *told) {
+    (void)text;
+    (void)len;
+    tell(told, lock, status);
+}
+
 void told_scope(int status, int ran, void *told) {
     (void)ran;
     tell(told, NULL, status);
@@ -366,13 +372,21 @@ static void end_calls(struct stage *stage) {
             stage_wrong(stage, "call %zu was told %d times, not %d", i, stage->calls[i].count, stage->calls[i].due);
 }
 
+static void queue_of(const char *key, char *queue, size_t size) {
+    snprintf(queue, size, "{%s}:queue", key);
+}
+
 /* What is left by right: of strangers, and, with an expiry, of a client that did not wait for its releases. */
 static void forget_leftovers(struct stage *stage) {
+    char queue[80];
     for (size_t i = 0; i < STAGE_SERVERS; i++)
         for (size_t j = 0; j < stage->lock_count; j++) {
             const char *key = stage->locks[j].key;
             if ((stage->freed && key_ttl(&stage_servers[i], key) >= 0) || key_is(&stage_servers[i], key, "stranger", 8))
                 server_do(&stage_servers[i], "DEL %s", key);
+            queue_of(key, queue, sizeof(queue));
+            if (stage->freed && key_ttl(&stage_servers[i], queue) >= 0)
+                server_do(&stage_servers[i], "DEL %s", queue);
         }
 }
 
@@ -400,10 +414,15 @@ static void recover(struct stage *stage) {
 }
 
 static void check_keys(struct stage *stage) {
+    char queue[80];
     for (size_t i = 0; i < server_count(stage); i++)
-        for (size_t j = 0; j < stage->lock_count; j++)
+        for (size_t j = 0; j < stage->lock_count; j++) {
+            queue_of(stage->locks[j].key, queue, sizeof(queue));
             if (key_exists(&stage_servers[i], stage->locks[j].key))
                 stage_wrong(stage, "%s was left on server %zu", stage->locks[j].key, i);
+            if (key_exists(&stage_servers[i], queue))
+                stage_wrong(stage, "%s was left on server %zu", queue, i);
+        }
 }
 
 static void check_leftovers(struct stage *stage) {

@@ -102,6 +102,8 @@ static void begin_client(struct actor *actor) {
     const char *list[NODES_MAX];
     int status;
 
+    if (world->now < world->newcomers_at)
+        return;
     options.connect_timeout_ms = ms_between(world, least, longest);
     options.command_timeout_ms = ms_between(world, least, longest);
     options.backoff_min_ms = ms_between(world, MS, longest / 8);
@@ -190,14 +192,14 @@ static void react(struct actor *actor, struct handle *handle) {
             finish(handle);
         return;
     }
-    if (actor->depth > 0 || draw_chance(world, 60))
+    if (actor->depth > 0 || draw_chance(world, 50))
         return;
     actor->depth++;
     if (draw_chance(world, 2))
         free_client(actor);
     else if (draw_chance(world, 1))
         close_client(actor);
-    else if (handle && handle->lock && draw_chance(world, 75))
+    else if (handle && handle->lock && draw_chance(world, 60))
         act_on(handle);
     else
         act(actor);
@@ -713,8 +715,8 @@ void actor_wipe(struct actor *actor) {
 static bool keeps_on(const struct handle *handle) {
     const struct world *world = handle->process->world;
 
-    return handle->renews && handle->since < world->plan.length &&
-           world->now < world->plan.length + judge_patience(world->judge) + 2 * handle->ttl;
+    return world->plan.outlasts && handle->renews && handle->since < world->plan.length &&
+           world->now < judge_recovered(world->judge) + 2 * handle->ttl;
 }
 
 /* Brings a handle nearer to having had its lock, and given it back. */

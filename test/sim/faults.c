@@ -169,8 +169,22 @@ static bool fail_over(struct world *world) {
     return true;
 }
 
-/* First a copy is made, and the next time it takes over. Where several nodes count, it must be a new process: one that
- * has been running for long cannot be told from the one before by who has never met that. */
+/* Whether each client knows the node by its last login, and so will see that another server has taken its place. */
+static bool all_have_met(struct world *world, const struct node *node) {
+    evlock_node_info info = {.connection = EVLOCK_CONNECTED};
+    struct process *process;
+
+    TAILQ_FOREACH (process, &world->processes, link) {
+        if (!process->crashed && process->client)
+            (void)evlock_client_node(process->client, node->index, &info, sizeof(info));
+        if (info.connection != EVLOCK_CONNECTED)
+            return false;
+    }
+    return !world->plan.errors;
+}
+
+/* First a copy is made, and the next time it takes over. Where several nodes count, one that has been running for long
+ * cannot be told from the one before by who has never met that: then it is a new process. */
 static bool fail_over_stale(struct world *world) {
     struct node *node = draw_node(world);
 
@@ -184,7 +198,9 @@ static bool fail_over_stale(struct world *world) {
     judge_resurrects(world->judge, node);
     sim_server_become(node_now(node), node->copy);
     node->copy = NULL;
-    if (world->plan.nodes > 1)
+    if (all_have_met(world, node))
+        world->newcomers_at = world->now + world->plan.max_ttl + world->plan.max_ttl / 50 + SECOND;
+    else
         sim_server_restart(node->server, true, true);
     return true;
 }

@@ -362,8 +362,7 @@ void judge_released(struct promise *promise, int status) {
 static bool lasts(const struct handle *handle) {
     const struct world *world = handle->process->world;
 
-    return handle->renews && handle->max_hold == NEVER && world->calm &&
-           world->now > world->plan.length + judge_patience(world->judge);
+    return handle->renews && handle->max_hold == NEVER && world->now > judge_recovered(world->judge);
 }
 
 void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
@@ -649,6 +648,13 @@ static void each_token(struct judge *judge, token_look look) {
 
 int64_t judge_patience(const struct judge *judge) {
     return 3 * SECOND + 50 * judge->world->plan.latency + 4 * actor_longest_timeout(judge->world);
+}
+
+int64_t judge_recovered(const struct judge *judge) {
+    const struct plan *plan = &judge->world->plan;
+    int64_t excluded = plan->nodes > 1 ? plan->max_ttl + plan->max_ttl / 50 + SECOND : 0;
+
+    return plan->length + excluded + judge_patience(judge);
 }
 
 /* A token may be left to its ttl where its client ended without a word, where a node would not take the command to

@@ -138,6 +138,8 @@ bool judge_came_back(const struct judge *judge, const struct node *node);
 void judge_look(struct judge *judge);
 /* After the faults: so much later nothing is left on the servers that nobody holds. */
 int64_t judge_patience(const struct judge *judge);
+/* When nothing is wrong any more: also nodes that restarted count again. */
+int64_t judge_recovered(const struct judge *judge);
 void judge_strays(struct judge *judge);
 void judge_served(struct judge *judge);
 /* At the end. */

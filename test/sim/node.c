@@ -47,7 +47,9 @@ struct node *node_new(struct world *world, unsigned index) {
     /* It has been running for long, or it would be excluded by those that count on several. */
     sim_server_set_time(node->server, node->clock.local - 3600 * SECOND);
     sim_server_restart(node->server, false, true);
-    node_now(node);
+    if (world->plan.no_kill)
+        sim_server_refuse(node->server, "client|kill", "NOPERM this user has no permissions to run it", UINT32_MAX);
+    node->refused = world->plan.no_kill;
     return node;
 }
 

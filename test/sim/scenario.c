@@ -84,6 +84,8 @@ void scenario_plan(struct world *world, struct plan *plan) {
     plan->eternal = plan->nodes == 1 && draw_chance(world, 5);
     plan->errors = draw_chance(world, 30);
     plan->lag = draw_chance(world, 25);
+    plan->outlasts = draw_chance(world, plan->nodes == 1 ? 100 : 10);
+    plan->no_kill = draw_chance(world, 10);
     if (scenario->queue) { /* more of them, for the same lock */
         plan->processes += (unsigned)draw_between(world, 0, 2);
         plan->handles += (unsigned)draw_between(world, 0, 2);

@@ -323,7 +323,7 @@ void wire_reset(struct wire *wire, bool run, bool noticed) {
 
     note(wire->world, NULL, "w%u is reset", wire->number);
     while (run && wire->session && (segment = flow_take(&wire->up))) {
-        if (!segment->end)
+        if (!segment->end && segment->sent <= wire->world->now)
             feed(wire, segment);
         free(segment);
     }
@@ -347,9 +347,9 @@ void wire_heal(struct wire *wire) {
     }
     for (unsigned i = 0; i < 2; i++) {
         flows[i]->held_until = 0;
-        TAILQ_FOREACH (segment, &flows[i]->segments, link)
-            segment->at = segment->at < wire->world->now + SECOND / 10 ? segment->at : wire->world->now;
         flows[i]->last = wire->world->now;
+        TAILQ_FOREACH (segment, &flows[i]->segments, link)
+            flows[i]->last = segment->at = segment->sent > flows[i]->last ? segment->sent : flows[i]->last;
         flow_plan(wire, flows[i]);
     }
     if (!wire->connected && wire->connect.at > wire->world->now)

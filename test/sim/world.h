@@ -44,6 +44,8 @@ struct plan {
     unsigned bad_bytes; /* in a thousand: how much of what is sent meets a fault of its own */
     bool durable;       /* nodes keep their data */
     bool fences, breaks, own_tokens, eternal, errors;
+    bool outlasts;      /* what is renewed at the end of the faults is held on, and must last */
+    bool no_kill;       /* nodes do not let their clients end connections */
     bool lag;           /* user code takes time */
 };
 
@@ -63,6 +65,7 @@ struct world {
     struct wire *feeding;    /* whose bytes a server is working on */
     int64_t feeding_sent;    /* since when these are on their way */
     bool calm;               /* the faults are over */
+    int64_t newcomers_at;    /* no client begins before: it could not know what those before it know */
     bool tracing;
     uint64_t hash;           /* of all that happened */
     unsigned next_process, next_wire, next_client;
