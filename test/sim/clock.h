@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct clock {
-    int64_t base;  /* a true time, and what it read then */
+    int64_t base; /* a true time, and what it read then */
     int64_t local;
     int64_t ppm;
 };

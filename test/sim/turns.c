@@ -43,8 +43,8 @@ struct turns {
     struct world *world;
     TAILQ_HEAD(, waiter) waiters;
     TAILQ_HEAD(, listener) listeners;
-    struct waiter *taken;        /* out of the queue, by the command that runs */
-    const struct token *granted; /* by it */
+    struct waiter *taken;         /* out of the queue, by the command that runs */
+    const struct token *granted;  /* by it */
     int64_t idle_since[KEYS_MAX]; /* free, while somebody waits who listens; NEVER: it is not */
 };
 
@@ -354,7 +354,8 @@ void turns_closed(struct turns *turns, unsigned client) {
 
     for (unsigned key = 0; key < KEYS_MAX; key++)
         if (count_waiting(turns, key, client) > 0 && !excused)
-            violated(turns->world, "client %u was closed in good order, and still waits for %s", client, judge_key(key));
+            violated(turns->world, "client %u was closed in good order, and still waits for %s", client,
+                     judge_key(key));
 }
 
 static void check_key(void *arg, const char *key, size_t len) {
