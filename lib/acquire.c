@@ -187,14 +187,15 @@ void evl_acquire_queued(struct evlock *lock, int64_t sent, const struct lease_an
 
 /* The lease counts from a moment that is no later than the grant: the newest answered look was before it, by as much as
  * the server's clock went on meanwhile, less what that may be fast by. Before the first answer, it is when that look
- * was asked for. A grant from before that look is over, for the look found it waiting again. */
+ * was asked for. A grant from before that look is over, for the look found it waiting again; one
+ * without the fence that was asked for is none. */
 void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
     struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
     int64_t passed = time - call->acquire.asked_time;
     int64_t since = call->acquire.asked_at + passed - passed / 100;
     int64_t now = evl_client_now(lock->client);
 
-    if (passed < 0)
+    if (passed < 0 || (call->acquire.fenced && fence == 0))
         return;
     if (!call->acquire.asked_time)
         since = lock->tenure->lease->slots[0].sent;
@@ -249,7 +250,7 @@ static void see_nothing(struct request *request, int status, int64_t now) {
         pause_or_give_up(call, EVLOCK_EHELD);
 }
 
-static const struct request_ops look_ops = {take_look, see, see_nothing};
+static const struct request_ops look_ops = {take_look, see, NULL, see_nothing};
 
 /* Only where there is one node: among several, one that hangs or is odd must neither hold up nor end an acquire. */
 static bool may_look(const struct call *call) {

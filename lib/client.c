@@ -58,16 +58,29 @@ enum evlock_connection evl_client_connection(const struct evlock_client *client,
 /* --- From the nodes ------------------------------------------------------------------------------------------------
  */
 
+void evl_client_gather(struct evlock_client *client) {
+    client->gathering = true;
+}
+
+void evl_client_send(struct evlock_client *client, int64_t now) {
+    client->gathering = false;
+    for (unsigned i = 0; i < client->node_count; i++)
+        evl_node_send_waiting(&client->nodes[i], now);
+}
+
 void evl_client_node_back(struct evlock_client *client, const struct node *node, bool settled, bool replaced) {
     struct tenures *lists[] = {&client->tenures, &client->ghosts};
     struct tenure *tenure, *next;
+    int64_t now = evl_client_now(client);
 
+    evl_client_gather(client);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         for (tenure = TAILQ_FIRST(lists[i]); tenure; tenure = next) {
             next = TAILQ_NEXT(tenure, link);
-            evl_tenure_node_back(tenure, node->index, settled, replaced, evl_client_now(client));
+            evl_tenure_node_back(tenure, node->index, settled, replaced, now);
         }
     }
+    evl_client_send(client, now);
 }
 
 void evl_client_node_changed(struct evlock_client *client) {

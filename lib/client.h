@@ -51,6 +51,7 @@ struct evlock_client {
     bool news;                  /* a node changed since */
     enum client_state state;
     unsigned depth;             /* of enter and leave */
+    bool gathering;             /* what may be sent together waits for the others */
     bool late;                  /* the close took too long */
     int64_t left_until;         /* until then something may be there that was left to its ttl */
 };
@@ -65,6 +66,10 @@ bool evl_client_forked(const struct evlock_client *client);
 /* Brackets of what the loop starts. enter is false in a forked child, which must do nothing. */
 bool evl_client_enter(struct evlock_client *client);
 void evl_client_leave(struct evlock_client *client);
+
+/* Brackets of what may ask for many renewals: they are sent together at its end. */
+void evl_client_gather(struct evlock_client *client);
+void evl_client_send(struct evlock_client *client, int64_t now);
 
 /* After a user's call: what it left to be told or woken is seen to on a later turn of the loop. */
 void evl_client_rearm(struct evlock_client *client);

@@ -9,6 +9,9 @@
 
 #define OWNER(type, member, pointer) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
+/* Alarms: about a millisecond of work. Other users of the loop have their turn in between. */
+#define SLICE 500
+
 /* So much at once keeps the server at work meanwhile, and the commands in the cache. */
 #define WRITE_SIZE 16384
 
@@ -20,27 +23,39 @@ static void write_out(struct evlock_client *client, size_t bytes) {
     }
 }
 
-static void ring(struct evlock_client *client, int64_t now) {
-    struct alarm *alarm;
-
-    while ((alarm = evl_alarms_due(&client->alarms, now))) {
-        evl_error_clear();
-        switch ((enum alarm_kind)alarm->kind) {
-        case ALARM_NODE:
-            evl_node_ring(OWNER(struct node, alarm, alarm), now);
-            break;
-        case ALARM_TENURE:
-            evl_tenure_ring(OWNER(struct tenure, alarm, alarm), now);
-            break;
-        case ALARM_CALL:
-            evl_acquire_ring(OWNER(struct call, alarm, alarm), now);
-            break;
-        case ALARM_CLOSE:
-            evl_client_close_ring(OWNER(struct evlock_client, close_alarm, alarm));
-            break;
-        }
-        write_out(client, WRITE_SIZE);
+static void ring_one(struct alarm *alarm, int64_t now) {
+    evl_error_clear();
+    switch ((enum alarm_kind)alarm->kind) {
+    case ALARM_NODE:
+        evl_node_ring(OWNER(struct node, alarm, alarm), now);
+        break;
+    case ALARM_TENURE:
+        evl_tenure_ring(OWNER(struct tenure, alarm, alarm), now);
+        break;
+    case ALARM_CALL:
+        evl_acquire_ring(OWNER(struct call, alarm, alarm), now);
+        break;
+    case ALARM_CLOSE:
+        evl_client_close_ring(OWNER(struct evlock_client, close_alarm, alarm));
+        break;
     }
+}
+
+/* Sees to what is due, as far as a slice of work goes; whether that was all. */
+static bool ring(struct evlock_client *client, int64_t now) {
+    struct alarm *alarm;
+    unsigned left = SLICE;
+
+    if (evl_alarms_next(&client->alarms) > now)
+        return true;
+    evl_client_gather(client);
+    while (left > 0 && (alarm = evl_alarms_due(&client->alarms, now))) {
+        ring_one(alarm, now);
+        left--;
+    }
+    evl_client_send(client, now);
+    write_out(client, WRITE_SIZE);
+    return left > 0;
 }
 
 static bool has_news(const struct evlock_client *client) {
@@ -66,8 +81,8 @@ static void tell_connection(struct evlock_client *client) {
 }
 
 /* The one place from which users are called. Deadlines come first, before each call: the one before may have taken
- * long. What is noted meanwhile waits for the next turn, so that a user who asks again at once cannot hold up the loop;
- * but losses are always told next. */
+ * long. So while there are more due than a slice, only losses are told. What is noted meanwhile waits for the next
+ * turn, so that a user who asks again at once cannot hold up the loop; but losses are always told next. */
 static void deliver(struct evlock_client *client) {
     enum client_state state = client->state;
     struct call *call;
@@ -76,13 +91,12 @@ static void deliver(struct evlock_client *client) {
     TAILQ_FOREACH (call, &client->done, link)
         count++;
     while (client->state == state) {
-        if (state != CLIENT_FREED)
-            ring(client, evl_client_now(client));
+        bool rung = state == CLIENT_FREED || ring(client, evl_client_now(client));
         if (!TAILQ_EMPTY(&client->noticed)) {
             evl_lock_tell_notices(TAILQ_FIRST(&client->noticed));
             continue;
         }
-        if (count-- == 0 || !(call = TAILQ_FIRST(&client->done)))
+        if (!rung || count-- == 0 || !(call = TAILQ_FIRST(&client->done)))
             break;
         TAILQ_REMOVE(&client->done, call, link);
         evl_call_tell(call);

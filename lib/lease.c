@@ -61,6 +61,8 @@ int64_t evl_lease_deadline(const struct lease *lease) {
 
     if (lease->state != LEASE_HELD)
         return 0;
+    if (lease->nodes == 1)
+        return lease->slots[0].deadline;
     for (unsigned i = 0; i < lease->nodes; i++) {
         unsigned at = count++;
         for (; at > 0 && sorted[at - 1] < lease->slots[i].deadline; at--)
@@ -283,6 +285,8 @@ static void plan_renewal(struct lease *lease, int64_t sent, int64_t ttl) {
     if (ttl < lease->terms->ttl)
         interval = min64(interval, ttl / 3);
     lease->due = sent + interval;
+    if (lease->terms->grain && interval == lease->terms->interval)
+        lease->due -= lease->due % lease->terms->grain;
 }
 
 static void hold(struct lease *lease, unsigned node, int64_t ttl, int64_t now, struct lease_out *out) {
@@ -567,16 +571,22 @@ static int64_t risk_at(const struct lease *lease) {
     return max64(deadline - lease->terms->risk, lease->asked + (deadline - lease->asked) / 4);
 }
 
+/* Its deadline comes before anything else, also before an answer that would have moved it. */
+static bool lose_in_time(struct lease *lease, int64_t now, struct lease_out *out) {
+    if (now < told_lost_at(lease))
+        return false;
+    lose(lease, hung(lease, now) ? EVLOCK_LOST_MAX_HOLD : EVLOCK_LOST_DEADLINE, out);
+    return true;
+}
+
 /* What ends by its time has no answer: of several nodes, none speaks for those that are silent. */
 static int out_of_time(const struct lease *lease) {
     return lease->nodes == 1 && lease->status ? lease->status : EVLOCK_EUNREACHABLE;
 }
 
 static void hold_on(struct lease *lease, int64_t now, struct lease_out *out) {
-    if (now >= told_lost_at(lease)) {
-        lose(lease, hung(lease, now) ? EVLOCK_LOST_MAX_HOLD : EVLOCK_LOST_DEADLINE, out);
+    if (lose_in_time(lease, now, out))
         return;
-    }
     if (now >= lease->due)
         renew(lease, now, out);
     if (now >= risk_at(lease)) {
@@ -689,6 +699,8 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
         if (lease->state == LEASE_UNDOING)
             set_undo_limit(lease, now);
     }
+    if (lease->state == LEASE_HELD)
+        lose_in_time(lease, now, out);
     switch ((enum lease_state)lease->state) {
     case LEASE_ACQUIRING:
         if (command == LEASE_RAISE)

@@ -71,7 +71,7 @@ static void on_refused(struct node *node, enum greeting step, char *error) {
     evl_node_break(node, meaning.status, error);
 }
 
-/* Which process this is and since when. The uptime is in whole seconds, of a clock read at two moments: it may be one
+/* Which process this is, what it can do, and since when it runs. The uptime is in whole seconds, of a clock read at two moments: it may be one
  * too many. One that is nonsense is taken for a start just now. */
 static void meet(struct node *node, const char *info) {
     static const int64_t century = INT64_C(100) * 366 * 24 * 3600;
@@ -79,6 +79,8 @@ static void meet(struct node *node, const char *info) {
     int64_t uptime;
 
     info_field(info, "\nrun_id:", node->run_id, sizeof(node->run_id));
+    info_field(info, "\nredis_version:", text, sizeof(text));
+    node->renews_many = strtol(text, NULL, 10) >= 7;
     info_field(info, "\nuptime_in_seconds:", text, sizeof(text));
     uptime = strtoll(text, NULL, 10);
     if (uptime < 0 || uptime > century)
@@ -249,6 +251,7 @@ bool evl_node_greet(struct node *node) {
     node->run_id[0] = '\0';
     node->replid[0] = '\0';
     node->started = 0;
+    node->renews_many = false;
     node->load_error[0] = '\0';
     if (node->ears)
         return authenticate(node) && greet_ears(node);

@@ -12,6 +12,7 @@
 
 #include <hiredis/async.h>
 
+#include "batch.h"
 #include "client.h"
 #include "hiredis.h"
 #include "log.h"
@@ -84,8 +85,12 @@ static struct reply reply_from(const redisReply *from) {
     return reply;
 }
 
-static void land(struct node *node, struct request *request) {
-    node->inflight--;
+void evl_node_fly(struct node *node, struct request *request) {
+    if (request->flying++ == 0)
+        TAILQ_INSERT_TAIL(&node->flying, request, link);
+}
+
+void evl_node_land(struct node *node, struct request *request) {
     if (--request->flying == 0)
         TAILQ_REMOVE(&node->flying, request, link);
 }
@@ -100,11 +105,16 @@ void evl_node_break(struct node *node, int status, const char *error) {
     wake_at(node, 0);
 }
 
-static void send_waiting(struct node *node, int64_t now) {
+static bool may_send(const struct node *node) {
+    return node->state == NODE_READY && !node->broken && node->inflight < node->client->config.max_inflight;
+}
+
+void evl_node_send_waiting(struct node *node, int64_t now) {
     struct request *request;
 
-    while (node->state == NODE_READY && !node->broken && node->inflight < node->client->config.max_inflight &&
-           (request = TAILQ_FIRST(&node->waiting))) {
+    while (may_send(node) && (request = TAILQ_FIRST(&node->waiting))) {
+        if (evl_batch_send(node, now))
+            continue;
         evl_node_withdraw(node, request);
         evl_node_submit(node, request, now);
     }
@@ -154,21 +164,12 @@ static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {
         node->good = true;
     else if (evl_reply_meaning(reply.text).reconnect)
         evl_node_break(node, evl_reply_meaning(reply.text).status, reply.text);
-    land(node, request);
+    node->inflight--;
+    evl_node_land(node, request);
     evl_error_clear();
     if (!request->ops->answer(request, &reply, now))
         evl_node_break(node, EVLOCK_EPROTOCOL, "a reply that the command cannot have");
-    send_waiting(node, now);
-}
-
-static void fly(struct node *node, struct request *request, int64_t now) {
-    if (request->flying++ == 0)
-        TAILQ_INSERT_TAIL(&node->flying, request, link);
-    if (node->inflight++ > 0)
-        return;
-    node->since = now;
-    if (!node->alarm.place)
-        wake_at(node, now + node->client->config.command_timeout);
+    evl_node_send_waiting(node, now);
 }
 
 /* What is queued while the loop has called in is written when it is left, all at once: to wait until the loop says that
@@ -186,26 +187,39 @@ static int queue(struct node *node, struct request *request, struct bytes text) 
     return status;
 }
 
+void evl_node_send(struct node *node, struct request *request, struct command *command, int64_t now) {
+    evl_node_fly(node, request);
+    if (node->inflight++ == 0) {
+        node->since = now;
+        if (!node->alarm.place)
+            wake_at(node, now + node->client->config.command_timeout);
+    }
+    if (queue(node, request, evl_command_text(command)) != REDIS_OK)
+        evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
+}
+
+/* What follows an unanswered command of its own goes the same way, so as to arrive behind it. What may be sent with
+ * others waits for them. */
+static bool must_wait(const struct node *node, const struct request *request) {
+    if (node->state != NODE_READY || node->broken)
+        return true;
+    return !request->flying && (!may_send(node) || (node->client->gathering && request->ops->join));
+}
+
 void evl_node_submit(struct node *node, struct request *request, int64_t now) {
     struct command command;
 
     if (request->waiting || node->state == NODE_STOPPED)
         return;
-    /* What follows an unanswered command of its own goes the same way, so as to arrive behind it. */
-    if (node->state != NODE_READY || node->broken ||
-        (!request->flying && node->inflight >= node->client->config.max_inflight)) {
+    if (must_wait(node, request)) {
         assert(!request->flying || node->broken);
         if (!request->flying) {
             TAILQ_INSERT_TAIL(&node->waiting, request, link);
             request->waiting = true;
         }
-        return;
+    } else if (request->ops->take(request, now, &command)) {
+        evl_node_send(node, request, &command, now);
     }
-    if (!request->ops->take(request, now, &command))
-        return;
-    fly(node, request, now);
-    if (queue(node, request, evl_command_text(&command)) != REDIS_OK)
-        evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
 
 void evl_node_withdraw(struct node *node, struct request *request) {
@@ -510,11 +524,11 @@ void evl_node_ready(struct node *node, bool settled) {
     changed(node);
     if (node->ears)
         evl_queue_ready(node->client);
+    if (evl_node_trouble(node, node->since) != EVLOCK_OK) /* before anything that waits is sent */
+        tell_away(node, EVLOCK_EEXCLUDED);
     if (!node->link)
         evl_client_node_back(node->client, node, settled, replaced);
-    if (evl_node_trouble(node, node->since) != EVLOCK_OK)
-        tell_away(node, EVLOCK_EEXCLUDED);
-    send_waiting(node, node->since);
+    evl_node_send_waiting(node, node->since);
 }
 
 /* --- From the client and the loop --------------------------------------------------------------------------------- */
@@ -528,6 +542,7 @@ void evl_node_init(struct node *node, struct evlock_client *client, unsigned ind
     node->backoff = client->config.backoff_min;
     TAILQ_INIT(&node->waiting);
     TAILQ_INIT(&node->flying);
+    SLIST_INIT(&node->batches);
 }
 
 void evl_node_start(struct node *node) {
@@ -544,6 +559,7 @@ void evl_node_stop(struct node *node, bool forked) {
     node->state = NODE_STOPPED;
     wake_at(node, LEASE_NEVER);
     tell_lost(node);
+    evl_batches_free(node);
     forget_addresses(node);
     evl_url_clear(&node->url);
 }

@@ -25,6 +25,9 @@ struct request_ops {
     bool (*take)(struct request *request, int64_t now, struct command *command);
     /* The reply to the oldest command of this request; false: one that the command cannot have. */
     bool (*answer)(struct request *request, const struct reply *reply, int64_t now);
+    /* If a renewal is wanted, for `ret->ttl` or, if that is 0, for any ttl, it is to be sent now, with others. May be
+     * NULL. */
+    bool (*join)(struct request *request, int64_t now, struct renewal *ret);
     /* The node cannot be reached for now, `status` says why. The request goes on waiting unless it is withdrawn. */
     void (*away)(struct request *request, int status, int64_t now);
 };
@@ -56,6 +59,9 @@ struct node {
     int64_t backoff;        /* the next pause */
     struct requests waiting;
     struct requests flying;
+    SLIST_HEAD(, batch) batches; /* see batch.c: those that are not on their way, to be used again */
+    unsigned batch_count;
+    bool renews_many;            /* the server is new enough, and has not refused it */
     uint32_t inflight;      /* commands unanswered */
     size_t unwritten;       /* bytes queued that are to be written when the library is left */
     char **addresses;       /* what the name resolved to */
@@ -106,6 +112,14 @@ void evl_node_write(struct node *node, size_t bytes);
 /* Sends as soon as can be: now, by a clock read no later than that, or when the node is ready. A request that waits
  * already goes on waiting. */
 void evl_node_submit(struct node *node, struct request *request, int64_t now);
+
+/* Sends what waits, as far as may be sent. */
+void evl_node_send_waiting(struct node *node, int64_t now);
+
+/* For batch.c: sends a command of a request; counts a request as sent, and as answered. */
+void evl_node_send(struct node *node, struct request *request, struct command *command, int64_t now);
+void evl_node_fly(struct node *node, struct request *request);
+void evl_node_land(struct node *node, struct request *request);
 
 /* Takes a waiting request back; one with unanswered commands stays until they are answered. */
 void evl_node_withdraw(struct node *node, struct request *request);

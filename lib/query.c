@@ -193,7 +193,7 @@ static bool note_number(const struct call *call, struct finding *finding, const 
         finding->state = ABSENT;
         return true;
     }
-    if (reply->type != REPLY_INTEGER || reply->integer < (ttl ? -2 : 0))
+    if (reply->type != REPLY_INTEGER || reply->integer < (ttl ? -2 : 0) || (!ttl && reply->integer == INT64_MAX))
         return false;
     finding->state = ttl && reply->integer == -2 ? ABSENT : FOUND;
     finding->number = ttl && reply->integer == -1 ? INT64_MAX : reply->integer + (call->kind == CALL_PLACE);
@@ -290,7 +290,7 @@ static void away(struct request *request, int status, int64_t now) {
     decide(call);
 }
 
-static const struct request_ops ops = {take, answer, away};
+static const struct request_ops ops = {take, answer, NULL, away};
 
 /* --- The calls ---------------------------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "lease.h"
 #include "lock.h"
 #include "memory.h"
 #include "token.h"
@@ -117,17 +118,23 @@ void evl_queue_ready(struct evlock_client *client) {
             evl_acquire_wake(lock);
 }
 
-/* "TICKET TIME FENCE": a grant, and the server's clock in microseconds at that. One that finds nobody is of an attempt that was given
- * up, and is undone by that. */
-void evl_queue_heard(struct evlock_client *client, const char *text) {
-    struct tenure *tenure = holder_of(client->queue, text);
-    int64_t time;
+/* What stands behind the ticket; false: no clock shows such a time, or no counter such a fence. */
+static bool read_grant(const char *text, int64_t *ret_time, int64_t *ret_fence) {
     char *end;
 
-    if (!tenure)
-        return;
-    time = strtoll(text + strlen(evl_tenure_ticket(tenure)), &end, 10);
-    evl_acquire_granted(tenure->lock, time, strtoll(end, NULL, 10));
+    *ret_time = strtoll(text, &end, 10);
+    *ret_fence = strtoll(end, &end, 10);
+    return !*end && *ret_time > 0 && *ret_time < LEASE_NEVER / 4 && *ret_fence >= 0;
+}
+
+/* "TICKET TIME FENCE": a grant, and the server's clock in microseconds at that. One that finds nobody is of an attempt
+ * that was given up, and is undone by that. */
+void evl_queue_heard(struct evlock_client *client, const char *text) {
+    struct tenure *tenure = holder_of(client->queue, text);
+    int64_t time, fence;
+
+    if (tenure && read_grant(text + strlen(evl_tenure_ticket(tenure)), &time, &fence))
+        evl_acquire_granted(tenure->lock, time, fence);
 }
 
 /* --- Its end ------------------------------------------------------------------------------------------------------ */

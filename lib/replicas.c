@@ -77,7 +77,7 @@ static void away(struct request *request, int status, int64_t now) {
     decide(call);
 }
 
-static const struct request_ops ops = {take, answer, away};
+static const struct request_ops ops = {take, answer, NULL, away};
 
 /* A node whose last WAIT is not over, of an attempt before this one, is not asked. */
 void evl_replicas_ask(struct call *call) {

@@ -139,6 +139,19 @@ static bool take(struct request *request, int64_t now, struct command *command) 
     return true;
 }
 
+static bool join(struct request *request, int64_t now, struct renewal *ret) {
+    struct tenure *tenure = tenure_of(request);
+    struct lease *lease = tenure->lease;
+
+    if (lease->slots[request->node].want != LEASE_RENEW || (ret->ttl && ret->ttl != lease->terms->ttl))
+        return false;
+    evl_lease_take(lease, request->node, now);
+    ret->ttl = lease->terms->ttl;
+    ret->key = evl_lock_key(tenure->lock);
+    ret->token = (struct bytes){tenure->token, tenure->token_len};
+    return true;
+}
+
 static bool answer(struct request *request, const struct reply *reply, int64_t now) {
     struct tenure *tenure = tenure_of(request);
     const struct lease_slot *slot = &tenure->lease->slots[request->node];
@@ -173,7 +186,7 @@ static void away(struct request *request, int status, int64_t now) {
     act(tenure, now, &out);
 }
 
-static const struct request_ops ops = {take, answer, away};
+static const struct request_ops ops = {take, answer, join, away};
 
 /* --- From the handle ---------------------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 #include "scripts.h"
 #include "status.h"
 
-enum { ACQUIRE_FENCED, ADD, ADOPT, HAND, JOIN, RAISE, REARM, RELEASE, RENEW, REPLACE };
+enum { ACQUIRE_FENCED, ADD, ADOPT, HAND, JOIN, RAISE, REARM, RELEASE, RENEW, RENEW_MANY, REPLACE };
 
 /* A fence counter that nobody used for so long goes; the next one starts from the clock. */
 static const int64_t fence_ttl = INT64_C(7) * 24 * 3600 * 1000000;
@@ -25,6 +25,7 @@ const struct script evl_scripts[] = {
     [REARM] = {"rearm", evl_script_rearm, evl_script_rearm_sha},
     [RELEASE] = {"release", evl_script_release, evl_script_release_sha},
     [RENEW] = {"renew", evl_script_renew, evl_script_renew_sha},
+    [RENEW_MANY] = {"renew_many", evl_script_renew_many, evl_script_renew_many_sha},
     [REPLACE] = {"replace", evl_script_replace, evl_script_replace_sha},
 };
 const unsigned evl_script_count = sizeof(evl_scripts) / sizeof(evl_scripts[0]);
@@ -155,6 +156,22 @@ void evl_command_raise(struct command *command, struct bytes key, int64_t fence)
     push_fence_key(command, key);
     push_number(command, fence);
     push_number(command, ms(fence_ttl));
+}
+
+void evl_command_renewals(struct command *command, const struct renewal *renewals, unsigned count) {
+    char keys[24] = "";
+
+    put_number(keys, count);
+    begin_script(command, RENEW_MANY, keys);
+    for (unsigned i = 0; i < count; i++)
+        push(command, renewals[i].key.data, renewals[i].key.len);
+    push_number(command, ms(renewals[0].ttl));
+    for (unsigned i = 0; i < count; i++)
+        push(command, renewals[i].token.data, renewals[i].token.len);
+}
+
+size_t evl_renewal_size(const struct renewal *renewal) {
+    return renewal->key.len + renewal->token.len + 32; /* twice "$512", and the ends of four lines */
 }
 
 static void begin_queue(struct command *command, unsigned script, struct bytes key) {

@@ -7,8 +7,12 @@
 
 #include "reply.h"
 
-/* Enough for the longest: a name twice, a token, and what goes around them. */
-#define COMMAND_SIZE 4096
+/* Enough for many renewals; any other command is shorter. */
+#define COMMAND_SIZE 16384
+
+/* Of renewals in one command: what all may take, and one. */
+#define RENEWALS_SIZE (COMMAND_SIZE - 256)
+#define RENEWAL_SIZE_MAX (512 + 128 + 32)
 
 /* Of what a queue has for a waiter. */
 #define WAITER_SIZE 256
@@ -50,6 +54,18 @@ void evl_command_lease(struct command *command, enum lease_command kind, struct 
 /* An ACQUIRE that draws a fence, on the `only` node or on one of several, and the RAISE of a node's counter to one. */
 void evl_command_fenced(struct command *command, struct bytes key, struct bytes token, int64_t ttl, bool only);
 void evl_command_raise(struct command *command, struct bytes key, int64_t fence);
+
+/* Renewals of many locks for the same ttl, in microseconds. */
+struct renewal {
+    struct bytes key;
+    struct bytes token;
+    int64_t ttl;
+};
+
+void evl_command_renewals(struct command *command, const struct renewal *renewals, unsigned count);
+
+/* What one of them takes, at most. */
+size_t evl_renewal_size(const struct renewal *renewal);
 
 /* Who waits in a queue. Without a ticket: nobody. */
 struct waiter {

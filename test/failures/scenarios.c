@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* Says something to the first server, or the only one. */
 #define server_say(...) server_do(&stage_servers[0], __VA_ARGS__)
@@ -228,6 +229,20 @@ static void renew(struct stage *s) {
     long long before = renewals();
     stage_until(s, renewals() > before + 2);
     stage_await(stage_release(s, lock), EVLOCK_OK);
+}
+
+/* While the loop stands still, all fall due. */
+static void renew_together(struct stage *s) {
+    evlock_options options = stage_options(s);
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = 1;
+    stage_client(s, NULL, NULL);
+    evlock *locks[] = {acquired(s, "a", &options), acquired(s, "b", &options)};
+    long long before = renewals();
+    nanosleep(&(struct timespec){0, 5 * 1000 * 1000}, NULL);
+    stage_until(s, renewals() > before + 2);
+    stage_await(stage_release(s, locks[0]), EVLOCK_OK);
+    stage_await(stage_release(s, locks[1]), EVLOCK_OK);
 }
 
 static void extend_at_once(struct stage *s) {
@@ -640,6 +655,7 @@ const struct scenario scenarios[] = {
     {"wait_for_replicas", wait_for_replicas},
     {"miss_replicas", miss_replicas},
     {"renew", renew},
+    {"renew_together", renew_together},
     {"extend_at_once", extend_at_once},
     {"lose_the_lease", lose_the_lease},
     {"hand_over", hand_over},

@@ -521,6 +521,7 @@ static void every_end_of_a_lease_grants_to_the_next(void **state) {
     await(f, adopted.count);
     assert_true(evlock_is_held(second));
     assert_status(await_break(f, heir), EVLOCK_OK);
+    assert_true(key_exists(f->server, "a")); /* granted in the same step */
     await(f, broken.count);
     assert_true(evlock_is_held(third));
     lock_free(f, third);

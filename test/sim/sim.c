@@ -142,7 +142,7 @@ static void add_up(struct tally *sum, const struct work *works, unsigned jobs, s
 
 /* One line a scenario, as a test; whether it is passed. */
 static bool tell(const struct scenario *scenario, const struct tally *sum, unsigned number) {
-    bool blind = scenario->must_overlap && sum->overlaps == 0;
+    bool blind = scenario->must_overlap && sum->overlaps == 0 && sum->schedules >= 50;
     bool good = sum->violations == 0 && !blind;
 
     printf("%sok %u - %s: %" PRIu64 " schedules, %" PRIu64 " calls, %" PRIu64 " grants, %" PRIu64 " losses, %" PRIu64

@@ -23,6 +23,33 @@ static void a_renewal_counts_from_when_it_was_sent(void **state) {
     next_is(&b, sent + INTERVAL);
 }
 
+static void renewals_fall_due_together(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.grain = 99 * MS;
+    renewing(&b);
+    int64_t sent = b.now;
+    pass(&b, SECOND);
+    yes_ttl(&b, 0, TTL);
+    int64_t due = (sent + INTERVAL) / b.terms.grain * b.terms.grain; /* a little early, and never late */
+    assert_true(due < sent + INTERVAL);
+    next_is(&b, due);
+    pass(&b, due - b.now);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, 3 * MS); /* so little left that it cannot wait for the others */
+    next_is(&b, b.now + MS);
+}
+
+static void an_answer_after_the_deadline_is_too_late(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    b.now += TTL; /* the clock has not been looked at meanwhile */
+    yes_ttl(&b, 0, TTL);
+    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+    deadline_is(&b, 0);
+}
+
 static void without_renewal_it_is_lost_at_its_deadline(void **state) {
     struct bench b = bench_new();
     (void)state;
@@ -842,6 +869,8 @@ static void a_quorum_away_loses_it_by_the_deadline(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_renewal_counts_from_when_it_was_sent),
+        cmocka_unit_test(renewals_fall_due_together),
+        cmocka_unit_test(an_answer_after_the_deadline_is_too_late),
         cmocka_unit_test(without_renewal_it_is_lost_at_its_deadline),
         cmocka_unit_test(a_renewal_does_not_lower_what_the_server_has),
         cmocka_unit_test(a_key_that_was_made_to_last_is_held_for_ever),

@@ -1,0 +1,236 @@
+/*
+ * Renewals that are sent together, on a real server: few commands for many leases, and for each lease what it would
+ * have been told alone, whatever is true of the others.
+ */
+#include "harness.h"
+
+#include <stdio.h>
+#include <time.h>
+
+enum { TTL_MS = 60 * 1000, INTERVAL_MS = 200, MANY = 250 };
+
+struct held {
+    evlock *lock;
+    struct record lost;
+};
+
+static void told_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+    record_lost(lock, reason, &((struct held *)arg)->lost);
+}
+
+static evlock_options renewed(const char *prefix, int64_t ttl_ms, struct held *held) {
+    evlock_options options = with_ttl(ttl_ms);
+    options.prefix = prefix;
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = INTERVAL_MS;
+    options.on_lost = told_lost;
+    options.arg = held;
+    return options;
+}
+
+static void hold(struct fixture *f, struct held *held, const char *name, int64_t ttl_ms) {
+    evlock_options options = renewed("lock:", ttl_ms, held);
+    *held = (struct held){.lock = lock_new(f, name, &options)};
+    assert_status(await_acquire(f, held->lock, NULL), EVLOCK_OK);
+}
+
+/* Held by "lock:a", "lock:b" and so on. */
+static void hold_all(struct fixture *f, struct held *held, int count) {
+    for (int i = 0; i < count; i++)
+        hold(f, &held[i], (const char[]){(char)('a' + i), '\0'}, TTL_MS);
+}
+
+/* The loop stands still until all that is held is due. */
+static void fall_due(void) {
+    nanosleep(&(struct timespec){0, 2 * INTERVAL_MS * 1000 * 1000}, NULL);
+}
+
+/* The key lies in front of the name. */
+static const char *key_of(const struct held *held) {
+    return (const char *)evlock_name(held->lock, NULL) - strlen("lock:");
+}
+
+/* All are held, and have been renewed since now. */
+static void assert_renewed(struct fixture *f, const struct held *held, int count) {
+    for (int i = 0; i < count; i++)
+        server_do(f->server, "PEXPIRE %s %d", key_of(&held[i]), TTL_MS / 2);
+    for (int i = 0; i < count; i++)
+        await(f, key_ttl(f->server, key_of(&held[i])) > TTL_MS * 2 / 3);
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(held[i].lost.count, 0);
+        assert_true(evlock_is_held(held[i].lock));
+    }
+}
+
+/* --- The commands ------------------------------------------------------------------------------------------------- */
+
+static void many_leases_share_a_command(void **state) {
+    struct fixture *f = *state;
+    static struct held held[MANY];
+    char name[16];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "%d", i);
+        hold(f, &held[i], name, TTL_MS);
+    }
+    fall_due();
+    server_do(f->server, "CONFIG RESETSTAT");
+    await(f, server_calls(f->server, "pexpire") >= MANY);
+    assert_in_range(server_calls(f->server, "evalsha"), 3, MANY / 10); /* no more than 100 leases each */
+    assert_int_equal(server_integer(f->server, "DBSIZE"), MANY);
+}
+
+/* A command has room for some of them. */
+static void long_names_share_a_command(void **state) {
+    struct fixture *f = *state;
+    enum { NAMES = 60 };
+    static struct held held[NAMES];
+    char name[507];
+    memset(name, 'x', sizeof(name));
+    for (int i = 0; i < NAMES; i++) {
+        evlock_options options = renewed("lock:", TTL_MS, &held[i]);
+        snprintf(name, sizeof(name), "%03d", i);
+        name[3] = 'x';
+        assert_status(evlock_new(&held[i].lock, f->client, name, sizeof(name), &options), EVLOCK_OK);
+        assert_status(await_acquire(f, held[i].lock, NULL), EVLOCK_OK);
+    }
+    fall_due();
+    server_do(f->server, "CONFIG RESETSTAT");
+    await(f, server_calls(f->server, "pexpire") >= NAMES);
+    assert_in_range(server_calls(f->server, "evalsha"), 3, NAMES / 5);
+    for (int i = 0; i < NAMES; i++)
+        evlock_free(held[i].lock);
+}
+
+static void leases_of_other_ttls_go_apart(void **state) {
+    struct fixture *f = *state;
+    struct held held[4];
+    hold(f, &held[0], "a", TTL_MS);
+    hold(f, &held[1], "b", TTL_MS);
+    hold(f, &held[2], "c", 2 * TTL_MS);
+    hold(f, &held[3], "d", 2 * TTL_MS);
+    assert_renewed(f, held, 4);
+    assert_in_range(key_ttl(f->server, "lock:b"), 0, TTL_MS);
+    assert_true(key_ttl(f->server, "lock:c") > TTL_MS);
+}
+
+/* --- The answers -------------------------------------------------------------------------------------------------- */
+
+static void each_of_many_has_its_own_answer(void **state) {
+    struct fixture *f = *state;
+    struct held held[6];
+    hold_all(f, held, 6);
+    fall_due();
+    server_do(f->server, "DEL lock:b");
+    server_do(f->server, "SET lock:c stranger");
+    server_do(f->server, "DEL lock:d");
+    server_do(f->server, "RPUSH lock:d stranger");
+    server_do(f->server, "PEXPIRE lock:e %d", 10 * TTL_MS);
+    server_do(f->server, "PERSIST lock:f");
+    for (int i = 1; i < 4; i++) {
+        await(f, held[i].lost.count);
+        assert_int_equal(held[i].lost.status, EVLOCK_LOST_GONE);
+    }
+    run_for(f, 2 * INTERVAL_MS);
+    assert_true(key_is(f->server, "lock:c", "stranger", 8));
+    assert_true(key_ttl(f->server, "lock:e") > 9 * TTL_MS); /* longer ones stay */
+    assert_int_equal(key_ttl(f->server, "lock:f"), -1);
+    assert_true(evlock_is_held(held[4].lock) && evlock_is_held(held[5].lock));
+    assert_renewed(f, held, 1);
+}
+
+static void what_is_refused_together_is_asked_alone(void **state) {
+    struct fixture *f = *state;
+    struct held held[3];
+    evlock_client_options options = client_options(f);
+    server_do(f->server, "ACL SETUSER worker on >work resetkeys ~lock:* -@all "
+                         "+evalsha +script|load +info +get +set +pexpire +pttl +del");
+    options.user = "worker";
+    options.password = "work";
+    f->client = NULL;
+    client_new(f, NULL, &options);
+    hold_all(f, held, 3);
+    fall_due(); /* MGET is forbidden */
+    assert_renewed(f, held, 3);
+    server_do(f->server, "ACL SETUSER worker +mget resetkeys ~lock:a ~lock:c");
+    assert_renewed(f, held, 1);
+    server_do(f->server, "CLIENT KILL TYPE normal"); /* what was refused once is tried again by the next connection */
+    fall_due();                                      /* one key is forbidden */
+    server_do(f->server, "PEXPIRE lock:c %d", TTL_MS / 2);
+    await(f, key_ttl(f->server, "lock:c") > TTL_MS * 2 / 3);
+    server_do(f->server, "ACL SETUSER worker ~lock:*");
+    assert_renewed(f, held, 3);
+    server_do(f->server, "ACL DELUSER worker");
+}
+
+static void scripts_that_were_lost_are_loaded(void **state) {
+    struct fixture *f = *state;
+    struct held held[5];
+    hold_all(f, held, 5);
+    for (int i = 0; i < 3; i++) {
+        fall_due();
+        server_do(f->server, "SCRIPT FLUSH");
+        assert_renewed(f, held, 5);
+    }
+}
+
+static void a_lost_connection_loses_no_lease(void **state) {
+    struct fixture *f = *state;
+    struct held held[5];
+    hold_all(f, held, 5);
+    for (int i = 0; i < 3; i++) {
+        fall_due();
+        server_do(f->server, "CLIENT PAUSE 3600000 WRITE"); /* what writes waits */
+        run_for(f, 2 * INTERVAL_MS);
+        server_do(f->server, "CLIENT KILL TYPE normal");
+        run_for(f, INTERVAL_MS);
+        server_do(f->server, "CLIENT UNPAUSE");
+        assert_renewed(f, held, 5);
+    }
+}
+
+static void a_release_follows_an_unanswered_renewal(void **state) {
+    struct fixture *f = *state;
+    struct held held[3];
+    struct record released = {0};
+    hold_all(f, held, 3);
+    fall_due();
+    server_pause(f->server);
+    run_for(f, INTERVAL_MS);
+    assert_status(evlock_release(held[1].lock, record_end, &released), EVLOCK_OK);
+    lock_free(f, held[2].lock);
+    run_for(f, INTERVAL_MS);
+    assert_int_equal(released.count, 0);
+    server_resume(f->server);
+    await(f, released.count && !key_exists(f->server, "lock:c"));
+    assert_ended(&released, EVLOCK_OK);
+    assert_false(key_exists(f->server, "lock:b"));
+    assert_int_equal(held[1].lost.count + held[2].lost.count, 0);
+    assert_renewed(f, held, 1);
+}
+
+static void a_client_that_goes_leaves_nothing(void **state) {
+    struct fixture *f = *state;
+    struct held held[3];
+    hold_all(f, held, 3);
+    fall_due();
+    server_pause(f->server);
+    run_for(f, INTERVAL_MS);
+    client_free(f, f->client);
+    server_resume(f->server);
+    await(f, server_integer(f->server, "DBSIZE") == 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(many_leases_share_a_command),
+        TEST(long_names_share_a_command),
+        TEST(leases_of_other_ttls_go_apart),
+        TEST(each_of_many_has_its_own_answer),
+        TEST_BARE(what_is_refused_together_is_asked_alone),
+        TEST(scripts_that_were_lost_are_loaded),
+        TEST(a_lost_connection_loses_no_lease),
+        TEST(a_release_follows_an_unanswered_renewal),
+        TEST(a_client_that_goes_leaves_nothing),
+    };
+    return run_suite("batch", tests);
+}
