@@ -350,7 +350,7 @@ void turns_strays(struct turns *turns) {
 
 void turns_closed(struct turns *turns, unsigned client) {
     const struct node *node = turns->world->nodes[0];
-    bool excused = node->lied || judge_came_back(turns->judge, node);
+    bool excused = node->lied || turns->world->plan.no_kill || judge_came_back(turns->judge, node);
 
     for (unsigned key = 0; key < KEYS_MAX; key++)
         if (count_waiting(turns, key, client) > 0 && !excused)
