@@ -78,7 +78,8 @@ static int64_t retry_pause(const struct evlock *lock) {
     return jitter ? delay - (int64_t)(evl_client_random(lock->client) % (uint64_t)(jitter + 1)) : delay;
 }
 
-/* After a failed attempt: a pause, unless that was the last one or the pause would outlast the wait. */
+/* After a failed attempt: a pause, unless that was the last one or the pause would outlast the wait. But who is about
+ * to join the queue waits to the end: the client begins to listen at any time. */
 static void pause_or_give_up(struct call *call, int status) {
     struct evlock *lock = call->lock;
     int64_t next;
@@ -90,10 +91,18 @@ static void pause_or_give_up(struct call *call, int status) {
     if (call->acquire.retries > 0)
         call->acquire.retries--;
     next = evl_client_now(lock->client) + retry_pause(lock);
-    if (next >= call->acquire.wait_until)
+    if (next >= call->acquire.wait_until && !call->acquire.contended)
         evl_call_finish(call, EVLOCK_ETIMEDOUT);
     else
-        wake_at(call, next);
+        wake_at(call, min64(next, call->acquire.wait_until));
+}
+
+/* Another has the lock: the queue can be joined at once. */
+static void go_on_waiting(struct call *call) {
+    if (call->acquire.contended && evl_queue_listens(call->lock->client))
+        wake_at(call, evl_client_now(call->lock->client));
+    else
+        pause_or_give_up(call, EVLOCK_EHELD);
 }
 
 /* An earlier attempt with the token, the caller's own, is settled first: as long as a command may take, and then it is
@@ -131,13 +140,21 @@ static int attempt(struct call *call) {
     }
     call->acquire.settled_by = 0;
     call->acquire.asked_time = 0;
-    call->acquire.handed = false;
+    call->acquire.handed = call->acquire.other_ears = false;
     call->acquire.attempts++;
     wake_at(call, call->acquire.wait_until);
     if (evl_tenure_begin(lock, &entry))
         return EVLOCK_OK;
     wake_at(call, INT64_MAX);
     return evl_fail(EVLOCK_ENOMEM, "no memory for an attempt");
+}
+
+/* Unless it waits in the queue, as the server has said. */
+static void note_silence(struct call *call) {
+    if (call->acquire.asked_time)
+        return;
+    evl_error_set("no answer to the last attempt");
+    note_obstacle(call, EVLOCK_EUNREACHABLE);
 }
 
 void evl_acquire_ring(struct call *call, int64_t now) {
@@ -147,8 +164,7 @@ void evl_acquire_ring(struct call *call, int64_t now) {
         evl_replicas_fail(call, "the replicas took too long");
     } else if (now >= call->acquire.wait_until) {
         if (lock->tenure) {
-            evl_error_set("no answer to the last attempt");
-            note_obstacle(call, EVLOCK_EUNREACHABLE);
+            note_silence(call);
             evl_tenure_abandon(lock->tenure);
         }
         evl_call_finish(call, EVLOCK_ETIMEDOUT);
@@ -179,6 +195,7 @@ void evl_acquire_queued(struct evlock *lock, int64_t sent, const struct lease_an
 
     call->acquire.asked_at = sent;
     call->acquire.asked_time = answer->time;
+    call->acquire.other_ears = false;
     call->acquire.ahead = answer->ahead;
     evl_error_set("waiting in the queue");
     note_obstacle(call, EVLOCK_EHELD);
@@ -187,8 +204,8 @@ void evl_acquire_queued(struct evlock *lock, int64_t sent, const struct lease_an
 
 /* The lease counts from a moment that is no later than the grant: the newest answered look was before it, by as much as
  * the server's clock went on meanwhile, less what that may be fast by. Before the first answer, it is when that look
- * was asked for. A grant from before that look is over, for the look found it waiting again; one
- * without the fence that was asked for is none. */
+ * was asked for. A grant from before that look is over, for the look found it waiting again; one without the fence that
+ * was asked for is none. Of a new connection it is not known yet whether it leads to the server with that clock. */
 void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
     struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
     int64_t passed = time - call->acquire.asked_time;
@@ -199,15 +216,24 @@ void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
         return;
     if (!call->acquire.asked_time)
         since = lock->tenure->lease->slots[0].sent;
+    else if (call->acquire.other_ears)
+        since = call->acquire.asked_at;
     call->acquire.handed = true;
     evl_tenure_granted(lock->tenure, min64(since, now), fence, now);
+}
+
+/* Its key is being looked at, and what comes next is decided by that. */
+static bool looks(const struct call *call) {
+    return call->requests[0].waiting || call->requests[0].flying;
 }
 
 void evl_acquire_wake(struct evlock *lock) {
     struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
 
-    if (call && !call->linked && call->acquire.contended)
-        wake_at(call, evl_client_now(lock->client));
+    if (!call || call->linked || !call->acquire.contended || looks(call))
+        return;
+    call->acquire.other_ears = true;
+    wake_at(call, evl_client_now(lock->client));
 }
 
 /* --- A look at what holds the key: SET NX says of a list what it says of a lock ----------------------------------- */
@@ -233,9 +259,9 @@ static bool see(struct request *request, const struct reply *reply, int64_t now)
         if (is_final(meaning.status))
             evl_call_finish(call, meaning.status);
         else
-            pause_or_give_up(call, EVLOCK_EHELD);
+            go_on_waiting(call);
     } else {
-        pause_or_give_up(call, EVLOCK_EHELD);
+        go_on_waiting(call);
     }
     return reply->type != REPLY_OK && reply->type != REPLY_INTEGER && reply->type != REPLY_OTHER;
 }
@@ -254,7 +280,8 @@ static const struct request_ops look_ops = {take_look, see, NULL, see_nothing};
 
 /* Only where there is one node: among several, one that hangs or is odd must neither hold up nor end an acquire. */
 static bool may_look(const struct call *call) {
-    return call->count == 1 && !call->acquire.looked && !call->requests[0].flying;
+    bool joins = call->acquire.contended && evl_queue_listens(call->lock->client); /* which looks, too */
+    return call->count == 1 && !call->acquire.looked && !call->requests[0].flying && !joins;
 }
 
 static void look(struct call *call) {
@@ -275,12 +302,12 @@ void evl_acquire_failed(struct call *call, int status) {
         contend(call);
     if (is_final(status))
         evl_call_finish(call, status);
-    else if (status == EVLOCK_EHELD && call->acquire.contended && evl_queue_listens(call->lock->client))
-        wake_at(call, evl_client_now(call->lock->client));
-    else if (status == EVLOCK_EHELD && may_look(call))
+    else if (status != EVLOCK_EHELD)
+        pause_or_give_up(call, status);
+    else if (may_look(call))
         look(call);
     else
-        pause_or_give_up(call, status);
+        go_on_waiting(call);
 }
 
 /* --- The calls ---------------------------------------------------------------------------------------------------- */

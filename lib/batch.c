@@ -6,11 +6,10 @@
 /* More would hold the server for longer than other clients should wait. */
 #define MEMBERS 100
 
-/* So many batches that are not on their way are kept: renewals then go on without allocating. */
+/* So many are kept when they are not on their way: renewals then go on without allocating. */
 #define KEPT 64
 
 struct batch {
-    SLIST_ENTRY(batch) link; /* in `batches` of its node */
     struct request request;
     struct node *node;
     int64_t ttl;
@@ -23,41 +22,18 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
 static const struct request_ops ops = {.answer = answer}; /* it never waits */
 
 static struct batch *begin(struct node *node) {
-    struct batch *batch = SLIST_FIRST(&node->batches);
+    struct batch *batch = evl_pool_alloc(&node->batches);
 
-    if (batch) {
-        SLIST_REMOVE_HEAD(&node->batches, link);
-        node->batch_count--;
-    } else {
-        batch = evl_alloc(sizeof(*batch));
-    }
     if (!batch)
         return NULL;
-    batch->request = (struct request){.ops = &ops, .node = (uint8_t)node->index};
+    batch->request.ops = &ops;
+    batch->request.node = (uint8_t)node->index;
     batch->node = node;
-    batch->count = 0;
     return batch;
 }
 
-static void end(struct batch *batch) {
-    struct node *node = batch->node;
-
-    if (node->batch_count >= KEPT) {
-        evl_free(batch);
-        return;
-    }
-    SLIST_INSERT_HEAD(&node->batches, batch, link);
-    node->batch_count++;
-}
-
-void evl_batches_free(struct node *node) {
-    struct batch *batch;
-
-    while ((batch = SLIST_FIRST(&node->batches))) {
-        SLIST_REMOVE_HEAD(&node->batches, link);
-        evl_free(batch);
-    }
-    node->batch_count = 0;
+void evl_batches_init(struct pool *batches) {
+    *batches = (struct pool){.size = sizeof(struct batch), .keep = KEPT};
 }
 
 /* --- The way out -------------------------------------------------------------------------------------------------- */
@@ -86,11 +62,10 @@ bool evl_batch_send(struct node *node, int64_t now) {
     if (!node->renews_many || TAILQ_FIRST(&node->waiting) == TAILQ_LAST(&node->waiting, requests) ||
         !(batch = begin(node)))
         return false;
-    batch->ttl = 0;
     while (batch->count < MEMBERS && room >= RENEWAL_SIZE_MAX && take_next(batch, now, &renewals[batch->count]))
         room -= evl_renewal_size(&renewals[batch->count - 1]);
     if (batch->count == 0) {
-        end(batch);
+        evl_pool_free(&node->batches, batch);
         return false;
     }
     evl_command_renewals(&command, renewals, batch->count);
@@ -133,6 +108,6 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
     }
     if (reply->type == REPLY_ERROR && evl_reply_meaning(reply->text).verdict == LEASE_FORBIDDEN)
         node->renews_many = false;
-    end(batch);
+    evl_pool_free(&node->batches, batch);
     return fits;
 }

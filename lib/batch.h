@@ -13,7 +13,7 @@
  * there are none, or the server cannot renew many at once, or there is no memory: then each is sent alone. */
 bool evl_batch_send(struct node *node, int64_t now);
 
-/* Frees the batches of a node, none of which is on its way any more. */
-void evl_batches_free(struct node *node);
+/* The memory of a node's batches. */
+void evl_batches_init(struct pool *batches);
 
 #endif

@@ -9,12 +9,16 @@
 #include "stats.h"
 #include "status.h"
 
+size_t evl_call_size(unsigned nodes) {
+    return sizeof(struct call) + nodes * sizeof(struct request);
+}
+
 struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg) {
     struct call *call;
 
     if (evl_alarms_reserve(&lock->client->alarms) != EVLOCK_OK)
         return NULL;
-    call = evl_alloc(sizeof(*call) + lock->client->node_count * sizeof(struct request));
+    call = evl_pool_alloc(&lock->client->calls);
     if (!call) {
         evl_alarms_unreserve(&lock->client->alarms);
         return NULL;
@@ -32,15 +36,20 @@ struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg) {
 }
 
 void evl_call_free(struct call *call) {
-    if (call->lock->client)
-        evl_alarms_unreserve(&call->lock->client->alarms);
+    struct evlock_client *client = call->lock->client;
+
     evl_lock_unref(call->lock);
     evl_free(call->error);
     if (call->kind == CALL_ACQUIRE || call->kind == CALL_ADOPT)
         evl_free(call->acquire.token);
     else if (call->kind != CALL_EXTEND && call->kind != CALL_RELEASE)
         evl_query_free(call);
-    evl_free(call);
+    if (!client) {
+        evl_free(call);
+        return;
+    }
+    evl_alarms_unreserve(&client->alarms);
+    evl_pool_free(&client->calls, call);
 }
 
 void evl_call_finish(struct call *call, int status) {
@@ -88,7 +97,7 @@ static void count_acquire(const struct call *call, struct evlock_stats *stats) {
     }
     stats->acquired++;
     stats->handed += call->acquire.handed;
-    stats->waited += call->acquire.attempts > 1;
+    stats->waited += call->acquire.attempts > 1 || call->acquire.asked_time || call->acquire.handed;
     evl_stats_count(stats->wait, call->lock->tenure->lease->granted - call->acquire.begun);
 }
 

@@ -53,7 +53,8 @@ struct call {
             bool fenced;
             bool looked;        /* that the key holds a string at all */
             bool contended;     /* another had the lock, and the next attempt joins the queue */
-            bool handed;        /* a release granted it */
+            bool handed;        /* told by a message */
+            bool other_ears;    /* the client began to listen anew since then */
             uint32_t attempts;
             int64_t asked_at;   /* in a queue: the clock before the newest answered look, */
             int64_t asked_time; /* the server's clock at that, */
@@ -79,6 +80,9 @@ struct call {
 };
 
 TAILQ_HEAD(calls, call);
+
+/* The size of a call that asks so many nodes. */
+size_t evl_call_size(unsigned nodes);
 
 /* A pending call at the end of its handle's list, or NULL: out of memory. */
 struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg);

@@ -9,6 +9,9 @@
 #include "memory.h"
 #include "status.h"
 
+/* So many locks come and go at a time without allocating. */
+#define BLOCKS_KEPT 1000
+
 int64_t evl_client_now(const struct evlock_client *client) {
     return client->loop.ops->now(client->loop.data);
 }
@@ -218,6 +221,8 @@ int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const
         unmake(client);
         return status;
     }
+    client->calls = (struct pool){.size = evl_call_size(client->node_count), .keep = BLOCKS_KEPT};
+    client->leases = (struct pool){.size = evl_tenure_size(client->node_count), .keep = BLOCKS_KEPT};
     client->depth = 1; /* nothing is told before this call has returned */
     for (unsigned i = 0; i < client->node_count; i++)
         evl_node_start(&client->nodes[i]);

@@ -13,6 +13,7 @@
 
 #include "call.h"
 #include "config.h"
+#include "memory.h"
 #include "node.h"
 #include "tenure.h"
 
@@ -39,6 +40,8 @@ struct evlock_client {
     struct tenures tenures;     /* of handles: acquiring, held, releasing */
     struct tenures ghosts;      /* nobody's: being undone */
     struct calls done;          /* to be told, in order */
+    struct pool calls;          /* the memory of calls */
+    struct pool leases;         /* the memory of tenures */
     struct alarm close_alarm;
     evlock_closed_cb closed;
     void *closed_arg;

@@ -20,6 +20,8 @@ void evl_client_destroy(struct evlock_client *client) {
     evl_alarms_clear(&client->alarms);
     evl_config_unref(client->last_config);
     evl_free(client->fences);
+    evl_pool_clear(&client->calls);
+    evl_pool_clear(&client->leases);
     evl_free(client->links);
     evl_queue_free(client);
     evl_free(client->nodes);
@@ -121,6 +123,7 @@ void evlock_client_free(evlock_client *client) {
         free_forked(client);
         return;
     }
+    evl_queue_stop(client, false); /* first, so that what is given back is not granted to those who go too */
     drop_all(client);
     for (unsigned i = 0; i < client->node_count; i++)
         evl_node_flush(&client->nodes[i]);

@@ -643,10 +643,10 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
     if (slot->flying && command != LEASE_RELEASE)
         return LEASE_NOTHING;
     slot->want = LEASE_NOTHING;
-    if ((command == LEASE_RENEW || command == LEASE_REARM) && hung(lease, now))
-        return LEASE_NOTHING; /* it has waited for its node for too long */
     if (command == LEASE_NOTHING)
         return command;
+    if ((command == LEASE_RENEW || command == LEASE_REARM) && hung(lease, now)) /* it has waited for the node so long */
+        return LEASE_NOTHING;
     if (command == LEASE_RELEASE) {
         slot->releasing = true;
         return command;

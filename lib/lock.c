@@ -157,6 +157,10 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
         evl_config_unref(config);
         return evl_fail(EVLOCK_ENOMEM, "no memory for a lock");
     }
+    if (config->queue && !evl_key_has_company(evl_lock_key(lock))) {
+        evlock_free(lock);
+        return evl_fail(EVLOCK_EQUEUE, "no other key is in the cluster slot of a name with } and without a hash tag");
+    }
     remember(client, config);
     *ret_lock = lock;
     return EVLOCK_OK;
@@ -285,7 +289,7 @@ const void *evlock_token(const evlock *lock, size_t *ret_len) {
 int64_t evlock_waited_ms(const evlock *lock) {
     const struct call *call = lock && lock->client ? evl_lock_pending(lock, CALL_ACQUIRE) : NULL;
 
-    return call ? (evl_client_now(lock->client) - call->acquire.begun) / 1000 : 0;
+    return call && !evl_client_forked(lock->client) ? (evl_client_now(lock->client) - call->acquire.begun) / 1000 : 0;
 }
 
 void evl_lock_count_hold(struct evlock *lock, int64_t now) {

@@ -516,6 +516,7 @@ void evl_node_ready(struct node *node, bool settled) {
     node->lost_id = 0;
     node->state = NODE_READY;
     node->client->stats.reconnects += !node->link && node->ready_at != 0;
+    node->good = node->ears; /* it answers nothing more */
     node->ready_at = node->since = now_of(node);
     node->error[0] = '\0';
     wake_at(node, LEASE_NEVER);
@@ -542,7 +543,7 @@ void evl_node_init(struct node *node, struct evlock_client *client, unsigned ind
     node->backoff = client->config.backoff_min;
     TAILQ_INIT(&node->waiting);
     TAILQ_INIT(&node->flying);
-    SLIST_INIT(&node->batches);
+    evl_batches_init(&node->batches);
 }
 
 void evl_node_start(struct node *node) {
@@ -559,7 +560,7 @@ void evl_node_stop(struct node *node, bool forked) {
     node->state = NODE_STOPPED;
     wake_at(node, LEASE_NEVER);
     tell_lost(node);
-    evl_batches_free(node);
+    evl_pool_clear(&node->batches);
     forget_addresses(node);
     evl_url_clear(&node->url);
 }

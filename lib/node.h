@@ -14,6 +14,7 @@
 #include <sys/queue.h>
 
 #include "alarm.h"
+#include "memory.h"
 #include "shield.h"
 #include "url.h"
 #include "wire.h"
@@ -59,9 +60,8 @@ struct node {
     int64_t backoff;        /* the next pause */
     struct requests waiting;
     struct requests flying;
-    SLIST_HEAD(, batch) batches; /* see batch.c: those that are not on their way, to be used again */
-    unsigned batch_count;
-    bool renews_many;            /* the server is new enough, and has not refused it */
+    struct pool batches;    /* the memory of batches; see batch.c */
+    bool renews_many;       /* the server is new enough, and has not refused it */
     uint32_t inflight;      /* commands unanswered */
     size_t unwritten;       /* bytes queued that are to be written when the library is left */
     char **addresses;       /* what the name resolved to */

@@ -269,6 +269,8 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
     if (call->finished) {
         if (call->kind == CALL_BREAK && reply->type != REPLY_LOST)
             note(request, reply);
+        /* Nobody is told of it any more: its second step goes at once or not at all. */
+        evl_node_withdraw(&call->lock->client->nodes[request->node], request);
         evl_call_settle(call);
         return true;
     }

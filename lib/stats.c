@@ -16,6 +16,8 @@ int evlock_client_stats(const evlock_client *client, evlock_stats *ret_stats, si
     evl_error_clear();
     if (!client || !ret_stats || size > 4096)
         return evl_fail(EVLOCK_EINVAL, "%s", !client ? "the client is NULL" : "there is no such struct");
+    if (evl_client_forked(client))
+        return evl_fail(EVLOCK_EFORKED, "the client belongs to the parent process");
     memset(ret_stats, 0, size);
     memcpy(ret_stats, &client->stats, size < sizeof(client->stats) ? size : sizeof(client->stats));
     return EVLOCK_OK;

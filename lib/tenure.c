@@ -25,6 +25,27 @@ static void take_out(struct tenure *tenure) {
         TAILQ_REMOVE(&client->tenures, tenure, link);
 }
 
+static size_t size_of(unsigned nodes, size_t token_len, bool queued) {
+    return sizeof(struct tenure) + nodes * sizeof(struct request) + evl_lease_size(nodes) + token_len +
+           (queued ? TICKET_SIZE : 0);
+}
+
+size_t evl_tenure_size(unsigned nodes) {
+    return size_of(nodes, EVL_TOKEN_TEXT, false);
+}
+
+/* The pool is for those of the usual size. */
+static struct tenure *allocate(struct evlock_client *client, size_t size) {
+    return size == client->leases.size ? evl_pool_alloc(&client->leases) : evl_alloc(size);
+}
+
+static void give_back(struct evlock_client *client, struct tenure *tenure, bool queued) {
+    if (size_of(client->node_count, tenure->token_len, queued) == client->leases.size)
+        evl_pool_free(&client->leases, tenure);
+    else
+        evl_free(tenure);
+}
+
 void evl_tenure_destroy(struct tenure *tenure) {
     struct evlock_client *client = tenure->lock->client;
     const struct lease *lease = tenure->lease;
@@ -40,7 +61,7 @@ void evl_tenure_destroy(struct tenure *tenure) {
     evl_alarm_set(&client->alarms, &tenure->alarm, INT64_MAX);
     evl_alarms_unreserve(&client->alarms);
     evl_lock_unref(tenure->lock);
-    evl_free(tenure);
+    give_back(client, tenure, tenure->lease->queued);
 }
 
 static void set_alarm(struct tenure *tenure) {
@@ -145,7 +166,8 @@ static bool join(struct request *request, int64_t now, struct renewal *ret) {
 
     if (lease->slots[request->node].want != LEASE_RENEW || (ret->ttl && ret->ttl != lease->terms->ttl))
         return false;
-    evl_lease_take(lease, request->node, now);
+    if (evl_lease_take(lease, request->node, now) == LEASE_NOTHING)
+        return false;
     ret->ttl = lease->terms->ttl;
     ret->key = evl_lock_key(tenure->lock);
     ret->token = (struct bytes){tenure->token, tenure->token_len};
@@ -214,7 +236,7 @@ static struct tenure *make(struct evlock *lock, struct bytes token, bool queued)
 
     if (evl_alarms_reserve(&client->alarms) != EVLOCK_OK)
         return NULL;
-    tenure = evl_alloc(sizeof(*tenure) + requests_size + lease_size + token_len + (queued ? TICKET_SIZE : 0));
+    tenure = allocate(client, size_of(client->node_count, token_len, queued));
     if (!tenure) {
         evl_alarms_unreserve(&client->alarms);
         return NULL;
@@ -243,7 +265,7 @@ bool evl_tenure_begin(struct evlock *lock, const struct entry *entry) {
 
     if (tenure && entry->queued && !evl_queue_enter(tenure)) {
         evl_alarms_unreserve(&client->alarms);
-        evl_free(tenure);
+        give_back(client, tenure, true);
         return false;
     }
     if (!tenure)

@@ -35,6 +35,9 @@ struct entry {
     bool queued; /* joins the queue */
 };
 
+/* The size of one with a token of evlock's own, over so many nodes. */
+size_t evl_tenure_size(unsigned nodes);
+
 /* A tenure for a handle, begun: what the new lease asks for is sent. False: out of memory, and nothing has changed. */
 bool evl_tenure_begin(struct evlock *lock, const struct entry *entry);
 

@@ -104,18 +104,27 @@ static void begin_script(struct command *command, unsigned script, const char *k
     push_word(command, keys);
 }
 
+static bool has_tag(struct bytes key) {
+    const char *open = memchr(key.data, '{', key.len);
+    const char *close = open ? memchr(open, '}', key.len - (size_t)(open - (const char *)key.data)) : NULL;
+
+    return close && close > open + 1;
+}
+
+bool evl_key_has_company(struct bytes key) {
+    return has_tag(key) || !memchr(key.data, '}', key.len);
+}
+
 /* What belongs to a lock shares its cluster slot: by the lock's own hash tag, or by all of its name as one. Two
  * colons keep what belongs to "{a}" apart from what belongs to "a". */
 static void push_beside(struct command *command, struct bytes key, const char *suffix) {
-    const char *open = memchr(key.data, '{', key.len);
-    const char *close = open ? memchr(open, '}', key.len - (size_t)(open - (const char *)key.data)) : NULL;
-    bool tagged = close && close > open + 1;
     char beside[544], *end = beside;
+    bool tag = has_tag(key);
 
-    if (!tagged)
+    if (!tag)
         *end++ = '{';
     end = put(end, key.data, key.len);
-    *end++ = tagged ? ':' : '}';
+    *end++ = tag ? ':' : '}';
     end = put(end, suffix, strlen(suffix));
     push(command, beside, (size_t)(end - beside));
 }

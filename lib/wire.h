@@ -78,6 +78,9 @@ struct waiter {
 /* What the queue has for a waiter, into `to`; its length. */
 size_t evl_waiter_write(char to[WAITER_SIZE], struct bytes token, const struct waiter *waiter);
 
+/* Whether there can be other keys in a key's cluster slot: it has a hash tag, or can be one. */
+bool evl_key_has_company(struct bytes key);
+
 /* An ACQUIRE that joins the queue, and a RELEASE that hands on to it, or leaves it. */
 void evl_command_join(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter);
 void evl_command_hand(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter);

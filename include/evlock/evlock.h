@@ -107,7 +107,7 @@ enum evlock_status {
     EVLOCK_ESCHEME = -27,     /**< the URL's scheme is unknown, or is rediss:// (TLS is not built in) */
     EVLOCK_EPATH = -28,       /**< the unix socket's path is longer than the system takes */
     EVLOCK_ESAME = -29,       /**< two nodes of a client are the same server */
-    EVLOCK_EQUEUE = -30,      /**< a queue needs a single node and a ttl, and counts no retries */
+    EVLOCK_EQUEUE = -30,      /**< a queue needs a single node, a ttl and a fitting name, and counts no retries */
     EVLOCK_EHOLDER = -31,     /**< a holder's name is 1 to 91 bytes long */
 
     /* What can be wrong with the library's surroundings. */
@@ -304,7 +304,7 @@ EVLOCK_EXPORT enum evlock_connection evlock_client_connection(const evlock_clien
 typedef struct evlock_stats {
     uint64_t acquired;                   /**< acquires told EVLOCK_OK */
     uint64_t waited;                     /**< of these, those that did not get the lock at once */
-    uint64_t handed;                     /**< of these, those that a release granted through the queue */
+    uint64_t handed;                     /**< of these, those whose grant the server told by a message, as it does in the queue */
     uint64_t failed;                     /**< acquires told otherwise, cancelled ones too */
     uint64_t released;                   /**< releases told EVLOCK_OK */
     uint64_t renewals;                   /**< automatic renewals confirmed, by each node */
@@ -316,7 +316,7 @@ typedef struct evlock_stats {
 
 /**
  * Copies what has been counted. `size` is sizeof(evlock_stats): a newer library fills in as much as an older program
- * knows. Costs no request. Returns EVLOCK_OK, or EVLOCK_EINVAL.
+ * knows. Costs no request. Returns EVLOCK_OK, EVLOCK_EINVAL, or EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_client_stats(const evlock_client *client, evlock_stats *ret_stats, size_t size);
 
@@ -355,12 +355,13 @@ EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
  * EVLOCK_WAIT_QUEUE takes turns. The first attempt is the same; if another holds the lock, the acquire joins a queue
  * that the server keeps beside the lock, in the order in which they come, of all processes. A release grants the lock
  * to the first in the queue in the same step, and the server tells it: it becomes the holder without sending anything.
- * A waiter whose connection is gone is passed over. Nobody can slip in between while holders release by handles of this
+ * A waiter whose connection is gone is passed over; one whose process is stopped is not, and holds the lock for its ttl. Nobody can slip in between while holders release by handles of this
  * kind; foreign holders and polling handles exclude the queue's and are excluded by them, but their releases tell
  * nobody: so the first in the queue looks every ten retry_delay_ms (100 ms to 5 s), and when the holder's ttl ends, in
  * case it crashed; the others look more rarely, at least every 5 s.
  *
- * It needs a single node (EVLOCK_EQUEUE), a ttl, and rights on a second key and a channel, see docs/protocol.md. The
+ * It needs a single node and a ttl, and a name in whose cluster slot there can be other keys: one that has no "}", or a
+ * hash tag ("{…}"); else EVLOCK_EQUEUE. And it needs rights on a second key and a channel, see docs/protocol.md. The
  * first wait of a client opens a second connection, which listens for grants; while that is away, waiters poll. There
  * are no retries to count: the wait ends by wait_timeout_ms; with that or retry_times 0 an acquire is a try, as ever.
  */
@@ -474,7 +475,8 @@ typedef struct evlock_acquire_options {
  *   EVLOCK_EFENCE        at once: the fence went backwards, so the server has lost more than it may
  *   EVLOCK_ECANCELLED, EVLOCK_ENOMEM
  *
- * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ETOKEN, EVLOCK_EALREADY, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ETOKEN, EVLOCK_EQUEUE (retries to count in a queue), EVLOCK_EALREADY,
+ * EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
  */
 EVLOCK_EXPORT int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_cb cb, void *arg);
 
@@ -669,7 +671,8 @@ EVLOCK_EXPORT void evlock_scope_end(evlock_scope *scope);
 
 /**
  * One call for all: makes a handle, acquires it, runs `body` under it, releases, frees the handle, calls `done` (which
- * may be NULL). retry_times is 3 here unless `options` set it. Returns as evlock_new() and evlock_acquire().
+ * may be NULL). retry_times is 3 here unless `options` set it; in a queue, which counts none, the wait is without limit
+ * unless wait_timeout_ms is set. Returns as evlock_new() and evlock_acquire().
  */
 EVLOCK_EXPORT int evlock_run(evlock_client *client, const void *name, size_t name_len, const evlock_options *options,
                              evlock_body body, evlock_scope_cb done, void *arg);
@@ -678,7 +681,7 @@ EVLOCK_EXPORT int evlock_run(evlock_client *client, const void *name, size_t nam
 typedef struct evlock_handler evlock_handler;
 
 /**
- * Binds `body` to the lock `name`. `options` may be NULL; retry_times is 3 here unless they set it. Use
+ * Binds `body` to the lock `name`. `options` may be NULL; retry_times as for evlock_run(). Use
  * evlock_handler_new() to name the lock after the function. Returns as evlock_new(); nothing is sent.
  */
 EVLOCK_EXPORT int evlock_handler_new_named(evlock_handler **ret_handler, evlock_client *client, const void *name,

@@ -2,9 +2,9 @@
 -- it leaves the queue. KEYS: lock, queue, fence counter. ARGV: token, and its waiter (see grant.lua) if it may wait.
 -- 1: given back. 0: the token is not there, and does not wait.
 local found = redis.pcall('GET', KEYS[1])
-if type(found) == 'table' then return found end
 if found ~= ARGV[1] then
   local left = ARGV[2] and redis.pcall('ZREM', KEYS[2], ARGV[2])
+  if type(found) == 'table' then return found end
   if type(left) == 'table' and not string.find(left.err, '^WRONGTYPE') then return left end
   return 0
 end

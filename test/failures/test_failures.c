@@ -79,10 +79,11 @@ static void refuse(void **state) {
 
 /* In a process where evlock has not been used yet: 0 when all is well. */
 static int fork_without_handler(void) {
-    evlock_client *client = NULL;
+    static evlock_client *client; /* what the process ends with is still to be found there */
+    static struct test_loop *loop;
     int status;
     faults_plan(FAULT_SYSTEM, 0, false);
-    struct test_loop *loop = loop_new();
+    loop = loop_new();
     faults_arm();
     if (evlock_client_new(&client, loop_for_evlock(loop), stage_servers[0].url, NULL) != EVLOCK_OK)
         return 1;

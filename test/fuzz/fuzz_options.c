@@ -58,7 +58,7 @@ static void take_client_options(struct input *input, evlock_client_options *opti
     options->size = take_size(input, sizeof(*options));
 }
 
-static void take_options(struct input *input, evlock_options *options, char texts[2][LONGEST + 1]) {
+static void take_options(struct input *input, evlock_options *options, char texts[3][LONGEST + 1]) {
     int64_t *numbers[] = {
         &options->ttl_ms,
         &options->retry_delay_ms,
@@ -72,17 +72,28 @@ static void take_options(struct input *input, evlock_options *options, char text
         &options->node_timeout_ms,
         &options->min_replicas,
         &options->replica_timeout_ms,
+        &options->wait,
     };
     unsigned set = take_byte(input);
 
     set |= (unsigned)take_byte(input) << 8;
     *options = (evlock_options)EVLOCK_OPTIONS_INIT;
-    for (int i = 0; i < 12; i++)
+    for (int i = 0; i < 13; i++)
         if (set & 1U << i)
             *numbers[i] = take_number(input);
     options->prefix = take_text(input, texts[0]);
     options->label = take_text(input, texts[1]);
+    options->holder = take_text(input, texts[2]);
     options->size = take_size(input, sizeof(*options));
+}
+
+/* What a lock that takes turns needs; an older program's struct says nothing of turns. */
+static void check_queue(const evlock_options *options, const evlock_client *client) {
+    if (options->size != sizeof(*options))
+        return;
+    if (options->wait == EVLOCK_WAIT_QUEUE)
+        check(evlock_client_nodes(client) == 1 && options->ttl_ms != 0);
+    check(!options->holder || (options->holder[0] && strlen(options->holder) <= 91));
 }
 
 static void check_known(int status) {
@@ -123,7 +134,7 @@ static void on_log(enum evlock_log_level level, const char *line, void *arg) {
 static int use(struct input *input, evlock *lock, evlock_client *client, int *told) {
     evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
     int64_t *numbers[] = {&options.retry_times, &options.wait_timeout_ms, &options.fence};
-    char token[LONGEST + 1], texts[2][LONGEST + 1];
+    char token[LONGEST + 1], texts[3][LONGEST + 1];
     uint8_t set = take_byte(input);
     evlock_options run_options;
     int status, expected = 0;
@@ -147,21 +158,25 @@ static int use(struct input *input, evlock *lock, evlock_client *client, int *to
 }
 
 static void make_lock(struct input *input, evlock_client *client, int *told, int *expected) {
-    char texts[2][LONGEST + 1], name[LONGEST + 1];
+    char texts[3][LONGEST + 1], name[LONGEST + 1];
     evlock_options options;
     evlock *lock = NULL;
     const char *text;
     size_t len, name_len;
+    bool given;
     int status;
 
     take_options(input, &options, texts);
     text = take_text(input, name);
     len = text ? strlen(text) : 0;
-    status = evlock_new(&lock, client, text, len, take_below(input, 8) ? &options : NULL);
+    given = take_below(input, 8);
+    status = evlock_new(&lock, client, text, len, given ? &options : NULL);
     check_status(status);
     check((status == EVLOCK_OK) == (lock != NULL));
     if (!lock)
         return;
+    if (given)
+        check_queue(&options, client);
     check(len > 0 && len <= 512);
     check(memcmp(evlock_name(lock, &name_len), text, len) == 0 && name_len == len);
     *expected += use(input, lock, client, told);

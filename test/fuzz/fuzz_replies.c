@@ -1,8 +1,9 @@
 /*
  * Replies: a hostile server against a client with calls of every kind pending, on one node or three, with second
- * connections for replicas. The input is a program: what the user calls, also from inside callbacks; what each node
- * says, fitting or not, whole or in pieces; how time passes. Promised whatever is said: each call ends in one callback,
- * later; nothing is held that was not granted, or not lost after it was; fences grow; nothing is left.
+ * connections for replicas and a connection that listens for grants. The input is a program: what the user calls, also
+ * from inside callbacks; what each node says, fitting or not, whole or in pieces; how time passes. Promised whatever is
+ * said: each call ends in one callback, later; nothing is held that was not granted, by an answer or by a message with
+ * the ticket of a waiter that waits, or not lost after it was; fences grow; nothing is left.
  */
 #include <stdbool.h>
 
@@ -23,12 +24,13 @@ struct handle {
     bool losable;                /* granted, and no end was told: a loss may be, also when the next acquire has begun */
     bool gone;                   /* freed: nothing may be told of it but ends, with NULL */
     bool affirmed[SERVER_NODES]; /* whether each node said anything since the acquire */
-    uint64_t fence;              /* the last that its name was given */
+    int64_t longest_ms; /* of a lease as it is granted; 0: no limit, since it may be renewed before it is told */
+    uint64_t fence;     /* the last that its name was given */
 };
 
 struct promise {
     struct handle *handle;
-    bool grants, query, told;
+    bool grants, adopts, told;
     bool fenced;
     int64_t most; /* of a query's value */
 };
@@ -87,6 +89,7 @@ static void on_grant(const struct promise *promise, evlock *lock) {
     for (unsigned i = 0; i < run.nodes; i++)
         affirmed += handle->affirmed[i];
     check(affirmed >= run.nodes / 2 + 1);
+    check(promise->adopts || handle->longest_ms == 0 || evlock_remaining_ms(lock) <= handle->longest_ms);
     handle->granted = handle->losable = true;
     if (!promise->fenced)
         return;
@@ -108,6 +111,14 @@ static void on_value(evlock *lock, int status, int64_t value, void *arg) {
 
     check_told(promise, lock, status);
     check(status == EVLOCK_OK ? value >= 0 && value <= promise->most : value == 0);
+    reenter();
+}
+
+static void on_text(evlock *lock, int status, const char *text, size_t len, void *arg) {
+    struct promise *promise = arg;
+
+    check_told(promise, lock, status);
+    check(text && text[len] == '\0' && (status == EVLOCK_OK || len == 0));
     reenter();
 }
 
@@ -167,10 +178,21 @@ static int called(struct promise *promise, int status) {
     return status;
 }
 
+static const char *name_of(const struct handle *handle) {
+    static const char *const names[HANDLES] = {"a", "b", "c"};
+
+    return names[handle - handles];
+}
+
 static void asks_for_grant(struct handle *handle, struct promise *promise) {
     promise->grants = true;
     for (unsigned i = 0; i < run.nodes; i++)
         handle->affirmed[i] = false;
+}
+
+static void begun(struct handle *handle) {
+    handle->granted = false;
+    server_forget(&server, name_of(handle));
 }
 
 static void acquire(struct handle *handle) {
@@ -191,7 +213,7 @@ static void acquire(struct handle *handle) {
     if (called(promise, evlock_acquire(handle->lock, &options, on_end, promise)) != EVLOCK_OK)
         memcpy(handle->affirmed, before.affirmed, sizeof(before.affirmed));
     else
-        handle->granted = false;
+        begun(handle);
 }
 
 static void adopt(struct handle *handle) {
@@ -200,11 +222,12 @@ static void adopt(struct handle *handle) {
     size_t len = take_byte(&input) % 40;
     const uint8_t *token = take_bytes(&input, &len);
 
+    promise->adopts = true;
     asks_for_grant(handle, promise);
     if (called(promise, evlock_adopt(handle->lock, token, len, on_end, promise)) != EVLOCK_OK)
         memcpy(handle->affirmed, before.affirmed, sizeof(before.affirmed));
     else
-        handle->granted = false;
+        begun(handle);
 }
 
 static void release(struct handle *handle) {
@@ -227,9 +250,20 @@ static void extend(struct handle *handle) {
                evlock_extend(handle->lock, how % 8 == 7 ? take_number(&input) : how * 20, how % 2, on_end, promise));
 }
 
-static void query(struct handle *handle) {
+static void query_queue(struct handle *handle, uint8_t which) {
     struct promise *promise = promise_of(handle);
-    uint8_t which = take_byte(&input) % 4;
+
+    promise->most = INT64_MAX;
+    if (which == 0)
+        called(promise, evlock_holder(handle->lock, on_text, promise));
+    else if (which == 1)
+        called(promise, evlock_waiters(handle->lock, on_value, promise));
+    else
+        called(promise, evlock_place(handle->lock, on_value, promise));
+}
+
+static void query_lock(struct handle *handle, uint8_t which) {
+    struct promise *promise = promise_of(handle);
 
     promise->most = which == 2 ? INT64_MAX : 1;
     if (which == 0)
@@ -240,6 +274,15 @@ static void query(struct handle *handle) {
         called(promise, evlock_server_ttl(handle->lock, on_value, promise));
     else
         called(promise, evlock_break(handle->lock, on_end, promise));
+}
+
+static void query(struct handle *handle) {
+    uint8_t which = take_byte(&input);
+
+    if (which < 128)
+        query_lock(handle, which % 4);
+    else
+        query_queue(handle, which % 3);
 }
 
 static void export(struct handle *handle) {
@@ -299,18 +342,20 @@ static void make(struct handle *handle) {
     int status;
 
     evlock_free(handle->lock);
-    *handle = (struct handle){.fence = handle->fence};
+    *handle = (struct handle){.fence = handle->fence, .longest_ms = how & 24 ? 0 : ttls[how % 6]};
     if (!client || run.closing)
         return;
     options.ttl_ms = ttls[how % 6];
     options.auto_renewal = how & 8 ? 1 : 0;
     options.min_replicas = how & 16 ? 1 : 0;
     options.max_hold_ms = how & 32 ? 2000 : EVLOCK_DEFAULT;
+    options.wait = how & 64 ? EVLOCK_WAIT_QUEUE : EVLOCK_DEFAULT;
+    options.holder = how & 128 ? "somebody" : NULL;
     options.on_lost = on_lost;
     options.on_at_risk = on_risk;
     options.arg = handle;
     /* A name of its own for each, so that their fences are told apart. */
-    status = evlock_new(&handle->lock, client, &"abc"[handle - handles], 1, &options);
+    status = evlock_new(&handle->lock, client, name_of(handle), 1, &options);
     check_status(status);
     check((status == EVLOCK_OK) == (handle->lock != NULL));
 }
@@ -331,12 +376,14 @@ static void call_something(void) {
 
 /* --- The program -------------------------------------------------------------------------------------------------- */
 
-static void on_said(unsigned node) {
+static void on_said(unsigned node, const char *key) {
     for (int i = 0; i < HANDLES; i++)
-        handles[i].affirmed[node] = true;
+        if (!key || strcmp(key, name_of(&handles[i])) == 0)
+            handles[i].affirmed[node] = true;
 }
 
 static void turn(void) {
+    server.time = INT64_C(1700000000000000) + loop.now;
     loop_turn(&loop);
     server_turn(&server);
 }
@@ -365,6 +412,10 @@ static void speak(uint8_t how) {
         server_hang_up(peer);
     } else if (how % 16 < 8) {
         server.piece = take_byte(&input) % 8;
+    } else if (how % 16 == 15) {
+        len = take_byte(&input) % 32;
+        bytes = take_bytes(&input, &len);
+        server_grant(&server, bytes, len);
     } else {
         len = take_byte(&input);
         bytes = take_bytes(&input, &len);
@@ -372,13 +423,23 @@ static void speak(uint8_t how) {
     }
 }
 
+static void check_stats(void) {
+    evlock_stats stats;
+
+    check(evlock_client_stats(client, &stats, sizeof(stats)) == EVLOCK_OK);
+    check(stats.handed <= stats.waited && stats.waited <= stats.acquired);
+}
+
 static void check_handles(void) {
+    if (client)
+        check_stats();
     for (int i = 0; i < HANDLES; i++) {
         const struct handle *handle = &handles[i];
         if (!handle->lock)
             continue;
         check(!evlock_is_held(handle->lock) || handle->granted);
         check(evlock_is_held(handle->lock) || evlock_remaining_ms(handle->lock) == 0);
+        check(evlock_waited_ms(handle->lock) >= 0);
     }
 }
 

@@ -15,8 +15,8 @@
 static struct loop loop;
 static struct server server;
 
-static void nothing_said(unsigned node) {
-    (void)node;
+static void nothing_said(unsigned node, const char *key) {
+    (void)node, (void)key;
 }
 
 static void on_end(evlock *lock, int status, void *arg) {

@@ -2,6 +2,7 @@
 #include "server.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -43,6 +44,8 @@ static void listen_once(void) {
 void server_begin(struct server *server) {
     listen_once();
     memset(server->token, 0, sizeof(server->token));
+    memset(server->waiters, 0, sizeof(server->waiters));
+    server->joined = 0;
     server->piece = 0;
     for (int i = 0; i < SERVER_NODES; i++) {
         snprintf(server->urls[i], sizeof(server->urls[i]), "unix://%s?db=%d", paths[i], i);
@@ -78,6 +81,7 @@ static void welcome(struct server *server, unsigned node) {
         }
         peer->fd = fd;
         peer->node = node;
+        peer->listens = peer->mumbled = false;
     }
 }
 
@@ -98,15 +102,35 @@ static void keep_word(char *to, size_t size, const char *word, size_t len) {
     to[len] = '\0';
 }
 
-/* The token of SET, and of a script, which stands behind the keys. */
-static unsigned token_place(const char *verb, const char *keys) {
-    if (strcmp(verb, "SET") == 0)
+static const char *script_name(const char *sha) {
+    for (unsigned i = 0; i < evl_script_count; i++)
+        if (strcmp(sha, evl_scripts[i].sha) == 0)
+            return evl_scripts[i].name;
+    return "";
+}
+
+static bool joins(const struct question *question) {
+    return strcmp(question->verb, "EVALSHA") == 0 && strcmp(script_name(question->second), "join") == 0;
+}
+
+/* The token of SET, and of a script, which stands behind the keys, and behind the waiter that joins. */
+static unsigned token_place(const struct question *question, const char *keys) {
+    if (strcmp(question->verb, "SET") == 0)
         return 2;
-    return strcmp(verb, "EVALSHA") == 0 ? 3 + (unsigned)strtoul(keys, NULL, 10) : WORDS;
+    return strcmp(question->verb, "EVALSHA") == 0 ? 3 + (unsigned)strtoul(keys, NULL, 10) + joins(question) : WORDS;
+}
+
+/* "CHANNEL TICKET ...", who joins the queue of the lock. */
+static void note_waiter(struct server *server, const char *key, size_t key_len, const char *text) {
+    struct waiting *waiter = &server->waiters[server->joined++ % SERVER_WAITERS];
+
+    memset(waiter, 0, sizeof(*waiter));
+    keep_word(waiter->key, sizeof(waiter->key), key, key_len);
+    check(sscanf(text, "%47s %23s", waiter->channel, waiter->ticket) == 2);
 }
 
 /* Reads one command; NULL: not all of it is there. */
-static const char *read_question(const char *at, const char *end, struct question *question) {
+static const char *read_question(struct server *server, const char *at, const char *end, struct question *question) {
     const char *words[WORDS] = {0};
     size_t argc, len[WORDS] = {0};
     unsigned token;
@@ -122,13 +146,16 @@ static const char *read_question(const char *at, const char *end, struct questio
         return NULL;
     keep_word(question->verb, sizeof(question->verb), words[0], len[0]);
     keep_word(question->second, sizeof(question->second), words[1] ? words[1] : "", len[1]);
-    token = token_place(question->verb, words[2]);
+    token = token_place(question, words[2]);
+    if (joins(question))
+        note_waiter(server, words[3], len[3], words[6]);
     keep_word(question->token, sizeof(question->token), token < argc ? words[token] : "",
               token < argc ? len[token] : 0);
     return at;
 }
 
-static void note_token(struct server *server, const struct question *question) {
+static void note_question(struct server *server, struct peer *peer, const struct question *question) {
+    peer->listens |= strcmp(question->verb, "PUBSUB") == 0;
     if (question->token[0])
         memcpy(server->token, question->token, sizeof(server->token));
 }
@@ -137,8 +164,8 @@ static void read_questions(struct server *server, struct peer *peer) {
     const char *at = peer->inbox, *end = peer->inbox + peer->inbox_len, *next;
 
     while (at < end && peer->asked < SERVER_QUESTIONS &&
-           (next = read_question(at, end, &peer->questions[peer->asked]))) {
-        note_token(server, &peer->questions[peer->asked++]);
+           (next = read_question(server, at, end, &peer->questions[peer->asked]))) {
+        note_question(server, peer, &peer->questions[peer->asked++]);
         at = next;
     }
     peer->inbox_len = (size_t)(end - at);
@@ -177,15 +204,21 @@ struct peer *server_peer(struct server *server, unsigned which) {
 
 /* --- What it says ------------------------------------------------------------------------------------------------- */
 
-void server_say(struct server *server, struct peer *peer, const void *bytes, size_t len) {
+static void send_pieces(struct server *server, struct peer *peer, const void *bytes, size_t len) {
     size_t piece = server->piece ? server->piece : len;
 
-    server->said(peer->node);
     for (size_t at = 0; at < len && peer->fd >= 0; at += piece) {
         (void)!send(peer->fd, (const char *)bytes + at, len - at < piece ? len - at : piece, MSG_NOSIGNAL);
         if (server->piece)
             server->between();
     }
+}
+
+void server_say(struct server *server, struct peer *peer, const void *bytes, size_t len) {
+    peer->mumbled = true;
+    if (!peer->listens)
+        server->said(peer->node, NULL);
+    send_pieces(server, peer, bytes, len);
 }
 
 static void say(struct server *server, struct peer *peer, const char *format, ...)
@@ -198,7 +231,7 @@ static void say(struct server *server, struct peer *peer, const char *format, ..
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    server_say(server, peer, text, strlen(text));
+    send_pieces(server, peer, text, strlen(text));
 }
 
 static void say_string(struct server *server, struct peer *peer, const char *text) {
@@ -217,16 +250,31 @@ static void say_info(struct server *server, struct peer *peer, unsigned detail) 
     say_string(server, peer, text);
 }
 
+/* How a waiter stands: "TIME AHEAD LEFT". */
+static void say_queued(struct server *server, struct peer *peer, unsigned detail) {
+    static const char *const ahead[] = {"0", "1", "99", "9223372036854775807", "-1", "", "x"};
+    static const char *const left[] = {"-1", "1", "30000", "9223372036854775807", "-2", "", "0 0"};
+    char text[96];
+
+    snprintf(text, sizeof(text), "%lld %s %s", detail == 255 ? LLONG_MAX : (long long)server->time,
+             detail < 128 ? ahead[detail % 4] : ahead[detail % 7],
+             detail < 128 ? left[detail / 4 % 4] : left[detail / 7 % 7]);
+    say_string(server, peer, text);
+}
+
 /* What each script answers when all is well. */
 static void say_script(struct server *server, struct peer *peer, const char *sha, unsigned detail) {
     static const char *const ttls[] = {"30000", "1", "9223372036854775807", "-1", "100"};
-    const char *name = "";
+    const char *name = script_name(sha);
 
-    for (unsigned i = 0; i < evl_script_count; i++)
-        if (strcmp(sha, evl_scripts[i].sha) == 0)
-            name = evl_scripts[i].name;
-    if (strcmp(name, "release") == 0)
+    if (strcmp(name, "release") == 0 || strcmp(name, "hand") == 0)
         say(server, peer, ":1\r\n");
+    else if (strcmp(name, "join") == 0 && detail % 4 != 3)
+        say_queued(server, peer, detail);
+    else if (strcmp(name, "join") == 0 && detail % 8 == 3)
+        say(server, peer, ":1\r\n");
+    else if (strcmp(name, "join") == 0)
+        say(server, peer, ":%llu\r\n", (unsigned long long)(server->fence += 1 - detail / 8 % 3));
     else if (strcmp(name, "fenced") == 0 || strcmp(name, "raise") == 0)
         say(server, peer, ":%llu\r\n", (unsigned long long)(server->fence += 1 - detail % 3));
     else
@@ -248,6 +296,12 @@ static void say_yes(struct server *server, struct peer *peer, const struct quest
         say(server, peer, ":%d\r\n", detail % 4 == 3 ? -1 : (int)detail * 100);
     else if (strcmp(verb, "EVALSHA") == 0)
         say_script(server, peer, question->second, detail);
+    else if (strcmp(verb, "ZCARD") == 0 || strcmp(verb, "ZRANK") == 0)
+        say(server, peer, ":%u\r\n", detail);
+    else if (strcmp(verb, "PUBSUB") == 0)
+        say(server, peer, "*2\r\n$%zu\r\n%s\r\n:0\r\n", strlen(question->token), question->token);
+    else if (strcmp(verb, "PUBLISH") == 0)
+        say(server, peer, ":0\r\n");
     else if (strcmp(verb, "SUBSCRIBE") == 0)
         say(server, peer, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%s\r\n:1\r\n", strlen(question->second), question->second);
     else
@@ -257,7 +311,7 @@ static void say_yes(struct server *server, struct peer *peer, const struct quest
 static void say_no(struct server *server, struct peer *peer, const struct question *question) {
     const char *verb = question->verb;
 
-    if (strcmp(verb, "SET") == 0 || strcmp(verb, "GET") == 0)
+    if (strcmp(verb, "SET") == 0 || strcmp(verb, "GET") == 0 || strcmp(verb, "ZRANK") == 0)
         say(server, peer, "$-1\r\n");
     else if (strcmp(verb, "PTTL") == 0)
         say(server, peer, ":-2\r\n");
@@ -316,9 +370,21 @@ static void say_other(struct server *server, struct peer *peer, unsigned detail)
         "+OK",
         "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n",
         ":1\r\n:1\r\n:1\r\n:1\r\n",
+        "$5\r\n1 0 1\r\n",
+        "$20\r\n-9223372036854775808\r\n",
+        "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n",
+        "*3\r\n$11\r\nunsubscribe\r\n$1\r\nc\r\n:0\r\n",
     };
 
     say(server, peer, "%s", others[detail % (sizeof(others) / sizeof(others[0]))]);
+}
+
+/* Whether a yes to this can grant a lock; who joins is told mostly that it waits. */
+static bool may_grant(const struct question *question, unsigned detail) {
+    if (joins(question))
+        return detail % 4 == 3;
+    return strcmp(question->verb, "SET") == 0 || strcmp(question->verb, "EVALSHA") == 0 ||
+           strcmp(question->verb, "WAIT") == 0;
 }
 
 void server_answer(struct server *server, struct peer *peer, enum server_answer how, unsigned detail) {
@@ -328,6 +394,9 @@ void server_answer(struct server *server, struct peer *peer, enum server_answer 
         return;
     question = peer->questions[0];
     memmove(peer->questions, peer->questions + 1, --peer->asked * sizeof(question));
+    peer->mumbled |= how == ANSWER_OTHER; /* it may be more than one reply, or less */
+    if (!peer->listens && (peer->mumbled || (how == ANSWER_YES && may_grant(&question, detail))))
+        server->said(peer->node, NULL);
     switch (how) {
     case ANSWER_YES:
         say_yes(server, peer, &question, detail);
@@ -342,6 +411,73 @@ void server_answer(struct server *server, struct peer *peer, enum server_answer 
         say_other(server, peer, detail);
         break;
     }
+}
+
+/* --- Grants to waiters ------------------------------------------------------------------------------------------- */
+
+void server_forget(struct server *server, const char *key) {
+    for (int i = 0; i < SERVER_WAITERS; i++)
+        if (strcmp(server->waiters[i].key, key) == 0)
+            server->waiters[i].over = true;
+}
+
+/* Whether it is the newest of its lock: the tickets of attempts before it are void. */
+static bool is_newest(const struct server *server, const struct waiting *waiter) {
+    for (unsigned i = 1; i <= SERVER_WAITERS; i++) {
+        const struct waiting *other = &server->waiters[(server->joined - i) % SERVER_WAITERS];
+        if (strcmp(other->key, waiter->key) == 0)
+            return strcmp(other->ticket, waiter->ticket) == 0;
+    }
+    return false;
+}
+
+static struct peer *listener(struct server *server, unsigned which) {
+    struct peer *peer;
+
+    for (unsigned i = 0; i < SERVER_PEERS; i++)
+        if ((peer = server_peer(server, which + i)) && peer->listens)
+            return peer;
+    return NULL;
+}
+
+/* Spoils a ticket, if so chosen; true: it is right. */
+static bool write_ticket(char ticket[24], unsigned choice) {
+    size_t len = strlen(ticket);
+
+    if (choice == 13)
+        ticket[len - 1] ^= 1;
+    else if (choice == 14)
+        ticket[0] = 'f';
+    else if (choice == 15)
+        ticket[len - 1] = '\0';
+    return choice < 13;
+}
+
+void server_grant(struct server *server, const uint8_t *how, size_t len) {
+    static const long long times[] = {0, 1, -1, LLONG_MAX, LLONG_MIN};
+    unsigned what = len > 0 ? how[0] : 0, when = len > 1 ? how[1] : 0;
+    const struct waiting *waiter = &server->waiters[(server->joined - 1 - what / 16 % 4) % SERVER_WAITERS];
+    struct peer *peer = listener(server, what / 64);
+    long long time = when < 5 ? times[when] : (long long)server->time + ((int)when - 64) * 1000;
+    char ticket[24], text[128];
+    bool right;
+
+    if (!peer || !waiter->ticket[0])
+        return;
+    memcpy(ticket, waiter->ticket, sizeof(ticket));
+    right = write_ticket(ticket, what % 16);
+    if (what % 16 == 12) /* anything may follow the ticket */
+        snprintf(text, sizeof(text), "%s%.*s", ticket, (int)(len > 1 ? (len - 1 < 80 ? len - 1 : 80) : 0),
+                 (const char *)how + 1);
+    else
+        snprintf(text, sizeof(text), "%s %lld %lld", ticket, time,
+                 what % 4 == 0   ? 0
+                 : what % 4 == 3 ? times[when % 5]
+                                 : (long long)(server->fence += what % 4));
+    if (right && !waiter->over && is_newest(server, waiter))
+        server->said(peer->node, waiter->key);
+    say(server, peer, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(waiter->channel), waiter->channel,
+        strlen(text), text);
 }
 
 void server_end(struct server *server) {

@@ -1,6 +1,7 @@
 /*
  * A server that the fuzzer speaks through: it listens as one or several nodes, reads what clients ask, and says what it
- * is told to: any bytes, or an answer that fits the oldest question. It owns its sockets, which last for the process.
+ * is told to: any bytes, an answer that fits the oldest question, or a grant to who waits in a queue. It owns its
+ * sockets, which last for the process.
  */
 #ifndef EVLOCK_FUZZ_SERVER_H
 #define EVLOCK_FUZZ_SERVER_H
@@ -9,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SERVER_NODES = 3, SERVER_PEERS = 24, SERVER_QUESTIONS = 64, SERVER_INBOX = 1 << 16 };
+enum { SERVER_NODES = 3, SERVER_PEERS = 24, SERVER_QUESTIONS = 64, SERVER_WAITERS = 8, SERVER_INBOX = 1 << 16 };
 
 enum server_answer { ANSWER_YES, ANSWER_NO, ANSWER_ERROR, ANSWER_OTHER };
 
@@ -22,20 +23,31 @@ struct question {
 struct peer {
     int fd; /* -1: none */
     unsigned node;
+    bool listens;                                /* for grants: nothing else that is said to it can grant */
+    bool mumbled;                                /* it was told any bytes, so what it makes of answers is not known */
     struct question questions[SERVER_QUESTIONS]; /* unanswered, oldest first */
     unsigned asked;
     size_t inbox_len;
     char inbox[SERVER_INBOX]; /* read, and not yet a whole question */
 };
 
-/* Called for each thing that a node says. */
-typedef void (*server_said_cb)(unsigned node);
+/* A client's waiter that asked to join a queue. */
+struct waiting {
+    char key[8], channel[48], ticket[24];
+    bool over; /* by its client: its ticket grants nothing any more */
+};
+
+/* Called for each thing that a node says that may grant a lock: that of `key`, or, with NULL, any. */
+typedef void (*server_said_cb)(unsigned node, const char *key);
 
 struct server {
     char urls[SERVER_NODES][128];
     int listeners[SERVER_NODES];
     struct peer peers[SERVER_PEERS];
-    char token[129]; /* the last that was named to it */
+    char token[129];                        /* the last that was named to it */
+    struct waiting waiters[SERVER_WAITERS]; /* the newest, in a ring */
+    unsigned joined;                        /* how often anybody asked to */
+    int64_t time;                           /* in microseconds, for grants and answers that carry it */
     uint64_t fence;
     server_said_cb said;
     size_t piece;          /* what is sent goes in pieces of so many bytes; 0: whole */
@@ -51,6 +63,10 @@ struct peer *server_peer(struct server *server, unsigned which);
 void server_say(struct server *server, struct peer *peer, const void *bytes, size_t len);
 /* Answers the oldest question, if there is one; `detail` chooses among what fits. */
 void server_answer(struct server *server, struct peer *peer, enum server_answer how, unsigned detail);
+/* A message on a connection that listens, to one of the waiters; what stands in it is the bytes' choice. */
+void server_grant(struct server *server, const uint8_t *how, size_t len);
+/* The client has ended the acquire of `key`: the tickets known until now are void. */
+void server_forget(struct server *server, const char *key);
 void server_hang_up(struct peer *peer);
 /* Checks that every client has gone. */
 void server_end(struct server *server);

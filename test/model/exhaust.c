@@ -20,7 +20,7 @@ static const struct scope scopes[] = {
      .attempts = 2,
      .faults = 2,
      .passes = 3,
-     .clocks = 7,
+     .clocks = 3,
      .kinds = ALL_KINDS,
      .unkilled = true},
     {.name = "one-extend",
@@ -64,6 +64,58 @@ static const struct scope scopes[] = {
      .clocks = 1,
      .kinds = ALL_KINDS,
      .handover = true},
+    {.name = "one-queue",
+     .about = "one node, and attempts that wait in its queue",
+     .nodes = 1,
+     .attempts = 2,
+     .faults = 2,
+     .passes = 1,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .queues = true,
+     .unkilled = true},
+    {.name = "one-queue-long",
+     .about = "one node, and its queue beyond a ttl",
+     .nodes = 1,
+     .attempts = 2,
+     .faults = 1,
+     .passes = 3,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .queues = true,
+     .unkilled = true},
+    {.name = "one-queue-renew",
+     .about = "one node, its queue, and renewals",
+     .nodes = 1,
+     .attempts = 2,
+     .faults = 1,
+     .passes = 2,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .renews = true,
+     .queues = true,
+     .unkilled = true},
+    {.name = "one-queue-more",
+     .about = "one node, and two that wait in its queue",
+     .nodes = 1,
+     .attempts = 3,
+     .faults = 1,
+     .passes = 0,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .queues = true,
+     .unkilled = true},
+    {.name = "one-queue-own",
+     .about = "one node, its queue, and tokens of the clients' own",
+     .nodes = 1,
+     .attempts = 3,
+     .faults = 1,
+     .passes = 1,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .own = true,
+     .queues = true,
+     .unkilled = true},
     {.name = "three",
      .about = "three nodes that do not fail, while time passes",
      .nodes = 3,
@@ -200,7 +252,7 @@ static bool run(const struct scope *scope) {
     else if (search.longest == LONGEST)
         printf("(no way is followed for more than %d moves)\n", LONGEST);
     printf(
-        "%-13s %u node%s, %u attempts, %u extensions, %u faults, %u passes: %llu states, %llu moves, %u at most in a "
+        "%-15s %u node%s, %u attempts, %u extensions, %u faults, %u passes: %llu states, %llu moves, %u at most in a "
         "row, %.1f s\n",
         scope->name, scope->nodes, scope->nodes > 1 ? "s" : "", scope->attempts, scope->extends, scope->faults,
         scope->passes, (unsigned long long)seen_count(search.seen), search.moves, search.longest,
@@ -218,7 +270,7 @@ static int usage(void) {
          "  --verify      see that states which count as one have one future\n"
          "  --help        only say this, and what the scopes are");
     for (unsigned i = 0; i < sizeof scopes / sizeof *scopes; i++)
-        printf("%-13s %s\n", scopes[i].name, scopes[i].about);
+        printf("%-15s %s\n", scopes[i].name, scopes[i].about);
     return 2;
 }
 

@@ -33,7 +33,7 @@ static uint64_t mix_lease(uint64_t h, const struct lease *lease, int64_t now) {
     bool held = lease->state == LEASE_HELD;
 
     h = mix(h, pack(lease->state, held ? lease->extending : 0,
-                    flags(lease->adopted, lease->own, held && lease->failing, 0), 0));
+                    flags(lease->adopted, lease->own, held && lease->failing, lease->queued), 0));
     if (lease->state == LEASE_ENDED)
         return h;
     h = mix(h, (uint64_t)lease->longest);
@@ -59,7 +59,7 @@ static uint64_t mix_slot(uint64_t h, const struct lease *lease, const struct lea
                    (uint64_t)pack(slot->late,
                                   flags(held && slot->voting, !undoing && slot->resent, held && slot->fresh,
                                         (held || lease->state == LEASE_ACQUIRING) && slot->replaced),
-                                  0, 0)
+                                  lease->queued && slot->removed, 0)
                        << 32);
     if (slot->flying && !undoing)
         h = mix(h, from_now(slot->sent, now));
@@ -89,12 +89,23 @@ static uint64_t of_channel(const struct channel *channel) {
     return h;
 }
 
+static uint64_t of_ears(const struct world *w, const struct ears *ears) {
+    uint64_t h = pack(ears->up, ears->count, 0, 0);
+
+    for (unsigned i = 0; i < ears->count; i++)
+        h = mix(h,
+                (uint64_t)(w->time - ears->queue[i].time) << 8 | ears->queue[i].attempt << 1 | ears->queue[i].outdated);
+    return h;
+}
+
 /* What a client has, apart from what it has at each node. */
 static uint64_t of_client(const struct world *w, unsigned c) {
     const struct client *client = &w->clients[c];
     uint64_t h = mix(client->rate,
                      pack(client->begun, !client->begun || client->uses[client->begun - 1].done, client->stalled, 0));
 
+    if (w->scope->queues)
+        h = mix(h, of_ears(w, &client->ears));
     for (unsigned a = 0; a < client->begun; a++) {
         const struct use *use = &client->uses[a];
         if (use->over)
@@ -121,11 +132,20 @@ static uint64_t of_client_at(const struct world *w, unsigned c, unsigned n) {
     return h;
 }
 
-/* A token by the place of its client: 1 and so on for the first one's, and then for the second one's. */
+/* A token or ticket by the place of its client: 1 and so on for the first one's, and then for the second one's. */
 static unsigned rename_token(unsigned token, bool swapped) {
     if (!token || !swapped)
         return token;
     return token > ATTEMPTS ? token - ATTEMPTS : token + ATTEMPTS;
+}
+
+static uint64_t of_queue(const struct server *server, bool swapped) {
+    unsigned listens = server->listens;
+    uint64_t h = swapped ? (listens & 1) << 1 | listens >> 1 : listens;
+
+    for (unsigned i = 0; i < server->waiting; i++)
+        h = mix(h, rename_token(server->line[i].ticket, swapped));
+    return h;
 }
 
 static uint64_t of_node(const struct world *w, unsigned n, bool swapped) {
@@ -136,6 +156,8 @@ static uint64_t of_node(const struct world *w, unsigned n, bool swapped) {
     if (clock < node->server.expires)
         h = mix(mix(h, rename_token((unsigned)node->server.token, swapped) | (unsigned)node->setter << 8),
                 from_now(node->server.expires, clock));
+    if (w->scope->queues)
+        h = mix(h, of_queue(&node->server, swapped));
     if (node->wiped && w->time - node->wiped < 2 * 5000) {
         h = mix(h, (uint64_t)(w->time - node->wiped));
         h = mix(h, rename_token((unsigned)node->forgotten, swapped));

@@ -34,12 +34,16 @@ static void add_calls(const struct world *w, unsigned c, struct list *list) {
 
     if (may_begin(w, client)) {
         add(list, BEGIN, c, 0, 0);
+        if (client->ears.up)
+            add(list, JOIN, c, 0, 0);
         if (w->handed_over)
             add(list, ADOPT, c, 0, 0);
     }
     if (!lease)
         return;
     add(list, CANCEL, c, 0, 0);
+    if (lease->state == LEASE_ACQUIRING && lease->queued && !lease->slots[0].want)
+        add(list, LOOK, c, 0, 0);
     if (held || lease->state == LEASE_LOST)
         add(list, RELEASE, c, 0, 0);
     if (held && w->scope->handover && !w->handed_over && evl_lease_exportable(lease))
@@ -86,12 +90,29 @@ static void add_traffic(const struct world *w, unsigned c, unsigned n, struct li
         add(list, BACK, c, n, 0);
 }
 
+static void add_grants(const struct world *w, unsigned c, struct list *list) {
+    const struct ears *ears = &w->clients[c].ears;
+
+    if (ears->count) {
+        add(list, HEAR, c, 0, 0);
+        add(list, HEAR_EARLY, c, 0, 0);
+    }
+    if (ears->up && allows(w, DEAFNESS))
+        add(list, DEAFEN, c, 0, 0);
+    if (!ears->up && w->nodes[0].server.listens & 1U << c)
+        add(list, NOTICE, c, 0, 0);
+    if (!ears->up)
+        add(list, LISTEN, c, 0, 0);
+}
+
 static void add_failures(const struct world *w, struct list *list) {
     for (unsigned n = 0; n < w->scope->nodes; n++) {
         if (allows(w, RESTARTS))
             add(list, RESTART, 0, n, 0);
         if (allows(w, WIPES) && w->scope->nodes > 1)
             add(list, WIPE, 0, n, 0);
+        if (allows(w, LOSSES) && w->nodes[n].server.waiting)
+            add(list, LOSE_QUEUE, 0, n, 0);
     }
 }
 
@@ -108,6 +129,8 @@ unsigned world_moves(const struct world *w, struct move moves[MOVES]) {
             add_calls(w, c, &list);
         for (unsigned n = 0; n < w->scope->nodes; n++)
             add_traffic(w, c, n, &list);
+        if (w->scope->queues)
+            add_grants(w, c, &list);
         if (allows(w, STALLS) && client->begun)
             add(&list, STALL, c, 0, 0);
     }
@@ -122,11 +145,13 @@ unsigned world_moves(const struct world *w, struct move moves[MOVES]) {
 
 static const char *const commands[] = {"nothing", "acquire", "adopt",   "raise",  "renew",
                                        "rearm",   "add",     "replace", "release"};
-static const char *const verdicts[] = {"yes", "no", "again", "refused", "forbidden", "unknown"};
+static const char *const verdicts[] = {"yes", "no", "again", "refused", "forbidden", "unknown", "queued"};
 static const char *const states[] = {"acquiring", "held", "lost", "releasing", "undoing", "ended"};
 
 static const char *const words[] = {
     [BEGIN] = "an attempt begins",
+    [JOIN] = "an attempt begins that waits in the queue",
+    [LOOK] = "the client looks how it stands",
     [ADOPT] = "the client adopts",
     [CANCEL] = "the client cancels",
     [RELEASE] = "a release is asked for",
@@ -143,8 +168,14 @@ static const char *const words[] = {
     [BACK_KILLED] = "the connection is back, and the old one ended",
     [BACK] = "the connection is back",
     [RUN_LATE] = "a lost command runs late",
+    [HEAR] = "a grant is heard of",
+    [HEAR_EARLY] = "a grant is heard of, and counted from earlier",
+    [DEAFEN] = "the client does not listen any more",
+    [NOTICE] = "it is noticed that the client does not listen",
+    [LISTEN] = "the client listens",
     [RESTART] = "the node starts again with its data",
     [WIPE] = "the node starts again without its data",
+    [LOSE_QUEUE] = "the queue is lost",
     [PASS] = "(all) time passes",
     [STALL] = "time passes, and the client is stopped",
     [WAKE] = "the client goes on",

@@ -1,6 +1,8 @@
 /* A lock server to the lease core; see server.h. Each function is what the command or script of its name does. */
 #include "server.h"
 
+#include <string.h>
+
 #define MS INT64_C(1000)
 
 static bool taken(const struct server *server, int64_t clock) {
@@ -35,6 +37,70 @@ static enum lease_verdict acquire(struct server *server, const struct request *r
     return LEASE_YES;
 }
 
+static int place_of(const struct server *server, unsigned ticket) {
+    for (int i = 0; i < server->waiting; i++)
+        if (server->line[i].ticket == ticket)
+            return i;
+    return -1;
+}
+
+bool server_waits(const struct server *server, unsigned ticket) {
+    return place_of(server, ticket) >= 0;
+}
+
+static void leave(struct server *server, int place) {
+    server->waiting--;
+    memmove(server->line + place, server->line + place + 1, (size_t)(server->waiting - place) * sizeof *server->line);
+    server->line[server->waiting] = (struct waiter){0};
+}
+
+/* The lock is free: the first who listens has it, and is told unless it is the one that asks. Its ticket, or 0. */
+static unsigned grant(struct server *server, unsigned asker, int64_t clock, int64_t grain, struct waiter *told) {
+    while (server->waiting) {
+        struct waiter first = server->line[0];
+        leave(server, 0);
+        if (first.ticket != asker && !(server->listens & 1U << first.channel))
+            continue;
+        server->token = first.token;
+        set_expiry(server, first.ttl, clock, grain);
+        if (first.ticket != asker)
+            *told = first;
+        return first.ticket;
+    }
+    return 0;
+}
+
+static enum lease_verdict join(struct server *server, const struct request *request, int64_t clock, int64_t grain,
+                               struct waiter *told) {
+    if (server_has(server, request->token, clock)) {
+        if (left_of(server, clock, grain) < request->ttl)
+            set_expiry(server, request->ttl, clock, grain);
+        return LEASE_YES;
+    }
+    if (!server_waits(server, request->ticket))
+        server->line[server->waiting++] = (struct waiter){
+            .ttl = request->ttl,
+            .token = (uint8_t)request->token,
+            .ticket = request->ticket,
+            .channel = request->channel,
+        };
+    if (!taken(server, clock) && grant(server, request->ticket, clock, grain, told) == request->ticket)
+        return LEASE_YES;
+    return LEASE_QUEUED;
+}
+
+static enum lease_verdict hand(struct server *server, const struct request *request, int64_t clock, int64_t grain,
+                               struct waiter *told) {
+    if (server_has(server, request->token, clock)) {
+        server->expires = 0;
+        grant(server, 0, clock, grain, told);
+        return LEASE_YES;
+    }
+    if (server_waits(server, request->ticket))
+        leave(server, place_of(server, request->ticket));
+    return LEASE_NO;
+}
+
 static enum lease_verdict prolong(struct server *server, const struct request *request, int64_t clock, int64_t grain,
                                   struct lease_answer *answer) {
     int64_t left = left_of(server, clock, grain);
@@ -51,13 +117,15 @@ static enum lease_verdict prolong(struct server *server, const struct request *r
 }
 
 enum lease_verdict server_run(struct server *server, const struct request *request, int64_t clock, int64_t grain,
-                              struct lease_answer *answer) {
+                              struct lease_answer *answer, struct waiter *told) {
     bool has = server_has(server, request->token, clock);
 
     switch (request->command) {
     case LEASE_NOTHING:
         break;
     case LEASE_ACQUIRE:
+        if (request->ticket)
+            return join(server, request, clock, grain, told);
         return acquire(server, request, clock, grain, answer);
     case LEASE_RAISE:
         if (server->counter < request->fence)
@@ -78,9 +146,7 @@ enum lease_verdict server_run(struct server *server, const struct request *reque
     case LEASE_REPLACE:
         return has ? prolong(server, request, clock, grain, answer) : LEASE_NO;
     case LEASE_RELEASE:
-        if (has)
-            server->expires = 0;
-        return has ? LEASE_YES : LEASE_NO;
+        return hand(server, request, clock, grain, told);
     }
     return LEASE_UNKNOWN;
 }

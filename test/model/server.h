@@ -1,30 +1,48 @@
 /*
- * What a lock server is to the lease core: one key with its expiry, a fence counter, and what each command does to
- * them. It goes by its own clock, in microseconds, and rounds like a real one to milliseconds, how it falls being the
- * caller's choice. It loses nothing and refuses nothing by itself; that is for the worlds around it.
+ * What a lock server is to the lease core: one key with its expiry, a fence counter, a queue with those who listen for
+ * grants, and what each command does to them. It goes by its own clock, in microseconds, and rounds like a real one to
+ * milliseconds, how it falls being the caller's choice. It loses nothing and refuses nothing by itself; that is for the
+ * worlds around it.
  */
 #ifndef MODEL_SERVER_H
 #define MODEL_SERVER_H
 
 #include "lease.h"
 
+enum { LINE = 6 }; /* who waits at most */
+
+struct waiter {
+    int64_t ttl;
+    uint8_t token;
+    uint8_t ticket;  /* one for each attempt; 0: it is nobody */
+    uint8_t channel; /* on which it listens */
+};
+
 struct server {
     int64_t expires; /* LEASE_NEVER: the key has no expiry; in the past: there is no key */
     int64_t counter; /* of fences; 0: there is none */
     int token;       /* in the key */
+    uint8_t listens; /* on which channels somebody does, by bit */
+    uint8_t waiting; /* how many, */
+    struct waiter line[LINE];
 };
 
 struct request {
     enum lease_command command;
     int token;
-    int64_t ttl;   /* what is asked for or, by an ADD, more; 0: no expiry */
-    int64_t fence; /* of a RAISE */
+    int64_t ttl;             /* what is asked for or, by an ADD, more; 0: no expiry */
+    int64_t fence;           /* of a RAISE */
+    uint8_t ticket, channel; /* of one that waits; 0: it does not */
 };
 
 bool server_has(const struct server *server, int token, int64_t clock);
 
-/* Runs a command. `grain`: how much of the present millisecond has passed, which a ttl that is set begins with. */
+/* Whether it is in the queue. */
+bool server_waits(const struct server *server, unsigned ticket);
+
+/* Runs a command. `grain`: how much of the present millisecond has passed, which a ttl that is set begins with. `told`:
+ * who was granted the lock by that without having asked, and is sent a message, if somebody is. */
 enum lease_verdict server_run(struct server *server, const struct request *request, int64_t clock, int64_t grain,
-                              struct lease_answer *answer);
+                              struct lease_answer *answer, struct waiter *told);
 
 #endif

@@ -159,14 +159,22 @@ static void forget_stray(struct channel *channel, unsigned i) {
     channel->strays[channel->lost] = (struct message){0};
 }
 
+/* Whether a use has something left in the key of a node, or in its queue. Of what an earlier use of the token has left,
+ * for which it was excused, it knows nothing. */
+static bool is_left(const struct world *w, unsigned c, unsigned n, const struct use *use) {
+    const struct node *node = &w->nodes[n];
+    bool is_earlier = w->scope->own && node->setter < use - w->clients[c].uses;
+
+    return (server_has(&node->server, use->token, server_clock(w, n)) && !is_earlier) ||
+           server_waits(&node->server, use->ticket);
+}
+
 /* Where an undo has ended by time, what it could not remove has expired. That no command of an own token, lost before
  * the present connection stood, runs later than this, is an assumption. */
 static void pass_undo_limit(struct world *w, unsigned c, struct use *use) {
     for (unsigned n = 0; n < w->scope->nodes; n++) {
         struct channel *channel = &w->clients[c].channels[n];
-        promise(w,
-                use->late || use->leaves || lease_of(use)->adopted ||
-                    !server_has(&w->nodes[n].server, use->token, server_clock(w, n)),
+        promise(w, use->late || use->leaves || lease_of(use)->adopted || !is_left(w, c, n, use),
                 "an undo goes on until the token has expired");
         for (unsigned i = channel->lost; w->scope->own && i-- > 0;)
             if (channel->strays[i].connection < channel->connection)
@@ -247,23 +255,56 @@ static void stall(struct world *w, unsigned c) {
 /* --- Servers --------------------------------------------------------------------------------------------------------
  */
 
+/* A waiter was granted the lock; if its client does not listen, the message is lost. */
+static void tell_grant(struct world *w, unsigned n, const struct waiter *told) {
+    struct client *client = &w->clients[told->channel];
+    struct ears *ears = &client->ears;
+    uint8_t attempt = (uint8_t)((told->ticket - 1) % ATTEMPTS);
+    const struct use *use = &client->uses[attempt];
+
+    promise(w, !use->over || use->late || use->leaves, "nobody who is gone is granted the lock");
+    w->nodes[n].setter = attempt;
+    if (!ears->up)
+        return;
+    promise(w, ears->count < GRANTS, "(there is room for what is to be heard)");
+    if (!w->broken)
+        ears->queue[ears->count++] = (struct grant){.time = w->time, .attempt = attempt};
+}
+
+/* Of a grant from before a look that was answered "queued", the message says nothing any more. */
+static void outdate_grants(struct ears *ears, unsigned attempt) {
+    for (unsigned i = 0; i < ears->count; i++)
+        ears->queue[i].outdated |= ears->queue[i].attempt == attempt;
+}
+
 static void run(struct world *w, unsigned c, unsigned n, struct message *m) {
     struct node *node = &w->nodes[n];
     struct use *use = &w->clients[c].uses[m->attempt];
-    struct request request = {.command = (enum lease_command)m->command, .token = use->token, .ttl = m->ttl};
+    struct request request = {
+        .command = (enum lease_command)m->command,
+        .token = use->token,
+        .ttl = m->ttl,
+        .ticket = use->ticket,
+        .channel = (uint8_t)c,
+    };
     bool had = server_has(&node->server, use->token, server_clock(w, n));
     struct lease_answer answer = {0};
+    struct waiter told = {0};
 
-    m->verdict = (uint8_t)server_run(&node->server, &request, server_clock(w, n), GRAIN, &answer);
+    m->verdict = (uint8_t)server_run(&node->server, &request, server_clock(w, n), GRAIN, &answer, &told);
     m->left = answer.ttl;
     m->ran = true;
-    if (m->verdict != LEASE_YES)
-        return;
-    promise(w, !had || !w->scope->own || node->setter == m->attempt,
-            "a command acts on the key that its own use of the token has set");
-    node->setter = m->attempt;
-    if (request.command == LEASE_RELEASE)
-        use->freed |= (uint8_t)(1U << n);
+    if (m->verdict == LEASE_YES) {
+        promise(w, !had || !w->scope->own || node->setter <= m->attempt,
+                "no command acts on the key that a later use of its token has set");
+        node->setter = m->attempt;
+        if (request.command == LEASE_RELEASE)
+            use->freed |= (uint8_t)(1U << n);
+    }
+    if (m->verdict == LEASE_QUEUED)
+        outdate_grants(&w->clients[c].ears, m->attempt);
+    if (told.ticket)
+        tell_grant(w, n, &told);
 }
 
 static struct message *oldest_to_run(struct channel *channel) {
@@ -278,6 +319,47 @@ static void refuse(struct channel *channel, enum lease_verdict verdict) {
 
     m->ran = true;
     m->verdict = (uint8_t)verdict;
+}
+
+/* --- Grants that are heard of ----------------------------------------------------------------------------------------
+ */
+
+static void forget_grant(struct ears *ears, unsigned i) {
+    ears->count--;
+    memmove(ears->queue + i, ears->queue + i + 1, (ears->count - i) * sizeof *ears->queue);
+    ears->queue[ears->count] = (struct grant){0};
+}
+
+static void hear_grant(struct world *w, unsigned c, bool early) {
+    struct client *client = &w->clients[c];
+    struct grant grant = client->ears.queue[0];
+    struct use *use = use_living(client, grant.attempt);
+    int64_t since = grant.time * client->rate - (early ? TTL / 10 : 0);
+    struct lease_out out = {0};
+
+    forget_grant(&client->ears, 0);
+    if (!use)
+        return;
+    evl_lease_granted(lease_of(use), since, 1, client_clock(w, c), &out);
+    act(w, c, use, &out);
+}
+
+static void deafen(struct world *w, unsigned c) {
+    w->clients[c].ears = (struct ears){0};
+}
+
+static void listen(struct world *w, unsigned c) {
+    w->clients[c].ears.up = true;
+    w->nodes[0].server.listens |= (uint8_t)(1U << c);
+}
+
+static void look(struct world *w, unsigned c) {
+    struct client *client = &w->clients[c];
+    struct use *use = &client->uses[client->begun - 1];
+    struct lease_out out = {0};
+
+    evl_lease_look(lease_of(use), &out);
+    act(w, c, use, &out);
 }
 
 /* --- Connections ----------------------------------------------------------------------------------------------------
@@ -296,6 +378,9 @@ static void deliver(struct world *w, unsigned c, unsigned n) {
         answer.status = m.verdict == LEASE_UNKNOWN ? EVLOCK_EUNREACHABLE : EVLOCK_EREFUSED;
     if (m.command == LEASE_RELEASE && m.verdict == LEASE_FORBIDDEN)
         use->leaves = true;
+    for (unsigned i = w->clients[c].ears.count; m.verdict == LEASE_QUEUED && i-- > 0;)
+        if (w->clients[c].ears.queue[i].attempt == m.attempt && w->clients[c].ears.queue[i].outdated)
+            forget_grant(&w->clients[c].ears, i);
     evl_lease_answer(lease_of(use), n, &answer, client_clock(w, c), &out);
     act(w, c, use, &out);
 }
@@ -386,13 +471,21 @@ static void restart(struct world *w, unsigned n, bool wiped) {
         channel->lost = 0;
         cut(w, c, n, true);
         channel->restarted = true;
+        if (w->scope->queues)
+            deafen(w, c);
     }
+    w->nodes[n].server.listens = 0;
+}
+
+static void lose_queue(struct server *server) {
+    server->waiting = 0;
+    memset(server->line, 0, sizeof server->line);
 }
 
 /* --- Users ----------------------------------------------------------------------------------------------------------
  */
 
-static void begin(struct world *w, unsigned c, bool adopt) {
+static void begin(struct world *w, unsigned c, enum happening how) {
     struct client *client = &w->clients[c];
     unsigned attempt = client->begun++;
     struct use *use = &client->uses[attempt];
@@ -401,13 +494,16 @@ static void begin(struct world *w, unsigned c, bool adopt) {
     w->attempts--;
     use->begun = true;
     use->token = (uint8_t)(1 + c * ATTEMPTS + (w->scope->own ? 0 : attempt));
-    if (adopt) {
+    if (how == JOIN)
+        use->ticket = (uint8_t)(1 + c * ATTEMPTS + attempt);
+    if (how == ADOPT) {
         use->token = (uint8_t)w->handed_over;
         use->leaves = true;
         w->handed_over = 0;
     }
-    evl_lease_begin(lease_of(use), &terms[w->scope->renews], w->scope->nodes, adopt, client_clock(w, c), &out);
+    evl_lease_begin(lease_of(use), &terms[w->scope->renews], w->scope->nodes, how == ADOPT, client_clock(w, c), &out);
     lease_of(use)->own = w->scope->own;
+    lease_of(use)->queued = how == JOIN;
     act(w, c, use, &out);
 }
 
@@ -472,8 +568,7 @@ static void check_end(struct world *w, unsigned c, struct use *use) {
     promise(w, use->done, "a lease that is over was told how it ended");
     for (unsigned n = 0; n < w->scope->nodes; n++) {
         const struct channel *channel = &w->clients[c].channels[n];
-        promise(w, use->leaves || !server_has(&w->nodes[n].server, use->token, server_clock(w, n)),
-                "a lease that is over has left nothing");
+        promise(w, use->leaves || !is_left(w, c, n, use), "a lease that is over has left nothing");
         for (unsigned i = 0; i < channel->lost && !use->leaves; i++) {
             const struct message *m = &channel->strays[i];
             bool acts = w->scope->own || m->command == LEASE_ACQUIRE || m->command == LEASE_REARM;
@@ -491,6 +586,8 @@ static bool is_stuck(const struct world *w, unsigned c, const struct use *use) {
 
     if (lease->state == LEASE_LOST || evl_lease_next(lease) != LEASE_NEVER)
         return false;
+    if (lease->state == LEASE_ACQUIRING && lease->queued)
+        return false; /* who waits in a queue looks */
     for (unsigned n = 0; n < w->scope->nodes; n++) {
         const struct channel *channel = &w->clients[c].channels[n];
         if (!channel->up)
@@ -547,6 +644,8 @@ void world_begin(struct world *w, const struct scope *scope, unsigned clocks) {
         w->clients[c].rate = rates[clocks][c];
         for (unsigned n = 0; n < scope->nodes; n++)
             w->clients[c].channels[n].up = true;
+        if (scope->queues)
+            listen(w, c);
     }
     for (unsigned n = 0; n < NODES; n++)
         w->nodes[n].rate = rates[clocks][CLIENTS + n];
@@ -571,6 +670,12 @@ static void at_node(struct world *w, struct move move) {
     case RUN_LATE:
         run_late(w, move.client, move.node, move.stray);
         break;
+    case NOTICE:
+        w->nodes[move.node].server.listens &= (uint8_t) ~(1U << move.client);
+        break;
+    case LOSE_QUEUE:
+        lose_queue(&w->nodes[move.node].server);
+        break;
     default:
         restart(w, move.node, move.what == WIPE);
         break;
@@ -585,8 +690,22 @@ static void at_client(struct world *w, struct move move) {
         return;
     switch ((enum happening)move.what) {
     case BEGIN:
+    case JOIN:
     case ADOPT:
-        begin(w, c, move.what == ADOPT);
+        begin(w, c, (enum happening)move.what);
+        break;
+    case LOOK:
+        look(w, c);
+        break;
+    case HEAR:
+    case HEAR_EARLY:
+        hear_grant(w, c, move.what == HEAR_EARLY);
+        break;
+    case DEAFEN:
+        deafen(w, c);
+        break;
+    case LISTEN:
+        listen(w, c);
         break;
     case CANCEL:
     case RELEASE:
@@ -613,18 +732,26 @@ static void at_client(struct world *w, struct move move) {
     }
 }
 
-void world_move(struct world *w, struct move move) {
-    bool fault = move.what == CUT || move.what == RESTART || move.what == WIPE || move.what == STALL ||
-                 move.what == SAY_AGAIN || move.what == REFUSE || move.what == FORBID;
+static bool is_fault(enum happening what) {
+    return what == CUT || what == RESTART || what == WIPE || what == STALL || what == SAY_AGAIN || what == REFUSE ||
+           what == FORBID || what == DEAFEN || what == LOSE_QUEUE;
+}
 
-    w->faults -= fault;
-    w->passes -= move.what == PASS;
-    if (move.what == PASS)
+static bool is_at_node(enum happening what) {
+    return what == SERVE || what == SAY_AGAIN || what == REFUSE || what == FORBID || what == RUN_LATE ||
+           what == NOTICE || what == RESTART || what == WIPE || what == LOSE_QUEUE;
+}
+
+void world_move(struct world *w, struct move move) {
+    enum happening what = (enum happening)move.what;
+
+    w->faults -= is_fault(what);
+    w->passes -= what == PASS;
+    if (what == PASS)
         pass(w);
-    else if (move.what == STALL)
+    else if (what == STALL)
         stall(w, move.client);
-    else if (move.what == SERVE || move.what == SAY_AGAIN || move.what == REFUSE || move.what == FORBID ||
-             move.what == RUN_LATE || move.what == RESTART || move.what == WIPE)
+    else if (is_at_node(what))
         at_node(w, move);
     else
         at_client(w, move);

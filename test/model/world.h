@@ -9,13 +9,13 @@
 
 #include "server.h"
 
-enum { CLIENTS = 2, NODES = 3, ATTEMPTS = 3, QUEUE = 2 * ATTEMPTS, STRAYS = 6, MOVES = 128 };
+enum { CLIENTS = 2, NODES = 3, ATTEMPTS = 3, QUEUE = 2 * ATTEMPTS, STRAYS = 6, GRANTS = 4, MOVES = 128 };
 
 /* The quantum in which a world begins. */
 enum { LONG_AGO = 5000000 };
 
 /* Kinds of faults. */
-enum { CUTS = 1, REFUSALS = 2, RESTARTS = 4, WIPES = 8, STALLS = 16, ALL_KINDS = 31 };
+enum { CUTS = 1, REFUSALS = 2, RESTARTS = 4, WIPES = 8, STALLS = 16, DEAFNESS = 32, LOSSES = 64, ALL_KINDS = 127 };
 
 /* What a world may do at most, and how its locks are used. */
 struct scope {
@@ -32,10 +32,13 @@ struct scope {
     bool unkilled; /* what was lost with a connection may run after the next one stands */
     bool own;      /* a client uses one token of its own in all attempts */
     bool handover; /* leases are exported and adopted */
+    bool queues;   /* attempts may wait in the queue; of one node */
 };
 
 enum happening {
     BEGIN,
+    JOIN, /* an attempt that waits in the queue begins */
+    LOOK,
     ADOPT,
     CANCEL, /* also: the handle is freed */
     RELEASE,
@@ -51,9 +54,15 @@ enum happening {
     CUT,
     BACK_KILLED, /* a new connection, and what was lost with the old one will not run any more */
     BACK,
-    RUN_LATE, /* a command that was lost with its connection runs after all */
+    RUN_LATE,   /* a command that was lost with its connection runs after all */
+    HEAR,       /* a client hears of a grant, and counts it from when it was given */
+    HEAR_EARLY, /* or from a tenth of its ttl earlier */
+    DEAFEN,     /* a client does not listen for grants any more, which is not yet noticed, */
+    NOTICE,     /* or now is */
+    LISTEN,
     RESTART,
     WIPE,
+    LOSE_QUEUE,
     PASS,  /* time, until something is due or expires */
     STALL, /* the same up to an expiry, while one client does not run */
     WAKE,
@@ -70,7 +79,8 @@ struct use {
     bool leaves; /* its token need not be gone when it is over */
     bool late;   /* a lost command of it ran when a newer connection stood */
     uint8_t token;
-    uint8_t freed; /* where its release was run and deleted the key, or where all was forgotten, by bit */
+    uint8_t ticket; /* 0: it does not wait in a queue */
+    uint8_t freed;  /* where its release was run and deleted the key, or where all was forgotten, by bit */
 };
 
 struct message {
@@ -88,12 +98,24 @@ struct channel {
     struct message strays[STRAYS]; /* lost with older connections, and may still run */
 };
 
+/* On which a client hears of grants. */
+struct ears {
+    bool up;
+    uint8_t count;
+    struct grant {
+        int64_t time;
+        uint8_t attempt;
+        bool outdated; /* a look has found it waiting again */
+    } queue[GRANTS];
+};
+
 struct client {
     unsigned rate; /* of its clock: microseconds in a quantum */
     uint8_t begun;
     bool stalled;
     struct use uses[ATTEMPTS];
     struct channel channels[NODES];
+    struct ears ears;
 };
 
 struct node {

@@ -361,8 +361,11 @@ static int wait_alone(void *arg) {
     const void *token = evlock_token(lock, &len);
     bool same =
         reply && token && reply->type == REDIS_REPLY_STRING && reply->len == len && !memcmp(reply->str, token, len);
-    /* it may have ended between the two questions */
-    return same || !evlock_is_held(lock) ? 0 : 1;
+    bool fine = same || !evlock_is_held(lock); /* it may have ended between the two questions */
+    freeReplyObject(reply);
+    redisFree(side);
+    fixture_free(&own);
+    return fine ? 0 : 1;
 }
 
 static pid_t waiter_start(struct fixture *f, int64_t ttl_ms) {
@@ -716,7 +719,7 @@ static void a_missing_right_is_told_or_done_without(void **state) {
 
 /* A holder that may not grant frees the lock all the same, and its waiters find that. */
 static void who_may_not_grant_still_releases(void **state) {
-    static const char *const rights[] = {"-@all " RIGHTS, "+@all resetchannels", "+@all &* -zpopmin -zrange"};
+    static const char *const rights[] = {("-@all " RIGHTS), "+@all resetchannels", "+@all &* -zpopmin -zrange"};
     struct fixture *f = *state;
     evlock_options options = queueing(60000);
 

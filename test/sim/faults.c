@@ -362,13 +362,14 @@ static void plan_next(struct world *world) {
                                               : world->now + draw_between(world, 1, 2 * world->plan.fault_gap));
 }
 
-/* What a queue adds: the connection that listens is held, cut, or hears nothing; and, where that is drawn, the server's
- * clock jumps. Whether one of these strikes. */
+/* What a queue adds: the connection that listens is held, mostly for longer than a lease, cut, or hears nothing; and,
+ * where that is drawn, the server's clock jumps. Whether one of these strikes. */
 static bool strike_queue(struct world *world) {
     struct wire *wire = draw_listener(world);
 
     if (world->scenario->steps && draw_chance(world, 20)) {
-        clock_step(&world->nodes[0]->clock, draw_magnitude(world, MS, world->plan.unit) * (draw_chance(world, 50) ? 1 : -1));
+        int64_t by = draw_magnitude(world, MS, world->plan.unit);
+        clock_step(&world->nodes[0]->clock, draw_chance(world, 50) ? by : -by);
         faults_count(world, "clock steps");
         return true;
     }
@@ -376,7 +377,7 @@ static bool strike_queue(struct world *world) {
         return false;
     switch (draw_between(world, 0, 2)) {
     case 0:
-        wire_disturb(wire, false, FLOW_HOLD, draw_until(world));
+        wire_disturb(wire, false, FLOW_HOLD, world->now + draw_between(world, world->plan.latency, 4 * world->plan.unit));
         faults_count(world, "listener held");
         return true;
     case 1:

@@ -173,7 +173,7 @@ static bool believes(const struct handle *handle) {
 void judge_callback(struct judge *judge, struct process *process) {
     struct handle *handle;
 
-    if (process->crashed)
+    if (process->crashed || !process->serving)
         return;
     TAILQ_FOREACH (handle, &judge->handles, link)
         if (handle->process == process && handle->client == process->client_number && handle->doing == HOLDING &&
@@ -184,6 +184,7 @@ void judge_callback(struct judge *judge, struct process *process) {
 void judge_enter(struct judge *judge, struct process *process) {
     struct handle *handle;
 
+    process->serving = true;
     TAILQ_FOREACH (handle, &judge->handles, link)
         handle->overdue = handle->process == process && handle->doing == HOLDING && !believes(handle);
 }
@@ -191,6 +192,7 @@ void judge_enter(struct judge *judge, struct process *process) {
 void judge_leave(struct judge *judge, struct process *process) {
     struct handle *handle;
 
+    process->serving = false;
     TAILQ_FOREACH (handle, &judge->handles, link)
         if (handle->process == process && handle->overdue && handle->doing == HOLDING && !process->crashed)
             violated(judge->world, "h%u: code ran past the deadline without telling the loss", handle->number);

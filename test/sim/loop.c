@@ -1,12 +1,16 @@
 /* The simulated event loop; see loop.h. */
 #include "loop.h"
 
+#include <poll.h>
 #include <stdlib.h>
 
 #include <hiredis/async.h>
 
 #include "judge.h"
 #include "wire.h"
+
+/* A process has fewer connections at a time. */
+enum { POLLS = 32 };
 
 /* --- The adapter -------------------------------------------------------------------------------------------------- */
 
@@ -129,12 +133,21 @@ void loop_wake(struct process *process) {
 }
 
 void loop_flush(struct process *process) {
-    struct wire *wire, *next;
+    struct pollfd polls[POLLS];
+    struct wire *wires[POLLS], *wire;
+    nfds_t count = 0;
 
-    for (wire = TAILQ_FIRST(&process->wires); wire; wire = next) {
-        next = TAILQ_NEXT(wire, local);
-        wire_drain(wire);
+    TAILQ_FOREACH (wire, &process->wires, local) {
+        if (wire->fd < 0 || !wire->connected || count == POLLS)
+            continue;
+        wires[count] = wire;
+        polls[count++] = (struct pollfd){.fd = wire->fd, .events = POLLIN};
     }
+    if (count == 0 || poll(polls, count, 0) <= 0)
+        return;
+    for (nfds_t i = 0; i < count; i++)
+        if (polls[i].revents)
+            wire_drain(wires[i]);
 }
 
 /* How many wires and timers are ready; the `index`-th of them. */

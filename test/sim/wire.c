@@ -170,13 +170,13 @@ void wire_drain(struct wire *wire) {
     char bytes[16384];
     ssize_t len;
 
-    while (wire->fd >= 0 && (len = read(wire->fd, bytes, sizeof(bytes))) > 0) {
-        if (wire->dead || wire->up.lost)
+    do {
+        len = wire->fd < 0 ? 0 : read(wire->fd, bytes, sizeof(bytes));
+        if (len <= 0 || wire->dead || wire->up.lost)
             continue;
         faults_on_bytes(wire, true);
-        if (wire->connection) /* it may have been reset */
-            flow_push_split(wire, &wire->up, bytes, (size_t)len);
-    }
+        flow_push_split(wire, &wire->up, bytes, (size_t)len);
+    } while (len == sizeof(bytes));
 }
 
 void wire_client_gone(struct wire *wire) {

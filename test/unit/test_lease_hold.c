@@ -428,14 +428,14 @@ static void a_renewal_under_way_at_the_maximum_hold_is_not_tried_again(void **st
     tells_lost(&b, EVLOCK_LOST_MAX_HOLD);
 }
 
-static void a_renewal_that_waits_for_its_node_is_not_sent_after_the_maximum_hold(void **state) {
+static void a_renewal_that_waited_beyond_the_maximum_hold_is_not_sent(void **state) {
     struct bench b = bench_new();
     (void)state;
     b.terms.max_hold = INTERVAL + SECOND;
     held_by_one(&b);
     pass(&b, INTERVAL);
     wakes(&b, 1);
-    pass(&b, 2 * SECOND);
+    pass(&b, 2 * SECOND); /* for a node that was away */
     sends(&b, 0, LEASE_NOTHING);
     until(&b, evl_lease_deadline(b.lease) - LEAD);
     tells_lost(&b, EVLOCK_LOST_MAX_HOLD);
@@ -894,7 +894,7 @@ int main(void) {
         cmocka_unit_test(a_confirmation_by_the_new_server_settles_it),
         cmocka_unit_test(a_maximum_hold_ends_renewal),
         cmocka_unit_test(a_renewal_under_way_at_the_maximum_hold_is_not_tried_again),
-        cmocka_unit_test(a_renewal_that_waits_for_its_node_is_not_sent_after_the_maximum_hold),
+        cmocka_unit_test(a_renewal_that_waited_beyond_the_maximum_hold_is_not_sent),
         cmocka_unit_test(a_loss_before_the_maximum_hold_is_the_deadlines),
         cmocka_unit_test(a_maximum_hold_without_renewal_ends_nothing),
         cmocka_unit_test(a_renewal_is_confirmed_by_a_quorum),

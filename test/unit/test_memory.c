@@ -61,6 +61,26 @@ static void failure_is_null(void **state) {
     assert_int_equal(counted_live(), 0);
 }
 
+static void a_pool_gives_again_what_came_back(void **state) {
+    struct pool pool = {.size = 24, .keep = 1};
+    (void)state;
+    counted_begin(NULL);
+    char *one = evl_pool_alloc(&pool), *two = evl_pool_alloc(&pool);
+    memset(one, 'x', 24);
+    memset(two, 'x', 24);
+    evl_pool_free(&pool, one);
+    evl_pool_free(&pool, two); /* one too many to keep */
+    assert_in_range(counted_live(), 0, 1);
+    one = evl_pool_alloc(&pool);
+    for (int i = 0; i < 24; i++)
+        assert_int_equal(one[i], 0);
+    counted_fail_after(0);
+    assert_null(evl_pool_alloc(&pool));
+    evl_pool_free(&pool, one);
+    evl_pool_clear(&pool);
+    assert_int_equal(counted_live(), 0);
+}
+
 static void *never_resize(void *block, size_t size) {
     (void)block;
     (void)size;
@@ -102,6 +122,7 @@ int main(void) {
         cmocka_unit_test_teardown(resizing_keeps_the_bytes, restore),
         cmocka_unit_test_teardown(a_copy_takes_any_bytes_and_ends_in_nul, restore),
         cmocka_unit_test_teardown(failure_is_null, restore),
+        cmocka_unit_test_teardown(a_pool_gives_again_what_came_back, restore),
         cmocka_unit_test_teardown(half_an_allocator_is_refused, restore),
         cmocka_unit_test_teardown(null_brings_back_the_default, restore),
     };
