@@ -251,7 +251,6 @@ static bool see(struct request *request, const struct reply *reply, int64_t now)
     (void)now;
     if (call->finished) {
         evl_call_settle(call);
-    } else if (call->lock->tenure) { /* it was woken meanwhile, and asks for itself */
     } else if (reply->type == REPLY_ERROR) {
         meaning = evl_reply_meaning(reply->text);
         evl_error_set(reply->text);
@@ -272,8 +271,7 @@ static void see_nothing(struct request *request, int status, int64_t now) {
     (void)status;
     (void)now;
     evl_node_withdraw(&call->lock->client->nodes[request->node], request);
-    if (!call->lock->tenure)
-        pause_or_give_up(call, EVLOCK_EHELD);
+    pause_or_give_up(call, EVLOCK_EHELD);
 }
 
 static const struct request_ops look_ops = {take_look, see, NULL, see_nothing};
