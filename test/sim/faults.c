@@ -442,6 +442,15 @@ static bool bad(struct world *world, unsigned of) {
     return !world->calm && draw(world) % of < world->plan.bad_bytes;
 }
 
+void faults_on_push(struct wire *wire) {
+    struct world *world = wire->world;
+
+    if (world->calm || !world->plan.late_grants || !draw_chance(world, 30))
+        return;
+    faults_count(world, "listener held");
+    wire_disturb(wire, false, FLOW_HOLD, world->now + draw_between(world, world->plan.latency, 2 * world->plan.unit));
+}
+
 void faults_on_bytes(struct wire *wire, bool up) {
     struct world *world = wire->world;
     unsigned kind;

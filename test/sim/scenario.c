@@ -90,5 +90,6 @@ void scenario_plan(struct world *world, struct plan *plan) {
         plan->processes += (unsigned)draw_between(world, 0, 2);
         plan->handles += (unsigned)draw_between(world, 0, 2);
         plan->keys = draw_chance(world, 85) ? 1 : KEYS_MAX;
+        plan->late_grants = draw_chance(world, 25);
     }
 }

@@ -45,6 +45,7 @@ struct plan {
     bool durable;       /* nodes keep their data */
     bool fences, breaks, own_tokens, eternal, errors;
     bool outlasts;      /* what is renewed at the end of the faults is held on, and must last */
+    bool late_grants;   /* what listeners hear is often held up for about as long as a lease */
     bool no_kill;       /* nodes do not let their clients end connections */
     bool lag;           /* user code takes time */
 };
