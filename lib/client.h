@@ -13,8 +13,8 @@
 
 #include "call.h"
 #include "config.h"
-#include "memory.h"
 #include "node.h"
+#include "pool.h"
 #include "tenure.h"
 
 /* Which owner an alarm has. */

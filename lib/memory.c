@@ -1,10 +1,9 @@
 /*
  * Memory: the one way in which evlock allocates. It owns the pair of functions that evlock_set_allocator() sets. It
- * never counts what it gave, and keeps of what came back only what a pool of its caller's holds.
+ * never keeps or counts what it gave.
  */
 #include "memory.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,44 +44,4 @@ char *evl_dup(const void *bytes, size_t len) {
         memcpy(copy, bytes, len);
     copy[len] = '\0';
     return copy;
-}
-
-/* --- Pools -------------------------------------------------------------------------------------------------------- */
-
-/* A sanitizer is to see each use of what was given back. */
-#if defined(__SANITIZE_ADDRESS__)
-static const bool keeps = false;
-#else
-static const bool keeps = true;
-#endif
-
-void *evl_pool_alloc(struct pool *pool) {
-    void *block = pool->first;
-
-    if (!block)
-        return evl_alloc(pool->size);
-    memcpy(&pool->first, block, sizeof(pool->first));
-    pool->kept--;
-    memset(block, 0, pool->size);
-    return block;
-}
-
-void evl_pool_free(struct pool *pool, void *block) {
-    if (!keeps || pool->kept == pool->keep) {
-        evl_free(block);
-        return;
-    }
-    memcpy(block, &pool->first, sizeof(pool->first));
-    pool->first = block;
-    pool->kept++;
-}
-
-void evl_pool_clear(struct pool *pool) {
-    void *block;
-
-    while ((block = pool->first)) {
-        memcpy(&pool->first, block, sizeof(pool->first));
-        evl_free(block);
-    }
-    pool->kept = 0;
 }

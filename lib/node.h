@@ -14,7 +14,7 @@
 #include <sys/queue.h>
 
 #include "alarm.h"
-#include "memory.h"
+#include "pool.h"
 #include "shield.h"
 #include "url.h"
 #include "wire.h"

@@ -3,7 +3,7 @@
  * writes what comes of them; it decides nothing and holds a few handles, called by number.
  *
  *     peer URL
- *     new 0 TTL_MS RENEWAL NAME       makes handle 0; RENEWAL is 1 or 0
+ *     new 0 TTL_MS RENEWAL QUEUE NAME makes handle 0; RENEWAL and QUEUE are 1 or 0
  *     try 0, acquire 0, cancel 0, release 0, extend 0 MS, add 0 MS, adopt 0 TOKEN, break 0, locked 0, owned 0
  *     held 0, export 0                answered at once
  *
@@ -55,13 +55,14 @@ static void tell_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
 
 static int make(int number, const char *rest, void *arg) {
     evlock_options options = EVLOCK_OPTIONS_INIT;
-    long long ttl, renewal;
+    long long ttl, renewal, queue;
     int name = 0;
     (void)arg;
-    if (sscanf(rest, "%lld %lld %n", &ttl, &renewal, &name) != 2 || !rest[name])
+    if (sscanf(rest, "%lld %lld %lld %n", &ttl, &renewal, &queue, &name) != 3 || !rest[name])
         return EVLOCK_EINVAL;
     options.ttl_ms = ttl;
     options.auto_renewal = renewal;
+    options.wait = queue ? EVLOCK_WAIT_QUEUE : EVLOCK_WAIT_POLL;
     options.retry_delay_ms = 20;
     options.on_lost = tell_lost;
     options.arg = &calls[0][number];

@@ -23,9 +23,9 @@ LOST_DEADLINE, LOST_GONE = 1, 2
 class Peer:
     """A process of evlock's with one handle."""
 
-    def __init__(self, context, name, ttl=60000, renewal=False):
+    def __init__(self, context, name, ttl=60000, renewal=False, queue=False):
         self.program = context.start()
-        assert self.call("new", ttl, int(renewal), name) == OK
+        assert self.call("new", ttl, int(renewal), int(queue), name) == OK
 
     def call(self, verb, *words):
         """Makes a call; what it returned."""

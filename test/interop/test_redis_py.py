@@ -163,4 +163,76 @@ def test_evlock_breaks_the_lock_of_redis_py(context):
     assert is_not_owned(theirs.release)
 
 
+# --- evlock's wait queue ---
+
+
+def joins(context, waiter):
+    """Has the peer wait in the queue, behind all that are there."""
+    before = context.server.command("ZCARD", "{job}:queue")
+    assert waiter.call("acquire") == OK
+    peer.harness.wait_for(lambda: context.server.command("ZCARD", "{job}:queue") == before + 1, "a place in the queue")
+
+
+def test_the_queue_waits_for_redis_py(context):
+    theirs, queue = lock(context), [Peer(context, "job", queue=True) for _ in range(3)]
+    assert theirs.acquire()
+    for waiter in queue:
+        joins(context, waiter)
+    time.sleep(0.3)
+    assert theirs.owned() and not any(waiter.held() for waiter in queue)
+    theirs.release()
+    for waiter in queue:
+        assert waiter.end("acquire")[0] == OK
+        assert not theirs.acquire(blocking=False)
+        assert waiter.do("release") == OK
+    assert theirs.acquire(blocking=False)
+    theirs.release()
+
+
+def test_redis_py_does_not_overtake_the_queue(context):
+    queue, got = [Peer(context, "job", queue=True) for _ in range(6)], []
+    assert queue[0].do("acquire") == OK
+    theirs = lock(context, thread_local=False, sleep=0.001)
+    waiting = threading.Thread(target=lambda: got.append(theirs.acquire()), daemon=True)
+    waiting.start()
+    for waiter in queue[1:]:
+        joins(context, waiter)
+    for holder, successor in zip(queue, queue[1:]):
+        before = context.server.attempts()
+        peer.harness.wait_for(lambda: context.server.attempts() > before + 10, "redis-py's tries")
+        assert holder.do("release") == OK
+        assert successor.end("acquire")[0] == OK
+        assert successor.held() and not got
+    assert queue[-1].do("release") == OK
+    waiting.join(timeout=60)
+    assert got == [True] and theirs.owned()
+    theirs.release()
+
+
+def test_redis_py_and_the_queue_exclude_each_other(context):
+    turns, inside, together, served = 12, [], [], []
+
+    def take_turns(name, acquire, release):
+        for _ in range(turns):
+            assert acquire()
+            inside.append(name)
+            time.sleep(0.003)
+            together.extend([list(inside)] if inside != [name] else [])
+            inside.remove(name)
+            release()
+            served.append(name)
+
+    queue = [Peer(context, "job", queue=True) for _ in range(3)]
+    workers = [(lambda q=q: q.do("acquire") == OK, lambda q=q: q.do("release")) for q in queue]
+    workers += [(theirs.acquire, theirs.release) for theirs in (lock(context, sleep=0.001) for _ in range(2))]
+    threads = []
+    for name, worker in enumerate(workers):
+        threads.append(threading.Thread(target=take_turns, args=(name, *worker), daemon=True))
+        threads[-1].start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert not together, together
+    assert sorted(served) == sorted(list(range(len(workers))) * turns)
+
+
 peer.main(globals())

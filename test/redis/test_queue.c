@@ -689,6 +689,31 @@ static void statistics_tell_what_happened(void **state) {
     leaves_nothing(f);
 }
 
+/* Who joins at once, for it was granted the lock so the last time, has waited all the same. */
+static void a_wait_is_counted_however_it_began(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    evlock_client *other = client_new(f, NULL, NULL);
+    evlock *holder = held(f, "a", &options), *lock = lock_new_on(f, other, "a", &options);
+    evlock_stats stats;
+
+    for (uint64_t round = 1; round <= 3; round++) {
+        struct record record = {0};
+        assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+        await(f, waiting(f) == 1);
+        assert_status(await_release(f, holder), EVLOCK_OK);
+        await(f, record.count);
+        assert_ended(&record, EVLOCK_OK);
+        assert_status(evlock_client_stats(other, &stats, sizeof(stats)), EVLOCK_OK);
+        assert_int_equal(stats.acquired, round);
+        assert_int_equal(stats.handed, round);
+        assert_int_equal(stats.waited, round);
+        assert_status(await_release(f, lock), EVLOCK_OK);
+        assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
+    }
+    leaves_nothing(f);
+}
+
 /* --- Keys --------------------------------------------------------------------------------------------------------- */
 
 static unsigned slot_of(const char *key, size_t len) {
@@ -747,6 +772,26 @@ static void the_keys_of_a_lock_share_a_slot_and_expire(void **state) {
         assert_status(await_release(f, lock), EVLOCK_OK);
         server_do(f->server, "FLUSHALL");
     }
+}
+
+/* Beside such a key no other can be in its slot; a lock without a queue needs none. */
+static void a_name_without_a_slot_for_a_queue_is_refused(void **state) {
+    static const char *const names[] = {"}", "a}", "}{", "{}", "{}a", "{}{b}", "}{a", "a{}b"};
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+
+    options.holder = "me";
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        evlock *lock = NULL;
+        assert_status(evlock_new(&lock, f->client, names[i], EVLOCK_CSTRING, &options), EVLOCK_EQUEUE);
+        assert_non_null(strstr(evlock_last_error(), "slot"));
+        assert_null(lock);
+        lock = held(f, names[i], NULL);
+        assert_true(key_exists(f->server, names[i]));
+        assert_status(await_try(f, lock_new(f, names[i], NULL)), EVLOCK_EHELD);
+        assert_status(await_release(f, lock), EVLOCK_OK);
+    }
+    leaves_nothing(f);
 }
 
 /* Each has a queue of its own. */
@@ -861,7 +906,9 @@ int main(void) {
         TEST(waiters_are_told_their_place),
         TEST(the_wait_is_known_without_asking),
         TEST(statistics_tell_what_happened),
+        TEST(a_wait_is_counted_however_it_began),
         TEST(the_keys_of_a_lock_share_a_slot_and_expire),
+        TEST(a_name_without_a_slot_for_a_queue_is_refused),
         TEST(a_name_in_braces_is_another_lock),
         TEST(a_queue_is_refused_where_there_can_be_none),
         TEST(scopes_wait_in_line),

@@ -214,6 +214,7 @@ static void a_wait_ends_by_its_time_whatever_the_server_does(void **state) {
     int64_t begun = evlock_clock_us();
     await(f, record.count);
     assert_ended(&record, EVLOCK_ETIMEDOUT);
+    assert_string_equal(record.error, "waiting in the queue");
     assert_true(record.at - begun < 4000 * 1000); /* before the client gave the server up */
     server_resume(f->server);
     assert_status(await_release(f, holder), EVLOCK_OK);
@@ -231,6 +232,24 @@ static void a_wait_ends_by_its_time_also_without_a_server(void **state) {
     server_kill9(f->server);
     await(f, record.count);
     assert_ended(&record, EVLOCK_ETIMEDOUT);
+}
+
+/* What the server said last is told, unless it never answered. */
+static void a_silent_server_is_told_from_a_wait(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    struct record record = {0};
+
+    options.wait_timeout_ms = 1000;
+    evlock *lock = lock_new(f, "a", &options);
+    await_connected(f, f->client);
+    server_pause(f->server);
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_ETIMEDOUT);
+    assert_string_equal(record.error, "no answer to the last attempt");
+    server_resume(f->server);
+    leaves_nothing(f);
 }
 
 /* --- Grants that are heard late ----------------------------------------------------------------------------------- */
@@ -251,9 +270,19 @@ static evlock *joins_through_relay(struct fixture *f, evlock_client *client, con
     return lock;
 }
 
+static long long listeners(struct fixture *f) {
+    return server_integer(f->server, "EVAL %s 0", "return #redis.call('PUBSUB', 'CHANNELS')");
+}
+
 static void pump_for(struct fixture *f, int64_t ms) {
     int64_t end = evlock_clock_us() + ms * 1000;
     await(f, relay_pump(&relay) && evlock_clock_us() > end);
+}
+
+static void frees_through_relay(struct fixture *f) {
+    while (f->locks_len)
+        lock_free(f, f->locks[0]);
+    await(f, relay_pump(&relay) && server_integer(f->server, "DBSIZE") == 0);
 }
 
 static void a_late_message_does_not_prolong_the_lease(void **state) {
@@ -279,6 +308,33 @@ static void a_late_message_does_not_prolong_the_lease(void **state) {
         lock_free(f, holder);
         await(f, relay_pump(&relay) && server_integer(f->server, "DBSIZE") == 0);
     }
+}
+
+/* Nor does one from a connection of which no look has said yet whose clock speaks there. */
+static void a_message_on_a_new_connection_counts_from_the_look(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(20000);
+    struct record record = {0};
+    evlock_stats stats;
+    evlock_client *client = through_relay(f);
+    evlock *holder = held(f, "a", &options);
+    evlock *lock = joins_through_relay(f, client, &options, &record);
+    int64_t joined = evlock_clock_us();
+
+    pump_for(f, 1000);
+    relay.pairs[0].held = true; /* no look comes through any more */
+    server_do(f->server, "CLIENT KILL TYPE pubsub");
+    await(f, relay_pump(&relay) && relay.count == 3 && listeners(f) == 1);
+    assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
+    await(f, relay_pump(&relay) && record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_true(evlock_is_held(lock));
+    assert_true(evlock_remaining_ms(lock) <= key_ttl(f->server, "a"));
+    assert_true(deadline_of(lock) <= joined + 20000 * 1000);
+    assert_status(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
+    assert_int_equal(stats.handed, 1);
+    relay.pairs[0].held = false;
+    frees_through_relay(f);
 }
 
 /* The lease was over, and another had the lock, when the message came, behind the answer to a newer look. */
@@ -334,6 +390,142 @@ static void a_grant_that_is_not_heard_is_found_by_a_look(void **state) {
     lock_free(f, lock);
     await(f, relay_pump(&relay) && server_integer(f->server, "DBSIZE") == 0);
 }
+
+/* --- The first wait of a client ----------------------------------------------------------------------------------- */
+
+/* An acquire that has found the lock held, while the client begins to listen: its look at the key stays in the relay,
+ * and all that listens is there. */
+static evlock *looks(struct fixture *f, const evlock_options *options, struct record *record) {
+    evlock_client *client = through_relay(f);
+    evlock *lock = lock_new_on(f, client, "a", options);
+
+    await(f, relay_pump(&relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+    relay.pairs[0].muted = true;
+    long long before = server_calls(f->server, "set");
+    assert_status(evlock_acquire(lock, NULL, record_end, record), EVLOCK_OK);
+    await(f, relay_pump(&relay) && server_calls(f->server, "set") > before);
+    relay.pairs[0].held = true;
+    relay.pairs[0].muted = false;
+    await(f, relay_pump(&relay) && relay.count == 2 && listeners(f) == 1);
+    pump_for(f, 50);
+    assert_int_equal(record->count, 0);
+    assert_int_equal(server_calls(f->server, "evalsha"), 0);
+    return lock;
+}
+
+static void a_look_that_is_answered_late_joins_once(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(120000);
+    struct record record = {0};
+
+    options.retry_delay_ms = 2 * WAIT_MS; /* another plain attempt would be too late, but it takes a place */
+    options.wait_timeout_ms = WAIT_MS;
+    evlock *holder = held(f, "a", &options), *lock = looks(f, &options, &record);
+    relay.pairs[0].held = false;
+    await(f, relay_pump(&relay) && waiting(f) == 1);
+    pump_for(f, 50);
+    assert_int_equal(server_calls(f->server, "evalsha"), 1);
+    assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
+    await(f, relay_pump(&relay) && record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_true(is_the_servers(f, lock));
+    frees_through_relay(f);
+}
+
+static void a_look_that_fails_late_ends_once(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record record = {0};
+
+    held(f, "a", &options);
+    evlock *lock = looks(f, &options, &record);
+    server_do(f->server, "DEL a");
+    server_do(f->server, "RPUSH a x");
+    relay.pairs[0].held = false;
+    await(f, relay_pump(&relay) && record.count);
+    pump_for(f, 50);
+    assert_ended(&record, EVLOCK_EWRONGTYPE);
+    server_do(f->server, "DEL a");
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, relay_pump(&relay) && record.count == 2);
+    assert_status(record.status, EVLOCK_OK);
+    frees_through_relay(f);
+}
+
+static void a_look_whose_connection_ends_is_done_without(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    struct record record = {0};
+    evlock *holder = held(f, "a", &options), *lock = looks(f, &options, &record);
+
+    relay_cut(&relay, 0);
+    await(f, relay_pump(&relay) && waiting(f) == 1);
+    assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
+    await(f, relay_pump(&relay) && record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_true(is_the_servers(f, lock));
+    frees_through_relay(f);
+}
+
+static void a_wait_that_ends_with_a_look_in_flight_ends_once(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000), brief = patient(60000);
+    struct record record = {0}, again = {0};
+
+    brief.wait_timeout_ms = 2000;
+    evlock *holder = held(f, "a", &options), *lock = looks(f, &brief, &record);
+    await(f, relay_pump(&relay) && record.count);
+    assert_ended(&record, EVLOCK_ETIMEDOUT);
+    assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
+    assert_status(evlock_acquire(lock, NULL, record_end, &again), EVLOCK_OK);
+    relay.pairs[0].held = false; /* and now it is answered */
+    await(f, relay_pump(&relay) && again.count);
+    pump_for(f, 50);
+    assert_ended(&again, EVLOCK_OK);
+    assert_int_equal(record.count, 1);
+    assert_true(is_the_servers(f, lock));
+    frees_through_relay(f);
+}
+
+/* The pause before another plain attempt would outlast the wait, but the queue does not. */
+static void a_wait_shorter_than_a_pause_is_waited(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(120000);
+    struct record record = {0};
+    evlock *holder = held(f, "a", &options);
+
+    options.retry_delay_ms = 2 * WAIT_MS;
+    options.wait_timeout_ms = WAIT_MS;
+    evlock *lock = joins(f, another(f), &options, &record);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_true(is_the_servers(f, lock));
+    leaves_nothing(f);
+}
+
+static void a_wait_shorter_than_a_pause_ends_by_its_time(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing(120000);
+    struct record record = {0};
+    evlock_client_options deaf = quick(f);
+
+    server_do(f->server, "ACL SETUSER worker on >work ~* resetchannels +@all");
+    deaf.user = "worker";
+    deaf.password = "work";
+    held(f, "a", &options);
+    options.retry_delay_ms = 2 * WAIT_MS;
+    options.wait_timeout_ms = 300;
+    evlock *lock = lock_new_on(f, client_new(f, NULL, &deaf), "a", &options);
+    int64_t begun = evlock_clock_us();
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_ETIMEDOUT);
+    assert_true(record.at - begun >= 300 * 1000);
+    leaves_nothing(f);
+}
+
+/* --- Processes that are stopped ----------------------------------------------------------------------------------- */
 
 /* A process of its own, with one waiter. It ends with 0 when it holds what the server says it holds. */
 struct waiter {
@@ -429,7 +621,7 @@ static void waiters_that_crashed_are_passed_over(void **state) {
         assert_int_equal(waitpid(children[i], NULL, 0), children[i]);
     }
     /* the server has seen their ends, when this process alone listens */
-    await(f, server_integer(f->server, "EVAL %s 0", "return #redis.call('PUBSUB', 'CHANNELS') == 1 and 1 or 0"));
+    await(f, listeners(f) == 1);
     assert_status(await_release(f, holder), EVLOCK_OK);
     await(f, record.count);
     assert_ended(&record, EVLOCK_OK);
@@ -661,20 +853,25 @@ static void a_queue_that_is_none_is_told(void **state) {
     leaves_nothing(f);
 }
 
+/* Whoever waited leaves the queue, which is not only to go by its own expiry. */
 static void a_lock_that_becomes_none_ends_the_wait(void **state) {
     struct fixture *f = *state;
     evlock_options options = queueing(60000);
-    struct record record = {0};
+    struct record records[4] = {0};
+    evlock *last = NULL;
 
     held(f, "a", &options);
-    joins(f, f->client, &options, &record);
+    for (int i = 0; i < 4; i++)
+        last = joins(f, f->client, &options, &records[i]);
+    server_do(f->server, "EVAL %s 0", "redis.call('DEL', 'a') redis.call('RPUSH', 'a', 'x')");
+    assert_status(evlock_cancel(last), EVLOCK_OK);
+    for (int i = 0; i < 4; i++)
+        await(f, records[i].count);
+    for (int i = 0; i < 3; i++)
+        assert_ended(&records[i], EVLOCK_EWRONGTYPE);
+    await(f, waiting(f) == 0);
     server_do(f->server, "DEL a");
-    server_do(f->server, "RPUSH a x");
-    await(f, record.count);
-    if (record.status == EVLOCK_OK) /* it looked in between */
-        return;
-    assert_ended(&record, EVLOCK_EWRONGTYPE);
-    server_do(f->server, "DEL a");
+    leaves_nothing(f);
 }
 
 /* --- Rights ------------------------------------------------------------------------------------------------------- */
@@ -760,16 +957,46 @@ static void a_close_gives_up_what_waits(void **state) {
     leaves_nothing(f);
 }
 
+/* What it held is granted to another's waiter, and not to its own, who go with it and would each have to be undone. */
+static void a_freed_client_grants_nothing_to_its_own(void **state) {
+    enum { WAITERS = 300 };
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record next = {0};
+    evlock_client *client = another(f);
+    evlock *locks[WAITERS], *holder = lock_new_on(f, client, "a", &options);
+
+    assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
+    for (int i = 0; i < WAITERS; i++) {
+        assert_status(evlock_new(&locks[i], client, "a", 1, &options), EVLOCK_OK);
+        assert_status(evlock_acquire(locks[i], NULL, NULL, NULL), EVLOCK_OK);
+    }
+    await(f, waiting(f) == WAITERS);
+    evlock *heir = joins(f, f->client, &options, &next);
+    client_free(f, client);
+    await(f, next.count); /* half its ttl at most, and it looks for itself every few seconds */
+    assert_ended(&next, EVLOCK_OK);
+    assert_true(is_the_servers(f, heir));
+    for (int i = 0; i < WAITERS; i++)
+        evlock_free(locks[i]);
+    leaves_nothing(f);
+}
+
 static evlock *waiter_of_parent;
 static evlock_client *client_of_parent;
 
 static int use_parents_waiter(void *arg) {
     struct record record = {0};
+    evlock_stats stats;
 
     (void)arg;
     if (evlock_cancel(waiter_of_parent) != EVLOCK_EFORKED || evlock_is_held(waiter_of_parent) ||
         evlock_place(waiter_of_parent, record_value, &record) != EVLOCK_EFORKED)
         return 1;
+    if (evlock_waited_ms(waiter_of_parent) != 0)
+        return 2;
+    if (evlock_client_stats(client_of_parent, &stats, sizeof(stats)) != EVLOCK_EFORKED || !evlock_last_error()[0])
+        return 3;
     evlock_free(waiter_of_parent);
     evlock_client_free(client_of_parent);
     return 0;
@@ -783,6 +1010,8 @@ static void a_forked_childs_copy_gives_up_nothing(void **state) {
 
     client_of_parent = another(f);
     waiter_of_parent = joins(f, client_of_parent, &options, &record);
+    run_for(f, 50);
+    assert_true(evlock_waited_ms(waiter_of_parent) > 0);
     assert_int_equal(in_child(use_parents_waiter, NULL), 0);
     assert_int_equal(waiting(f), 1);
     assert_status(await_release(f, holder), EVLOCK_OK);
@@ -834,9 +1063,17 @@ int main(void) {
         FAULT(a_wait_that_ends_at_the_grant_ends_once),
         FAULT(a_wait_ends_by_its_time_whatever_the_server_does),
         FAULT(a_wait_ends_by_its_time_also_without_a_server),
+        FAULT(a_silent_server_is_told_from_a_wait),
         FAULT(a_late_message_does_not_prolong_the_lease),
+        FAULT(a_message_on_a_new_connection_counts_from_the_look),
         FAULT(a_message_that_is_older_than_a_look_grants_nothing),
         FAULT(a_grant_that_is_not_heard_is_found_by_a_look),
+        FAULT(a_look_that_is_answered_late_joins_once),
+        FAULT(a_look_that_fails_late_ends_once),
+        FAULT(a_look_whose_connection_ends_is_done_without),
+        FAULT(a_wait_that_ends_with_a_look_in_flight_ends_once),
+        FAULT(a_wait_shorter_than_a_pause_is_waited),
+        FAULT(a_wait_shorter_than_a_pause_ends_by_its_time),
         FAULT(who_was_stopped_beyond_its_lease_does_not_hold),
         FAULT(waiters_that_crashed_are_passed_over),
         FAULT(a_waiter_that_crashed_with_the_grant_holds_for_its_ttl_alone),
@@ -852,6 +1089,7 @@ int main(void) {
         FAULT(a_missing_right_is_told_or_done_without),
         FAULT(who_may_not_grant_still_releases),
         FAULT(a_close_gives_up_what_waits),
+        FAULT(a_freed_client_grants_nothing_to_its_own),
         FAULT(a_forked_childs_copy_gives_up_nothing),
         FAULT(a_grant_is_confirmed_by_replicas),
     };

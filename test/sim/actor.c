@@ -16,7 +16,7 @@ struct body {
     struct promise *promise;
     evlock_scope *scope; /* NULL: it has not begun */
     struct event end;
-    bool made;           /* the handle is the scope's */
+    bool made; /* the handle is the scope's */
 };
 
 /* A token that is handed from one handle to another. */
@@ -80,7 +80,8 @@ static void on_log(enum evlock_log_level level, const char *line, void *arg) {
     struct actor *actor = arg;
 
     if (actor->world->tracing)
-        printf("%12.6f p%-3u   log %d: %s\n", (double)actor->world->now / 1e6, actor->process->number, (int)level, line);
+        printf("%12.6f p%-3u   log %d: %s\n", (double)actor->world->now / 1e6, actor->process->number, (int)level,
+               line);
 }
 
 static void on_connection(evlock_client *client, enum evlock_connection state, int status, void *arg) {
@@ -124,7 +125,8 @@ static void begin_client(struct actor *actor) {
     }
     actor->process->client_number = ++world->next_client;
     note(world, actor->process, "client %u begins", actor->process->client_number);
-    status = evlock_client_new_quorum(&actor->process->client, loop_of(actor->process), list, world->plan.nodes, &options);
+    status =
+        evlock_client_new_quorum(&actor->process->client, loop_of(actor->process), list, world->plan.nodes, &options);
     if (status != EVLOCK_OK)
         violated(world, "no client could be made: %s", evlock_strerror(status));
 }
@@ -356,12 +358,14 @@ static void acquire(struct handle *handle) {
         options.wait_timeout_ms = draw_chance(world, 30) ? 0 : ms_between(world, MS, world->plan.unit);
     }
     if (world->plan.own_tokens && draw_chance(world, 60)) {
-        snprintf(own, sizeof(own), "own%s%u-%u-%u", world->scenario->queue ? " one " : "-", handle->client, handle->number, handle->own);
+        snprintf(own, sizeof(own), "own%s%u-%u-%u", world->scenario->queue ? " one " : "-", handle->client,
+                 handle->number, handle->own);
         options.token = own;
         options.token_len = EVLOCK_CSTRING;
     }
-    status = evlock_acquire(handle->lock, draw_chance(world, 30) && !options.fence && !options.token && !world->calm
-                                              ? NULL : &options, on_end, promise);
+    status = evlock_acquire(
+        handle->lock, draw_chance(world, 30) && !options.fence && !options.token && !world->calm ? NULL : &options,
+        on_end, promise);
     judge_made(promise, status);
     if (status != EVLOCK_OK)
         return;
@@ -522,7 +526,8 @@ static void on_body(evlock_scope *scope, evlock *lock, void *arg) {
     if (world->calm || draw_chance(world, 30))
         end_body(body);
     else
-        agenda_set(&world->agenda, &body->end, process_time(body->actor->process) + draw_magnitude(world, MS, world->plan.unit));
+        agenda_set(&world->agenda, &body->end,
+                   process_time(body->actor->process) + draw_magnitude(world, MS, world->plan.unit));
 }
 
 static void on_done(int status, int ran, void *arg) {
@@ -594,9 +599,9 @@ static const struct {
     void (*call)(struct handle *handle);
     bool scoped; /* also while a scope is at work */
 } calls[] = {
-    {40, acquire, false}, {25, release, false}, {14, extend, true}, {4, reacquire, true}, {8, query, true},
-    {4, break_lock, true}, {5, cancel, false},  {4, export, false}, {6, adopt, false},    {5, scope, false},
-    {4, free_handle, true},
+    {40, acquire, false}, {25, release, false},  {14, extend, true},     {4, reacquire, true},
+    {8, query, true},     {4, break_lock, true}, {5, cancel, false},     {4, export, false},
+    {6, adopt, false},    {5, scope, false},     {4, free_handle, true},
 };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
@@ -606,6 +611,10 @@ static void act_on(struct handle *handle) {
 
     if (expects_closed(handle) && draw_chance(world, 70)) {
         free_handle(handle);
+        return;
+    }
+    if (handle->doing == HOLDING && world->plan.extends && draw_chance(world, 50)) {
+        extend(handle);
         return;
     }
     for (unsigned k = 0; k < CALLS; k++)

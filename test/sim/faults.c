@@ -27,14 +27,18 @@ static struct process *draw_process(struct world *world) {
     return found;
 }
 
+/* Often one on which something is under way. */
 static struct wire *draw_wire(struct world *world) {
-    struct wire *wire, *found = NULL;
-    unsigned count = 0;
+    struct wire *wire, *found = NULL, *busy = NULL;
+    unsigned count = 0, busy_count = 0;
 
-    TAILQ_FOREACH (wire, &world->wires, link)
+    TAILQ_FOREACH (wire, &world->wires, link) {
         if (wire->connection && draw(world) % ++count == 0)
             found = wire;
-    return found;
+        if (wire->connection && !TAILQ_EMPTY(&wire->up.segments) && draw(world) % ++busy_count == 0)
+            busy = wire;
+    }
+    return busy && draw_chance(world, 70) ? busy : found;
 }
 
 static struct wire *draw_listener(struct world *world) {
@@ -103,7 +107,7 @@ static bool strand(struct world *world) {
 
     if (!wire || !wire->connected)
         return false;
-    wire_strand(wire, draw_until(world));
+    wire_strand(wire, draw_chance(world, 50) ? draw_until(world) : world->now + world->plan.unit / 4);
     return true;
 }
 
@@ -242,8 +246,8 @@ static bool refuse_commands(struct world *world) {
         "ERR something else",
         "STRANGE something else",
     };
-    static const char *const verbs[] = {"",       "",    "set",     "evalsha",     "evalsha",   "get", "del",
-                                        "pexpire", "pttl", "info",    "client|kill", "client|id", "script"};
+    static const char *const verbs[] = {"",        "",     "set",  "evalsha",     "evalsha",   "get",   "del",
+                                        "pexpire", "pttl", "info", "client|kill", "client|id", "script"};
     struct node *node = draw_node(world);
     static const char *const queue_verbs[] = {"zadd",    "zpopmin", "zrem",      "zrank", "pubsub|numsub",
                                               "publish", "time",    "subscribe", "exists"};
@@ -358,8 +362,7 @@ void faults_count(struct world *world, const char *name) {
 
 static void plan_next(struct world *world) {
     agenda_set(&world->agenda, &world->fault,
-               world->plan.fault_gap == NEVER ? NEVER
-                                              : world->now + draw_between(world, 1, 2 * world->plan.fault_gap));
+               world->plan.fault_gap == NEVER ? NEVER : world->now + draw_between(world, 1, 2 * world->plan.fault_gap));
 }
 
 /* What a queue adds: the connection that listens is held, mostly for longer than a lease, cut, or hears nothing; and,
@@ -377,7 +380,8 @@ static bool strike_queue(struct world *world) {
         return false;
     switch (draw_between(world, 0, 2)) {
     case 0:
-        wire_disturb(wire, false, FLOW_HOLD, world->now + draw_between(world, world->plan.latency, 4 * world->plan.unit));
+        wire_disturb(wire, false, FLOW_HOLD,
+                     world->now + draw_between(world, world->plan.latency, 4 * world->plan.unit));
         faults_count(world, "listener held");
         return true;
     case 1:

@@ -29,8 +29,8 @@ struct judge {
     TAILQ_HEAD(, promise) promises;
     struct token *tokens[PLACES];
     struct key keys[KEYS_MAX];
-    bool unclean[CLIENTS_MAX];      /* clients that ended without a word */
-    bool resurrected[NODES_MAX];    /* what had been deleted came back with an old copy */
+    bool unclean[CLIENTS_MAX];   /* clients that ended without a word */
+    bool resurrected[NODES_MAX]; /* what had been deleted came back with an old copy */
     unsigned next_handle, next_promise;
 };
 
@@ -462,8 +462,8 @@ static void check_prolong(struct judge *judge, struct node *node, struct token *
 }
 
 /* A release hands the lock on, or who looks finds it free, and it is the first one's in the queue. */
-static void check_grant(struct judge *judge, struct node *node, unsigned key, struct token *there, const char *const *argv,
-                        const size_t *lens) {
+static void check_grant(struct judge *judge, struct node *node, unsigned key, struct token *there,
+                        const char *const *argv, const size_t *lens) {
     struct token *token = find_token(judge, argv[2], lens[2]);
 
     if (!token) {
@@ -527,7 +527,8 @@ void judge_watch(void *arg, sim_session *session, int argc, const char *const *a
     if (judge->turns)
         turns_command(judge->turns, node, argc, argv, lens);
     if (key < 0) {
-        if (argc > 1 && lens[1] > 6 && memcmp(argv[1] + lens[1] - 6, ":fence", 6) == 0 && strcasecmp(argv[0], "SET") == 0)
+        if (argc > 1 && lens[1] > 6 && memcmp(argv[1] + lens[1] - 6, ":fence", 6) == 0 &&
+            strcasecmp(argv[0], "SET") == 0)
             check_counter(judge, node, argc, argv, lens);
         return;
     }
@@ -566,8 +567,8 @@ static bool keeps(struct judge *judge, struct node *node, const struct handle *h
     if (token_on(judge, node, handle->key) != handle->token)
         return false;
     expiry = sim_server_expiry(node->server, key, strlen(key));
-    return expiry == -1 || (handle->deadline != NEVER && clock_when(&node->clock, expiry) >=
-                                                             clock_when(&handle->process->clock, handle->deadline));
+    return expiry == -1 || (handle->deadline != NEVER &&
+                            clock_when(&node->clock, expiry) >= clock_when(&handle->process->clock, handle->deadline));
 }
 
 /* Who believes has a majority behind it. */
@@ -594,8 +595,8 @@ static void check_told(struct judge *judge, const struct handle *handle) {
 static void check_max_hold(struct judge *judge, const struct handle *handle) {
     int64_t longest = handle->max_hold + handle->ttl;
 
-    if (handle->max_hold != NEVER && !handle->extended && !judge->world->scenario->beyond && !judge->world->scenario->steps &&
-        judge->world->now > handle->since + longest + longest / 50)
+    if (handle->max_hold != NEVER && !handle->extended && !judge->world->scenario->beyond &&
+        !judge->world->scenario->steps && judge->world->now > handle->since + longest + longest / 50)
         violated(judge->world, "h%u: held beyond its max_hold and its ttl", handle->number);
 }
 

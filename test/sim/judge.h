@@ -24,22 +24,22 @@ struct handle {
     TAILQ_ENTRY(handle) link;  /* the judge's */
     TAILQ_ENTRY(handle) local; /* the actor's */
     struct process *process;
-    evlock *lock;              /* NULL: freed, or a scope's that has not begun */
+    evlock *lock; /* NULL: freed, or a scope's that has not begun */
     unsigned number, client, key;
     enum doing doing;
-    struct promise *pending;   /* ACQUIRING */
-    struct token *token;       /* HOLDING, LOST, RELEASING */
-    int64_t deadline;          /* by the process's clock: what it has last been seen to believe */
-    int64_t ttl, max_hold;     /* max_hold: NEVER, if there is none */
-    int64_t since;             /* HOLDING: when it was told so */
+    struct promise *pending; /* ACQUIRING */
+    struct token *token;     /* HOLDING, LOST, RELEASING */
+    int64_t deadline;        /* by the process's clock: what it has last been seen to believe */
+    int64_t ttl, max_hold;   /* max_hold: NEVER, if there is none */
+    int64_t since;           /* HOLDING: when it was told so */
     bool renews, extended;
-    uint64_t fence_before;     /* the greatest fence that had been told when it asked */
-    bool queued;               /* it waits in line */
-    bool overdue;              /* the deadline had passed when the library's code began to run */
-    bool scoped;               /* a scope is at work on it */
-    bool served;               /* since the faults are over */
+    uint64_t fence_before; /* the greatest fence that had been told when it asked */
+    bool queued;           /* it waits in line */
+    bool overdue;          /* the deadline had passed when the library's code began to run */
+    bool scoped;           /* a scope is at work on it */
+    bool served;           /* since the faults are over */
     bool finishing;
-    unsigned own;              /* how often its own token has been given away */
+    unsigned own; /* how often its own token has been given away */
 };
 
 /* A callback that evlock owes. */
@@ -56,7 +56,7 @@ struct promise {
 /* One client's part in a token. */
 struct owner {
     unsigned client;
-    int64_t finished; /* since when it has no business with it; NEVER */
+    int64_t finished;         /* since when it has no business with it; NEVER */
     unsigned late[NODES_MAX]; /* what was sent after that to make it live longer */
 };
 
@@ -65,13 +65,13 @@ struct token {
     struct handle *holder;
     struct owner owners[4];
     unsigned owner_count;
-    unsigned promised;  /* nodes, by bit, that lost it with their data */
-    unsigned deleted;   /* how often an owner's command has deleted it */
-    int64_t set_at;     /* when a server last took it */
-    int64_t added;      /* the sum of what it was extended by */
-    bool queued;        /* it was last held by a handle that queues */
-    bool broken;        /* by force */
-    bool loose;         /* handed out, and adopted by nobody yet */
+    unsigned promised; /* nodes, by bit, that lost it with their data */
+    unsigned deleted;  /* how often an owner's command has deleted it */
+    int64_t set_at;    /* when a server last took it */
+    int64_t added;     /* the sum of what it was extended by */
+    bool queued;       /* it was last held by a handle that queues */
+    bool broken;       /* by force */
+    bool loose;        /* handed out, and adopted by nobody yet */
     size_t len;
     char bytes[128];
 };
@@ -82,8 +82,7 @@ void judge_free(struct judge *judge);
 /* --- Asked and told ----------------------------------------------------------------------------------------------- */
 
 /* A call is about to be made; what it returned. */
-struct promise *judge_asks(struct judge *judge, struct process *process, struct handle *handle,
-                           enum promise_kind kind);
+struct promise *judge_asks(struct judge *judge, struct process *process, struct handle *handle, enum promise_kind kind);
 void judge_made(struct promise *promise, int status);
 /* Its callback came. `lock`: what it was given; not for scopes and closes. */
 void judge_told(struct promise *promise, const evlock *lock, int status);

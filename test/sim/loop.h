@@ -1,6 +1,6 @@
 /*
- * The event loop of a simulated process: an adapter of evlock's in virtual time. Whatever is ready is called in an order
- * drawn at random, one after the other, and not at all while the process stands still.
+ * The event loop of a simulated process: an adapter of evlock's in virtual time. Whatever is ready is called in an
+ * order drawn at random, one after the other, and not at all while the process stands still.
  */
 #ifndef EVLOCK_SIM_LOOP_H
 #define EVLOCK_SIM_LOOP_H

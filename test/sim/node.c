@@ -37,8 +37,9 @@ struct node *node_new(struct world *world, unsigned index) {
     node->index = index;
     node->server = sim_server_new((unsigned)draw(world));
     /* Clocks agree about the time of day as far as servers' do; nothing but the numbers of fences depends on it. */
-    node->clock = (struct clock){world->now, INT64_C(1700000000) * SECOND + draw_between(world, 0, world->plan.unit / 8),
-                                 draw_between(world, -world->plan.drift_ppm, world->plan.drift_ppm)};
+    node->clock =
+        (struct clock){world->now, INT64_C(1700000000) * SECOND + draw_between(world, 0, world->plan.unit / 8),
+                       draw_between(world, -world->plan.drift_ppm, world->plan.drift_ppm)};
     node->open.happen = listen_again;
     node->open.arg = node;
     snprintf(node->path, sizeof(node->path), "%s/%u", folder, index);

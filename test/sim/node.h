@@ -14,13 +14,13 @@ struct node {
     unsigned index;
     sim_server *server;
     struct clock clock;
-    int listener;           /* -1: connections are refused */
+    int listener; /* -1: connections are refused */
     char path[108];
-    int64_t paused_until;   /* nothing is read before */
-    struct event open;      /* when it listens again */
-    sim_server *copy;       /* a replica that fell behind; or NULL */
-    bool refused;           /* it was made to refuse commands */
-    bool lied;              /* and said of a lock that it is none */
+    int64_t paused_until; /* nothing is read before */
+    struct event open;    /* when it listens again */
+    sim_server *copy;     /* a replica that fell behind; or NULL */
+    bool refused;         /* it was made to refuse commands */
+    bool lied;            /* and said of a lock that it is none */
 };
 
 /* Where the sockets are; made once, before any world. */

@@ -4,12 +4,7 @@
 #include "world.h"
 
 const struct scenario scenarios[] = {
-    {.name = "single",
-     .summary = "one node that keeps its data",
-     .few = 1,
-     .many = 1,
-     .exclusive = true,
-     .share = 36},
+    {.name = "single", .summary = "one node that keeps its data", .few = 1, .many = 1, .exclusive = true, .share = 36},
     {.name = "single-loss",
      .summary = "one node that loses its data: nothing excludes, all else holds",
      .few = 1,
@@ -85,7 +80,8 @@ void scenario_plan(struct world *world, struct plan *plan) {
     plan->errors = draw_chance(world, 30);
     plan->lag = draw_chance(world, 25);
     plan->outlasts = draw_chance(world, plan->nodes == 1 ? 100 : 10);
-    plan->no_kill = draw_chance(world, 10);
+    plan->no_kill = draw_chance(world, 15);
+    plan->extends = plan->no_kill || draw_chance(world, 10);
     if (scenario->queue) { /* more of them, for the same lock */
         plan->processes += (unsigned)draw_between(world, 0, 2);
         plan->handles += (unsigned)draw_between(world, 0, 2);

@@ -13,15 +13,15 @@ struct world;
 
 struct scenario {
     const char *name, *summary;
-    unsigned few, many;    /* nodes: the one or the other */
-    bool exclusive;        /* no two holders at a time */
-    bool loses_data;       /* nodes restart without their data or as a stale copy */
-    bool fences;           /* every acquire draws one */
-    bool queue;            /* handles wait in line */
-    bool steps;            /* the nodes' clocks jump */
-    bool beyond;           /* clocks run apart by more than is allowed */
-    bool must_overlap;     /* two holders at a time must have been seen, over all schedules */
-    unsigned share;        /* of the schedules, where all are run: so many in a hundred */
+    unsigned few, many; /* nodes: the one or the other */
+    bool exclusive;     /* no two holders at a time */
+    bool loses_data;    /* nodes restart without their data or as a stale copy */
+    bool fences;        /* every acquire draws one */
+    bool queue;         /* handles wait in line */
+    bool steps;         /* the nodes' clocks jump */
+    bool beyond;        /* clocks run apart by more than is allowed */
+    bool must_overlap;  /* two holders at a time must have been seen, over all schedules */
+    unsigned share;     /* of the schedules, where all are run: so many in a hundred */
 };
 
 extern const struct scenario scenarios[];

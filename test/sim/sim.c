@@ -5,7 +5,8 @@
  *     sim --seed S --scenario NAME --trace                               replays one, and tells all of it
  *
  * Without a scenario, the seeds are shared out among all of them. --twice runs each schedule twice, and both must be
- * the same in every step; --first ends a job with its first violation. It owns the worker processes; each runs every J-th seed.
+ * the same in every step; --first ends a job with its first violation. It owns the worker processes; each runs every
+ * J-th seed.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -188,10 +189,14 @@ static void usage(void) {
 
 int main(int argc, char **argv) {
     static const struct option names[] = {
-        {"seeds", required_argument, NULL, 'n'},    {"start", required_argument, NULL, 's'},
-        {"seed", required_argument, NULL, 'o'},     {"scenario", required_argument, NULL, 'c'},
-        {"jobs", required_argument, NULL, 'j'},     {"twice", no_argument, NULL, 't'},
-        {"first", no_argument, NULL, 'f'},          {"trace", no_argument, NULL, 'v'},
+        {"seeds", required_argument, NULL, 'n'},
+        {"start", required_argument, NULL, 's'},
+        {"seed", required_argument, NULL, 'o'},
+        {"scenario", required_argument, NULL, 'c'},
+        {"jobs", required_argument, NULL, 'j'},
+        {"twice", no_argument, NULL, 't'},
+        {"first", no_argument, NULL, 'f'},
+        {"trace", no_argument, NULL, 'v'},
         {NULL, 0, NULL, 0},
     };
     struct options options = {.start = 1, .jobs = 1};

@@ -152,8 +152,7 @@ static void world_wind_up(struct world *world) {
     judge_empty(world->judge);
 }
 
-bool world_run(const struct scenario *scenario, uint64_t seed, bool tracing, struct tally *tally,
-               struct outcome *ret) {
+bool world_run(const struct scenario *scenario, uint64_t seed, bool tracing, struct tally *tally, struct outcome *ret) {
     struct world world = {.scenario = scenario, .seed = seed, .chance = seed, .tracing = tracing, .tally = tally};
 
     for (const char *name = scenario->name; *name; name++) /* one seed is not the same in two scenarios */

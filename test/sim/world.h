@@ -44,10 +44,11 @@ struct plan {
     unsigned bad_bytes; /* in a thousand: how much of what is sent meets a fault of its own */
     bool durable;       /* nodes keep their data */
     bool fences, breaks, own_tokens, eternal, errors;
-    bool outlasts;      /* what is renewed at the end of the faults is held on, and must last */
-    bool late_grants;   /* what listeners hear is often held up for about as long as a lease */
-    bool no_kill;       /* nodes do not let their clients end connections */
-    bool lag;           /* user code takes time */
+    bool outlasts;    /* what is renewed at the end of the faults is held on, and must last */
+    bool late_grants; /* what listeners hear is often held up for about as long as a lease */
+    bool no_kill;     /* nodes do not let their clients end connections */
+    bool lag;         /* user code takes time */
+    bool extends;     /* holders often extend */
 };
 
 struct world {
@@ -68,7 +69,7 @@ struct world {
     bool calm;               /* the faults are over */
     int64_t newcomers_at;    /* no client begins before: it could not know what those before it know */
     bool tracing;
-    uint64_t hash;           /* of all that happened */
+    uint64_t hash; /* of all that happened */
     unsigned next_process, next_wire, next_client;
     char violation[VIOLATION_MAX];
 };
@@ -78,8 +79,7 @@ struct outcome {
     uint64_t hash;
     char violation[VIOLATION_MAX];
 };
-bool world_run(const struct scenario *scenario, uint64_t seed, bool tracing, struct tally *tally,
-               struct outcome *ret);
+bool world_run(const struct scenario *scenario, uint64_t seed, bool tracing, struct tally *tally, struct outcome *ret);
 
 /* --- Chance ------------------------------------------------------------------------------------------------------- */
 

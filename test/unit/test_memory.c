@@ -13,6 +13,7 @@
 
 #include "counted.h"
 #include "memory.h"
+#include "pool.h"
 
 static void a_block_is_zeroed(void **state) {
     (void)state;

@@ -1,0 +1,47 @@
+/* Pools; see pool.h. */
+#include "pool.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "memory.h"
+
+/* A sanitizer is to see each use of what was given back. */
+#if defined(__SANITIZE_ADDRESS__)
+static const bool keeps = false;
+#else
+static const bool keeps = true;
+#endif
+
+void *evl_pool_alloc(struct pool *pool) {
+    void *block = pool->first;
+
+    if (block) {
+        memcpy(&pool->first, block, sizeof(pool->first));
+        pool->kept--;
+    } else if (!(block = evl_resize(NULL, pool->size))) {
+        return NULL;
+    }
+    memset(block, 0, pool->size);
+    return block;
+}
+
+void evl_pool_free(struct pool *pool, void *block) {
+    if (!keeps || pool->kept == pool->keep) {
+        evl_free(block);
+        return;
+    }
+    memcpy(block, &pool->first, sizeof(pool->first));
+    pool->first = block;
+    pool->kept++;
+}
+
+void evl_pool_clear(struct pool *pool) {
+    void *block;
+
+    while ((block = pool->first)) {
+        memcpy(&pool->first, block, sizeof(pool->first));
+        evl_free(block);
+    }
+    pool->kept = 0;
+}
