@@ -48,10 +48,13 @@ static void give_back(struct evlock_client *client, struct tenure *tenure, bool 
 
 void evl_tenure_destroy(struct tenure *tenure) {
     struct evlock_client *client = tenure->lock->client;
+    const struct lease *lease = tenure->lease;
+    /* What was not let out of the queue has no ttl before its turn comes. */
+    int64_t until = lease->queued && !lease->granted ? INT64_MAX : lease->until;
 
     assert(tenure->lock->tenure != tenure);
-    if (tenure->lease->left && client->left_until < tenure->lease->until)
-        client->left_until = tenure->lease->until;
+    if (lease->left && client->left_until < until)
+        client->left_until = until;
     take_out(tenure);
     for (unsigned i = 0; i < client->node_count; i++)
         evl_node_withdraw(&client->nodes[i], &tenure->requests[i]);

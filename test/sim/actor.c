@@ -281,6 +281,11 @@ static void draw_options(struct actor *actor, struct handle *handle, evlock_opti
     options->retry_delay_ms = ms_between(world, plan->unit / 50, plan->unit / 4);
     options->retry_jitter = draw_between(world, 20, 100);
     options->retry_times = draw_chance(world, 30) ? draw_between(world, 0, 5) : EVLOCK_UNLIMITED;
+    if (world->scenario->queue && handle->ttl && draw_chance(world, 75)) {
+        handle->queued = true;
+        options->wait = EVLOCK_WAIT_QUEUE;
+        options->retry_times = options->retry_times == 0 ? 0 : EVLOCK_UNLIMITED;
+    }
     options->wait_timeout_ms = draw_chance(world, 30) ? ms_between(world, MS, plan->unit * 2) : EVLOCK_UNLIMITED;
     if (handle->ttl && draw_chance(world, 50)) {
         options->auto_renewal = 1;
@@ -353,7 +358,8 @@ static void acquire(struct handle *handle) {
         options.wait_timeout_ms = draw_chance(world, 30) ? 0 : ms_between(world, MS, world->plan.unit);
     }
     if (world->plan.own_tokens && draw_chance(world, 60)) {
-        snprintf(own, sizeof(own), "own-%u-%u-%u", handle->client, handle->number, handle->own);
+        snprintf(own, sizeof(own), "own%s%u-%u-%u", world->scenario->queue ? " one " : "-", handle->client,
+                 handle->number, handle->own);
         options.token = own;
         options.token_len = EVLOCK_CSTRING;
     }
@@ -409,9 +415,11 @@ static void reacquire(struct handle *handle) {
 
 static void query(struct handle *handle) {
     struct promise *promise = ask(handle, P_QUERY);
-    int (*const queries[])(evlock *, evlock_value_cb, void *) = {evlock_locked, evlock_owned, evlock_server_ttl};
+    int (*const queries[])(evlock *, evlock_value_cb, void *) = {evlock_locked, evlock_owned, evlock_server_ttl,
+                                                                 evlock_waiters, evlock_place};
+    unsigned count = handle->process->world->scenario->queue ? 5 : 3;
 
-    judge_made(promise, queries[draw(handle->process->world) % 3](handle->lock, on_value, promise));
+    judge_made(promise, queries[draw(handle->process->world) % count](handle->lock, on_value, promise));
 }
 
 static void break_lock(struct handle *handle) {

@@ -1,6 +1,6 @@
 /*
  * A clock that is wrong: it runs at a rate of its own, in parts per million off the true one, which may change. It
- * never steps.
+ * steps only where it is told to.
  */
 #ifndef EVLOCK_SIM_CLOCK_H
 #define EVLOCK_SIM_CLOCK_H
@@ -31,6 +31,11 @@ static inline void clock_change(struct clock *clock, int64_t now, int64_t ppm) {
     clock->local = clock_read(clock, now);
     clock->base = now;
     clock->ppm = ppm;
+}
+
+/* It is so much later at once; or, if negative, so much earlier. */
+static inline void clock_step(struct clock *clock, int64_t by) {
+    clock->local += by;
 }
 
 #endif

@@ -41,6 +41,16 @@ static struct wire *draw_wire(struct world *world) {
     return busy && draw_chance(world, 70) ? busy : found;
 }
 
+static struct wire *draw_listener(struct world *world) {
+    struct wire *wire, *found = NULL;
+    unsigned count = 0;
+
+    TAILQ_FOREACH (wire, &world->wires, link)
+        if (wire->connection && wire->session && sim_session_listens(wire->session) && draw(world) % ++count == 0)
+            found = wire;
+    return found;
+}
+
 /* --- Of the network ----------------------------------------------------------------------------------------------- */
 
 static bool hold_wire(struct world *world) {
@@ -239,11 +249,15 @@ static bool refuse_commands(struct world *world) {
     static const char *const verbs[] = {"",        "",     "set",  "evalsha",     "evalsha",   "get",   "del",
                                         "pexpire", "pttl", "info", "client|kill", "client|id", "script"};
     struct node *node = draw_node(world);
+    static const char *const queue_verbs[] = {"zadd",    "zpopmin", "zrem",      "zrank", "pubsub|numsub",
+                                              "publish", "time",    "subscribe", "exists"};
     const char *verb = verbs[draw(world) % (sizeof(verbs) / sizeof(verbs[0]))];
     const char *error = errors[draw(world) % (sizeof(errors) / sizeof(errors[0]))];
 
     if (!world->plan.errors)
         return false;
+    if (world->scenario->queue && draw_chance(world, 50))
+        verb = queue_verbs[draw(world) % (sizeof(queue_verbs) / sizeof(queue_verbs[0]))];
     node->refused = true;
     node->lied |= strncmp(error, "WRONGTYPE", 9) == 0;
     sim_server_refuse(node_now(node), verb, error, (unsigned)draw_magnitude(world, 1, 20));
@@ -326,6 +340,10 @@ static const struct {
     {"bytes held", 0, NULL},
     {"bytes lost", 0, NULL},
     {"reset by bytes", 0, NULL},
+    {"listener held", 0, NULL},
+    {"listener deaf", 0, NULL},
+    {"listener cut", 0, NULL},
+    {"clock steps", 0, NULL},
     {"slow connect", 0, NULL},
     {"hanging connect", 0, NULL},
 };
@@ -347,12 +365,44 @@ static void plan_next(struct world *world) {
                world->plan.fault_gap == NEVER ? NEVER : world->now + draw_between(world, 1, 2 * world->plan.fault_gap));
 }
 
+/* What a queue adds: the connection that listens is held, mostly for longer than a lease, cut, or hears nothing; and,
+ * where that is drawn, the server's clock jumps. Whether one of these strikes. */
+static bool strike_queue(struct world *world) {
+    struct wire *wire = draw_listener(world);
+
+    if (world->scenario->steps && draw_chance(world, 20)) {
+        int64_t by = draw_magnitude(world, MS, world->plan.unit);
+        clock_step(&world->nodes[0]->clock, draw_chance(world, 50) ? by : -by);
+        faults_count(world, "clock steps");
+        return true;
+    }
+    if (!wire || !draw_chance(world, 30))
+        return false;
+    switch (draw_between(world, 0, 2)) {
+    case 0:
+        wire_disturb(wire, false, FLOW_HOLD,
+                     world->now + draw_between(world, world->plan.latency, 4 * world->plan.unit));
+        faults_count(world, "listener held");
+        return true;
+    case 1:
+        wire_disturb(wire, false, FLOW_LOSE, 0);
+        faults_count(world, "listener deaf");
+        return true;
+    default:
+        wire_reset(wire, false, draw_chance(world, 70));
+        faults_count(world, "listener cut");
+        return true;
+    }
+}
+
 static void strike(void *arg) {
     struct world *world = arg;
     unsigned total = 0, drawn;
     size_t i = 0;
 
     plan_next(world);
+    if (world->scenario->queue && strike_queue(world))
+        return;
     for (size_t k = 0; k < KINDS; k++)
         total += kinds[k].weight;
     drawn = (unsigned)(draw(world) % total);
@@ -394,6 +444,15 @@ void faults_end(struct world *world) {
 
 static bool bad(struct world *world, unsigned of) {
     return !world->calm && draw(world) % of < world->plan.bad_bytes;
+}
+
+void faults_on_push(struct wire *wire) {
+    struct world *world = wire->world;
+
+    if (world->calm || !world->plan.late_grants || !draw_chance(world, 30))
+        return;
+    faults_count(world, "listener held");
+    wire_disturb(wire, false, FLOW_HOLD, world->now + draw_between(world, world->plan.latency, 2 * world->plan.unit));
 }
 
 void faults_on_bytes(struct wire *wire, bool up) {

@@ -10,6 +10,7 @@
 
 #include "actor.h"
 #include "node.h"
+#include "turns.h"
 #include "wire.h"
 
 enum { PLACES = 1024, CLIENTS_MAX = 1024 };
@@ -23,6 +24,7 @@ struct key {
 
 struct judge {
     struct world *world;
+    struct turns *turns; /* NULL: there are no queues */
     TAILQ_HEAD(, handle) handles;
     TAILQ_HEAD(, promise) promises;
     struct token *tokens[PLACES];
@@ -41,6 +43,7 @@ struct judge *judge_new(struct world *world) {
     judge->world = world;
     TAILQ_INIT(&judge->handles);
     TAILQ_INIT(&judge->promises);
+    judge->turns = world->scenario->queue ? turns_new(judge, world) : NULL;
     return judge;
 }
 
@@ -65,6 +68,8 @@ void judge_free(struct judge *judge) {
             free(token);
         }
     }
+    if (judge->turns)
+        turns_free(judge->turns);
     free(judge);
 }
 
@@ -211,11 +216,19 @@ static struct token *find_token(struct judge *judge, const char *bytes, size_t l
     return token;
 }
 
+struct token *judge_known(struct judge *judge, const char *bytes, size_t len) {
+    return find_token(judge, bytes, len);
+}
+
 static struct owner *owner_of(struct token *token, unsigned client) {
     for (unsigned i = 0; i < token->owner_count; i++)
         if (token->owners[i].client == client)
             return &token->owners[i];
     return NULL;
+}
+
+bool judge_owns(struct token *token, unsigned client) {
+    return owner_of(token, client) != NULL;
 }
 
 struct token *judge_token(struct judge *judge, const char *bytes, size_t len, unsigned client) {
@@ -262,6 +275,15 @@ struct handle *judge_find(struct judge *judge, const evlock *lock) {
     return NULL;
 }
 
+unsigned judge_pending(const struct judge *judge, unsigned client, unsigned key) {
+    const struct handle *handle;
+    unsigned count = 0;
+
+    TAILQ_FOREACH (handle, &judge->handles, link)
+        count += handle->client == client && handle->key == key && handle->doing == ACQUIRING;
+    return count;
+}
+
 /* Fences grow with grants: with all that were told before, or, where holders may overlap, before it was asked for. */
 static void check_fence(struct handle *handle, bool fenced) {
     struct judge *judge = handle->process->world->judge;
@@ -299,6 +321,7 @@ void judge_holds(struct handle *handle, bool fenced) {
         return;
     }
     handle->token->holder = handle;
+    handle->token->queued = handle->queued;
     handle->token->loose = false;
     handle->token->deleted = 0;
     check_fence(handle, fenced);
@@ -406,6 +429,8 @@ static void check_delete(struct judge *judge, struct token *token, unsigned key,
     struct handle *holder = token->holder;
     bool owned = owner_of(token, client) != NULL;
 
+    if (judge->turns && turns_granted(judge->turns, token))
+        return; /* taken back: its waiter could not be told */
     if (judge->keys[key].broken) {
         token->broken = true;
     } else if (!owned) {
@@ -414,6 +439,12 @@ static void check_delete(struct judge *judge, struct token *token, unsigned key,
         violated(judge->world, "client %u deletes the lock that h%u holds", client, holder->number);
     }
     token->deleted += owned;
+}
+
+static void check_del(struct judge *judge, struct node *node, struct token *token, unsigned key) {
+    check_delete(judge, token, key, judge->world->feeding->client);
+    if (judge->turns && !judge->keys[key].broken)
+        turns_delete(judge->turns, node, key, token);
 }
 
 /* Only its owner prolongs a token, until it has no more use for it: at most what was on its way then comes late. */
@@ -426,8 +457,23 @@ static void check_prolong(struct judge *judge, struct node *node, struct token *
     }
     if (judge->world->feeding_sent > owner->finished && ++owner->late[node->index] > 1)
         violated(judge->world, "client %u prolongs a lock that it has given up", owner->client);
-    if (ttl > judge->keys[key].longest + token->added + 2 * MS)
+    if (ttl > judge->keys[key].longest + token->added + 2 * MS && !judge->world->scenario->steps)
         violated(judge->world, "a lock is to live for %" PRId64 " ms, longer than was asked for", ttl / MS);
+}
+
+/* A release hands the lock on, or who looks finds it free, and it is the first one's in the queue. */
+static void check_grant(struct judge *judge, struct node *node, unsigned key, struct token *there,
+                        const char *const *argv, const size_t *lens) {
+    struct token *token = find_token(judge, argv[2], lens[2]);
+
+    if (!token) {
+        violated(judge->world, "granted to nobody");
+        return;
+    }
+    if (there)
+        check_delete(judge, there, key, judge->world->feeding->client);
+    token->set_at = judge->world->now;
+    turns_grant(judge->turns, node, key, token);
 }
 
 static void check_set(struct judge *judge, struct node *node, unsigned key, int argc, const char *const *argv,
@@ -437,6 +483,10 @@ static void check_set(struct judge *judge, struct node *node, unsigned key, int 
 
     if (there && only_new)
         return;
+    if (judge->turns && !only_new) {
+        check_grant(judge, node, key, there, argv, lens);
+        return;
+    }
     if (there && there != token)
         violated(judge->world, "client %u overwrites another's lock", judge->world->feeding->client);
     else if (!token || !owner_of(token, judge->world->feeding->client))
@@ -474,6 +524,8 @@ void judge_watch(void *arg, sim_session *session, int argc, const char *const *a
     (void)session;
     world->tally->commands++;
     note_command(world, node, argc, argv);
+    if (judge->turns)
+        turns_command(judge->turns, node, argc, argv, lens);
     if (key < 0) {
         if (argc > 1 && lens[1] > 6 && memcmp(argv[1] + lens[1] - 6, ":fence", 6) == 0 &&
             strcasecmp(argv[0], "SET") == 0)
@@ -484,7 +536,7 @@ void judge_watch(void *arg, sim_session *session, int argc, const char *const *a
     if (strcasecmp(argv[0], "SET") == 0)
         check_set(judge, node, (unsigned)key, argc, argv, lens);
     else if (strcasecmp(argv[0], "DEL") == 0 && token)
-        check_delete(judge, token, (unsigned)key, world->feeding->client);
+        check_del(judge, node, token, (unsigned)key);
     else if (strcasecmp(argv[0], "PEXPIRE") == 0 && token)
         check_prolong(judge, node, token, (unsigned)key, strtoll(argv[2], NULL, 10) * MS);
 }
@@ -544,7 +596,7 @@ static void check_max_hold(struct judge *judge, const struct handle *handle) {
     int64_t longest = handle->max_hold + handle->ttl;
 
     if (handle->max_hold != NEVER && !handle->extended && !judge->world->scenario->beyond &&
-        judge->world->now > handle->since + longest + longest / 50)
+        !judge->world->scenario->steps && judge->world->now > handle->since + longest + longest / 50)
         violated(judge->world, "h%u: held beyond its max_hold and its ttl", handle->number);
 }
 
@@ -578,6 +630,8 @@ void judge_look(struct judge *judge) {
         world->tally->overlaps += holders[handle->key] != NULL;
         holders[handle->key] = handle;
     }
+    if (judge->turns)
+        turns_look(judge->turns);
 }
 
 /* Calls work for each key of a lock on each node, with the token there, if it is of evlock's. */
@@ -616,6 +670,10 @@ static bool may_be_left(const struct judge *judge, const struct node *node, cons
     return unclean;
 }
 
+bool judge_came_back(const struct judge *judge, const struct node *node) {
+    return judge->resurrected[node->index];
+}
+
 static void check_stray(struct judge *judge, struct node *node, unsigned key, struct token *token) {
     bool recent = judge->world->now - token->set_at < judge_patience(judge) / 2;
 
@@ -628,6 +686,8 @@ static void check_stray(struct judge *judge, struct node *node, unsigned key, st
 void judge_strays(struct judge *judge) {
     if (!judge->world->violation[0])
         each_token(judge, check_stray);
+    if (judge->turns)
+        turns_strays(judge->turns);
 }
 
 static unsigned closed_client;
@@ -644,6 +704,8 @@ static void check_closed(struct judge *judge, struct node *node, unsigned key, s
 void judge_closed(struct judge *judge, unsigned client) {
     closed_client = client;
     each_token(judge, check_closed);
+    if (judge->turns)
+        turns_closed(judge->turns, client);
 }
 
 void judge_served(struct judge *judge) {
@@ -674,6 +736,8 @@ void judge_empty(struct judge *judge) {
         longest = judge->keys[key].longest > longest ? judge->keys[key].longest : longest;
     judge->world->now += longest + longest / 50;
     each_token(judge, check_gone);
+    if (judge->turns)
+        turns_empty(judge->turns);
 }
 
 /* --- What is left ------------------------------------------------------------------------------------------------- */

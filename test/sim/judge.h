@@ -34,6 +34,7 @@ struct handle {
     int64_t since;           /* HOLDING: when it was told so */
     bool renews, extended;
     uint64_t fence_before; /* the greatest fence that had been told when it asked */
+    bool queued;           /* it waits in line */
     bool overdue;          /* the deadline had passed when the library's code began to run */
     bool scoped;           /* a scope is at work on it */
     bool served;           /* since the faults are over */
@@ -68,6 +69,7 @@ struct token {
     unsigned deleted;  /* how often an owner's command has deleted it */
     int64_t set_at;    /* when a server last took it */
     int64_t added;     /* the sum of what it was extended by */
+    bool queued;       /* it was last held by a handle that queues */
     bool broken;       /* by force */
     bool loose;        /* handed out, and adopted by nobody yet */
     size_t len;
@@ -111,6 +113,11 @@ void judge_closed(struct judge *judge, unsigned client);
 
 /* A token comes into use by the running process's client; `revive` if it may be used again. */
 struct token *judge_token(struct judge *judge, const char *bytes, size_t len, unsigned client);
+/* The token, if it is known; whether it is the client's. */
+struct token *judge_known(struct judge *judge, const char *bytes, size_t len);
+bool judge_owns(struct token *token, unsigned client);
+/* How many acquires of the client are pending. */
+unsigned judge_pending(const struct judge *judge, unsigned client, unsigned key);
 /* A break was asked for. Longer than this no ttl of the key is. */
 void judge_breaks(struct judge *judge, unsigned key);
 void judge_ttl(struct judge *judge, unsigned key, int64_t ttl);
@@ -122,6 +129,7 @@ void judge_watch(void *node, sim_session *session, int argc, const char *const *
 /* A node is about to lose what it has; what it lost may come back. */
 void judge_forgets(struct judge *judge, struct node *node);
 void judge_resurrects(struct judge *judge, struct node *node);
+bool judge_came_back(const struct judge *judge, const struct node *node);
 
 /* --- Looks -------------------------------------------------------------------------------------------------------- */
 

@@ -131,16 +131,24 @@ static void run_publish(struct call *call) {
     reply_integer(call->reply, to_channel + push_to_all(call, true));
 }
 
-static void run_numsub(struct call *call) {
+int64_t sim_server_listeners(const sim_server *server, const char *channel, size_t len) {
     const sim_session *session;
+    int64_t count = 0;
+    TAILQ_FOREACH (session, &server->sessions, next) {
+        count += find(session, false, channel, len) != NULL;
+    }
+    return count;
+}
+
+bool sim_session_listens(const sim_session *session) {
+    return session->subscribed > 0;
+}
+
+static void run_numsub(struct call *call) {
     reply_array(call->reply, 2 * ((size_t)call->argc - 2));
     for (int i = 2; i < call->argc; i++) {
-        int64_t count = 0;
-        TAILQ_FOREACH (session, &call->server->sessions, next) {
-            count += find(session, false, call->argv[i], call->lens[i]) != NULL;
-        }
         reply_bulk(call->reply, call->argv[i], call->lens[i]);
-        reply_integer(call->reply, count);
+        reply_integer(call->reply, sim_server_listeners(call->server, call->argv[i], call->lens[i]));
     }
 }
 

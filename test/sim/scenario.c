@@ -4,20 +4,20 @@
 #include "world.h"
 
 const struct scenario scenarios[] = {
-    {.name = "single", .summary = "one node that keeps its data", .few = 1, .many = 1, .exclusive = true, .share = 45},
+    {.name = "single", .summary = "one node that keeps its data", .few = 1, .many = 1, .exclusive = true, .share = 36},
     {.name = "single-loss",
      .summary = "one node that loses its data: nothing excludes, all else holds",
      .few = 1,
      .many = 1,
      .loses_data = true,
-     .share = 10},
+     .share = 7},
     {.name = "quorum",
      .summary = "three or five nodes that restart without their data, or as stale copies",
      .few = 3,
      .many = 5,
      .exclusive = true,
      .loses_data = true,
-     .share = 30},
+     .share = 24},
     {.name = "fence",
      .summary = "one or three nodes, and a fence with every acquire",
      .few = 1,
@@ -25,7 +25,7 @@ const struct scenario scenarios[] = {
      .exclusive = true,
      .loses_data = false,
      .fences = true,
-     .share = 10},
+     .share = 8},
     {.name = "drift-beyond",
      .summary = "clocks that run apart by more than is allowed: two holders must be seen",
      .few = 1,
@@ -33,6 +33,28 @@ const struct scenario scenarios[] = {
      .beyond = true,
      .must_overlap = true,
      .share = 5},
+    {.name = "queue",
+     .summary = "one node that keeps its data, and handles that wait in line",
+     .few = 1,
+     .many = 1,
+     .queue = true,
+     .exclusive = true,
+     .share = 15},
+    {.name = "queue-loss",
+     .summary = "the same, on a node that loses its data",
+     .few = 1,
+     .many = 1,
+     .queue = true,
+     .loses_data = true,
+     .share = 3},
+    {.name = "queue-step",
+     .summary = "the same, on a node whose clock jumps: two holders must be seen",
+     .few = 1,
+     .many = 1,
+     .queue = true,
+     .steps = true,
+     .must_overlap = true,
+     .share = 2},
 };
 const size_t scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
 
@@ -60,4 +82,10 @@ void scenario_plan(struct world *world, struct plan *plan) {
     plan->outlasts = draw_chance(world, plan->nodes == 1 ? 100 : 10);
     plan->no_kill = draw_chance(world, 15);
     plan->extends = plan->no_kill || draw_chance(world, 10);
+    if (scenario->queue) { /* more of them, for the same lock */
+        plan->processes += (unsigned)draw_between(world, 0, 2);
+        plan->handles += (unsigned)draw_between(world, 0, 2);
+        plan->keys = draw_chance(world, 85) ? 1 : KEYS_MAX;
+        plan->late_grants = draw_chance(world, 25);
+    }
 }

@@ -17,6 +17,8 @@ struct scenario {
     bool exclusive;     /* no two holders at a time */
     bool loses_data;    /* nodes restart without their data or as a stale copy */
     bool fences;        /* every acquire draws one */
+    bool queue;         /* handles wait in line */
+    bool steps;         /* the nodes' clocks jump */
     bool beyond;        /* clocks run apart by more than is allowed */
     bool must_overlap;  /* two holders at a time must have been seen, over all schedules */
     unsigned share;     /* of the schedules, where all are run: so many in a hundred */

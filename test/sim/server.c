@@ -187,6 +187,14 @@ int64_t sim_server_expiry(sim_server *server, const char *key, size_t key_len) {
     return !entry ? -2 : entry->expires == STORE_NEVER ? -1 : entry->expires * 1000;
 }
 
+const char *sim_server_member(sim_server *server, const char *key, size_t key_len, size_t place, size_t *len) {
+    const struct entry *entry = store_find(&server->stores[0], key, key_len);
+    if (!entry || entry->type != TYPE_ZSET || place >= entry->count)
+        return NULL;
+    *len = entry->items[place].len;
+    return entry->items[place].bytes;
+}
+
 void sim_server_each_key(sim_server *server, void (*look)(void *arg, const char *key, size_t len), void *arg) {
     const struct store *store = &server->stores[0];
     for (size_t i = 0; i < store->size; i++) {

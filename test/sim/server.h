@@ -83,6 +83,11 @@ void sim_server_allow(sim_server *server);
 const char *sim_server_get(sim_server *server, const char *key, size_t key_len, size_t *len);
 /* The expiry in microseconds of its clock (whole milliseconds); -1: none; -2: no such key. */
 int64_t sim_server_expiry(sim_server *server, const char *key, size_t key_len);
+/* The member at a place of the key's sorted set, as a string above; NULL: it has none there. */
+const char *sim_server_member(sim_server *server, const char *key, size_t key_len, size_t place, size_t *len);
+/* How many sessions listen to the channel; whether this one listens to any. */
+int64_t sim_server_listeners(const sim_server *server, const char *channel, size_t len);
+bool sim_session_listens(const sim_session *session);
 /* Every key that is not expired, of any type. */
 void sim_server_each_key(sim_server *server, void (*look)(void *arg, const char *key, size_t len), void *arg);
 

@@ -150,6 +150,8 @@ static bool tell(const struct scenario *scenario, const struct tally *sum, unsig
            " commands, %" PRIu64 " overlaps, %" PRIu64 " violations%s\n",
            good ? "" : "not ", number, scenario->name, sum->schedules, sum->calls, sum->grants, sum->losses,
            sum->commands, sum->overlaps, sum->violations, blind ? " (two holders should have been seen)" : "");
+    if (scenario->queue)
+        printf("#   granted from the queue: %" PRIu64 "\n", sum->handed);
     printf("#   faults:");
     for (size_t i = 0; faults_name(i); i++)
         printf("%s %" PRIu64 " %s", i ? "," : "", sum->faults[i], faults_name(i));

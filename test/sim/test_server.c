@@ -400,6 +400,33 @@ static void the_watch_sees_commands_and_writes_of_scripts(void **state) {
     assert_string_equal(seen, "");
 }
 
+static void looks_see_who_is_in_a_sorted_set(void **state) {
+    size_t len;
+    (void)state;
+    ASK(":2\r\n", "ZADD", "z", "2", "second", "1", "first");
+    ASK("+OK\r\n", "SET", "k", "v");
+    assert_string_equal(sim_server_member(server, "z", 1, 0, &len), "first");
+    assert_int_equal(len, 5);
+    assert_string_equal(sim_server_member(server, "z", 1, 1, &len), "second");
+    assert_null(sim_server_member(server, "z", 1, 2, &len));
+    assert_null(sim_server_member(server, "k", 1, 0, &len));
+    assert_null(sim_server_member(server, "none", 4, 0, &len));
+}
+
+static void looks_see_who_listens(void **state) {
+    (void)state;
+    assert_int_equal(sim_server_listeners(server, "ch", 2), 0);
+    assert_false(sim_session_listens(two.session));
+    SAY(&two, "SUBSCRIBE", "ch");
+    SAY(&one, "PSUBSCRIBE", "c*");
+    assert_int_equal(sim_server_listeners(server, "ch", 2), 1);
+    assert_int_equal(sim_server_listeners(server, "c", 1), 0);
+    assert_true(sim_session_listens(two.session));
+    SAY(&two, "UNSUBSCRIBE");
+    assert_int_equal(sim_server_listeners(server, "ch", 2), 0);
+    assert_false(sim_session_listens(two.session));
+}
+
 static void on_key(void *arg, const char *key, size_t len) {
     unsigned *found = arg;
     assert_int_equal(len, strlen(key));
@@ -473,6 +500,8 @@ int main(void) {
         TEST(the_oldest_refusal_is_used_first),
         TEST(scripts_meet_refusals_by_name),
         TEST(the_watch_sees_commands_and_writes_of_scripts),
+        TEST(looks_see_who_is_in_a_sorted_set),
+        TEST(looks_see_who_listens),
         TEST(looks_see_what_is_not_expired),
         TEST(many_keys_are_kept_apart),
     };

@@ -108,6 +108,8 @@ static void on_output(void *arg, const char *bytes, size_t len) {
     if (!wire->connection)
         return;
     faults_on_bytes(wire, false);
+    if (wire->session && sim_session_listens(wire->session))
+        faults_on_push(wire);
     flow_push_split(wire, &wire->down, bytes, len);
 }
 

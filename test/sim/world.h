@@ -28,7 +28,7 @@ TAILQ_HEAD(wires, wire);
 
 /* What was done, over any number of schedules. */
 struct tally {
-    uint64_t schedules, violations, calls, grants, losses, commands, overlaps;
+    uint64_t schedules, violations, calls, grants, handed, losses, commands, overlaps;
     uint64_t faults[FAULTS_MAX];
 };
 
@@ -44,10 +44,11 @@ struct plan {
     unsigned bad_bytes; /* in a thousand: how much of what is sent meets a fault of its own */
     bool durable;       /* nodes keep their data */
     bool fences, breaks, own_tokens, eternal, errors;
-    bool outlasts; /* what is renewed at the end of the faults is held on, and must last */
-    bool no_kill;  /* nodes do not let their clients end connections */
-    bool lag;      /* user code takes time */
-    bool extends;  /* holders often extend */
+    bool outlasts;    /* what is renewed at the end of the faults is held on, and must last */
+    bool late_grants; /* what listeners hear is often held up for about as long as a lease */
+    bool no_kill;     /* nodes do not let their clients end connections */
+    bool lag;         /* user code takes time */
+    bool extends;     /* holders often extend */
 };
 
 struct world {

@@ -1,0 +1,378 @@
+/* Turns; see turns.h. */
+#include "turns.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "actor.h"
+#include "node.h"
+#include "wire.h"
+
+/* A queue goes by itself a minute after anyone has looked. */
+static const int64_t queue_lives = 60 * SECOND;
+
+/* The first in line looks so often at least. */
+static const int64_t looks_least = 5 * SECOND;
+
+/* Who has ever waited in line. */
+struct waiter {
+    TAILQ_ENTRY(waiter) link;
+    unsigned key;
+    struct token *token;
+    int64_t arrived; /* by the node's clock */
+    int64_t looked;  /* true time of its last look */
+    char channel[64];
+    size_t len;
+    char member[];
+};
+
+/* A client has begun to listen after the faults. */
+struct listener {
+    TAILQ_ENTRY(listener) link;
+    struct wire *wire;
+    unsigned wire_number;
+    int64_t since;
+    char channel[64];
+};
+
+struct turns {
+    struct judge *judge;
+    struct world *world;
+    TAILQ_HEAD(, waiter) waiters;
+    TAILQ_HEAD(, listener) listeners;
+    struct waiter *taken;         /* out of the queue, by the command that runs */
+    const struct token *granted;  /* by it */
+    int64_t idle_since[KEYS_MAX]; /* free, while somebody waits who listens; NEVER: it is not */
+};
+
+struct turns *turns_new(struct judge *judge, struct world *world) {
+    struct turns *turns = calloc(1, sizeof(*turns));
+
+    turns->judge = judge;
+    turns->world = world;
+    TAILQ_INIT(&turns->waiters);
+    TAILQ_INIT(&turns->listeners);
+    for (unsigned key = 0; key < KEYS_MAX; key++)
+        turns->idle_since[key] = NEVER;
+    return turns;
+}
+
+static void drop_listener(struct turns *turns, struct listener *listener) {
+    TAILQ_REMOVE(&turns->listeners, listener, link);
+    free(listener);
+}
+
+void turns_free(struct turns *turns) {
+    struct waiter *waiter;
+
+    while ((waiter = TAILQ_FIRST(&turns->waiters))) {
+        TAILQ_REMOVE(&turns->waiters, waiter, link);
+        free(waiter);
+    }
+    while (!TAILQ_EMPTY(&turns->listeners))
+        drop_listener(turns, TAILQ_FIRST(&turns->listeners));
+    free(turns);
+}
+
+/* --- The queue's key, and who is in it ---------------------------------------------------------------------------- */
+
+static const char *queue_key(unsigned key) {
+    static const char *const names[] = {"{lock:one}:queue", "lock:{two}::queue"};
+    return names[key];
+}
+
+static int queue_index(const char *key, size_t len) {
+    for (unsigned i = 0; i < KEYS_MAX; i++)
+        if (strlen(queue_key(i)) == len && memcmp(queue_key(i), key, len) == 0)
+            return (int)i;
+    return -1;
+}
+
+static struct waiter *find_waiter(const struct turns *turns, unsigned key, const char *member, size_t len) {
+    struct waiter *waiter;
+
+    TAILQ_FOREACH (waiter, &turns->waiters, link)
+        if (waiter->key == key && waiter->len == len && memcmp(waiter->member, member, len) == 0)
+            return waiter;
+    return NULL;
+}
+
+/* The waiter at a place of the queue; NULL: none is. */
+static struct waiter *waiter_at(const struct turns *turns, struct node *node, unsigned key, size_t place) {
+    size_t len;
+    const char *member = sim_server_member(node->server, queue_key(key), strlen(queue_key(key)), place, &len);
+
+    return member ? find_waiter(turns, key, member, len) : NULL;
+}
+
+static bool waits(const struct turns *turns, struct node *node, const struct waiter *waiter) {
+    const struct waiter *other;
+
+    for (size_t place = 0; (other = waiter_at(turns, node, waiter->key, place)); place++)
+        if (other == waiter)
+            return true;
+    return false;
+}
+
+static bool listens(struct node *node, const struct waiter *waiter) {
+    return sim_server_listeners(node->server, waiter->channel, strlen(waiter->channel)) > 0;
+}
+
+/* The first in line who listens; NULL: nobody does. */
+static const struct waiter *next_waiter(const struct turns *turns, struct node *node, unsigned key) {
+    const struct waiter *waiter;
+
+    for (size_t place = 0; (waiter = waiter_at(turns, node, key, place)); place++)
+        if (listens(node, waiter))
+            return waiter;
+    return NULL;
+}
+
+/* The token of a member: what comes after four blanks. */
+static struct token *token_of(const struct turns *turns, const char *member, size_t len) {
+    const char *at = member, *end = member + len;
+
+    for (unsigned blanks = 0; at && blanks < 4; blanks++)
+        if ((at = memchr(at, ' ', (size_t)(end - at))))
+            at++;
+    return at ? judge_known(turns->judge, at, (size_t)(end - at)) : NULL;
+}
+
+/* --- What commands do --------------------------------------------------------------------------------------------- */
+
+static void add_waiter(struct turns *turns, struct node *node, unsigned key, const char *member, size_t len) {
+    struct world *world = turns->world;
+    struct waiter *waiter = find_waiter(turns, key, member, len);
+
+    if (!waiter) {
+        waiter = calloc(1, sizeof(*waiter) + len + 1);
+        waiter->key = key;
+        waiter->token = token_of(turns, member, len);
+        waiter->len = len;
+        memcpy(waiter->member, member, len);
+        snprintf(waiter->channel, sizeof(waiter->channel), "%.*s", (int)strcspn(waiter->member, " "), waiter->member);
+        TAILQ_INSERT_TAIL(&turns->waiters, waiter, link);
+        waiter->arrived = NEVER;
+    }
+    if (!waiter->token || !judge_owns(waiter->token, world->feeding->client))
+        violated(world, "client %u lets another wait: %s", world->feeding->client, waiter->member);
+    waiter->looked = world->now;
+    if (waiter->arrived == NEVER || !waits(turns, node, waiter))
+        waiter->arrived = clock_read(&node->clock, world->now);
+}
+
+static void note_listener(struct turns *turns, const char *channel) {
+    struct listener *listener = calloc(1, sizeof(*listener));
+
+    listener->wire = turns->world->feeding;
+    listener->wire_number = listener->wire->number;
+    listener->since = turns->world->now;
+    snprintf(listener->channel, sizeof(listener->channel), "%s", channel);
+    TAILQ_INSERT_TAIL(&turns->listeners, listener, link);
+}
+
+/* A call of a script: "EVALSHA digest 3 lock queue counter waiter …", if it is join.lua. */
+static void begin_script(struct turns *turns, int argc, const char *const *argv, const size_t *lens) {
+    int key = argc == 10 ? queue_index(argv[4], lens[4]) : -1;
+    struct waiter *waiter = key < 0 ? NULL : find_waiter(turns, (unsigned)key, argv[6], lens[6]);
+
+    turns->taken = NULL;
+    turns->granted = NULL;
+    if (waiter)
+        waiter->looked = turns->world->now;
+}
+
+void turns_command(struct turns *turns, struct node *node, int argc, const char *const *argv, const size_t *lens) {
+    int key = argc > 1 ? queue_index(argv[1], lens[1]) : -1;
+    struct waiter *waiter;
+
+    if (strcasecmp(argv[0], "EVALSHA") == 0)
+        begin_script(turns, argc, argv, lens);
+    else if (strcasecmp(argv[0], "SUBSCRIBE") == 0 && turns->world->calm)
+        note_listener(turns, argv[1]);
+    else if (key >= 0 && strcasecmp(argv[0], "ZADD") == 0)
+        add_waiter(turns, node, (unsigned)key, argv[argc - 1], lens[argc - 1]);
+    else if (key >= 0 && strcasecmp(argv[0], "ZPOPMIN") == 0)
+        turns->taken = waiter_at(turns, node, (unsigned)key, 0);
+    else if (key >= 0 && strcasecmp(argv[0], "ZREM") == 0 &&
+             (waiter = find_waiter(turns, (unsigned)key, argv[2], lens[2])) &&
+             !judge_owns(waiter->token, turns->world->feeding->client))
+        violated(turns->world, "client %u takes another out of the queue", turns->world->feeding->client);
+}
+
+/* First come, first served, of those who listen; where queues and clocks stay as they were. */
+static void check_order(struct turns *turns, struct node *node, unsigned key, const struct waiter *winner) {
+    const struct waiter *other;
+
+    if (!turns->world->scenario->exclusive)
+        return;
+    for (size_t place = 0; (other = waiter_at(turns, node, key, place)); place++)
+        if (other->arrived < winner->arrived && listens(node, other))
+            violated(turns->world, "granted to who has waited %" PRId64 " us less than another: %s",
+                     winner->arrived - other->arrived, winner->member);
+}
+
+void turns_grant(struct turns *turns, struct node *node, unsigned key, struct token *token) {
+    struct world *world = turns->world;
+    const struct waiter *waiter = turns->taken;
+
+    world->tally->handed++;
+    turns->granted = token;
+    if (!waiter || waiter->token != token)
+        violated(world, "granted to who was not taken out of the queue");
+    else if (waits(turns, node, waiter))
+        violated(world, "granted to who still waits: %s", waiter->member);
+    else if (!listens(node, waiter) && !judge_owns(token, world->feeding->client))
+        violated(world, "granted to who does not listen: %s", waiter->member);
+    else
+        check_order(turns, node, key, waiter);
+}
+
+bool turns_granted(const struct turns *turns, const struct token *token) {
+    return turns->granted == token;
+}
+
+/* Who holds by a handle that queues hands the lock on. */
+void turns_delete(struct turns *turns, struct node *node, unsigned key, const struct token *token) {
+    const struct waiter *next = next_waiter(turns, node, key);
+
+    if (next && token->queued && !node->refused)
+        violated(turns->world, "deleted, and not handed on to who waits: %s", next->member);
+}
+
+/* Who has given up may be left in the queue: where a node would not let it out, or came back with an old copy. */
+static bool may_be_left(const struct turns *turns, const struct node *node) {
+    return node->refused || judge_came_back(turns->judge, node);
+}
+
+/* --- Looks -------------------------------------------------------------------------------------------------------- */
+
+/* Something that is asked for at once is done so soon, when nothing is wrong. */
+static int64_t soon(const struct turns *turns) {
+    return 3 * actor_longest_timeout(turns->world) + 50 * turns->world->plan.latency;
+}
+
+static void check_expiry(struct turns *turns, struct node *node, unsigned key) {
+    if (sim_server_expiry(node->server, queue_key(key), strlen(queue_key(key))) == -1 && !node->refused)
+        violated(turns->world, "the queue of %s has no expiry", judge_key(key));
+}
+
+/* A lock that is free does not stay so while somebody waits for it. */
+static void check_idle(struct turns *turns, struct node *node, unsigned key) {
+    bool held = sim_server_expiry(node->server, judge_key(key), strlen(judge_key(key))) != -2;
+    const struct waiter *next = held || !turns->world->calm ? NULL : next_waiter(turns, node, key);
+    int64_t *since = &turns->idle_since[key];
+
+    if (!next)
+        *since = NEVER;
+    else if (*since == NEVER)
+        *since = turns->world->now;
+    else if (turns->world->now > *since + looks_least + soon(turns))
+        violated(turns->world, "%s has been free for %" PRId64 " us, and somebody waits for it: %s", judge_key(key),
+                 turns->world->now - *since, next->member);
+}
+
+/* The listener's connection as it was then. */
+static bool still_listens(const struct turns *turns, const struct listener *listener) {
+    const struct wire *wire;
+
+    TAILQ_FOREACH (wire, &turns->world->wires, link)
+        if (wire == listener->wire && wire->number == listener->wire_number)
+            return wire->connection && wire->session;
+    return false;
+}
+
+/* Who listens again looks at once: what was granted meanwhile was not heard. */
+static void check_listener(struct turns *turns, struct node *node, const struct listener *listener) {
+    const struct waiter *waiter;
+
+    TAILQ_FOREACH (waiter, &turns->waiters, link)
+        if (strcmp(waiter->channel, listener->channel) == 0 && waiter->looked < listener->since &&
+            waits(turns, node, waiter))
+            violated(turns->world, "%s listens again, and has not looked since", waiter->member);
+}
+
+static void check_listeners(struct turns *turns, struct node *node) {
+    struct listener *listener, *next;
+
+    for (listener = TAILQ_FIRST(&turns->listeners); listener; listener = next) {
+        next = TAILQ_NEXT(listener, link);
+        if (turns->world->now <= listener->since + soon(turns))
+            continue;
+        if (still_listens(turns, listener) && !may_be_left(turns, node))
+            check_listener(turns, node, listener);
+        drop_listener(turns, listener);
+    }
+}
+
+void turns_look(struct turns *turns) {
+    struct node *node = turns->world->nodes[0];
+
+    node_now(node);
+    for (unsigned key = 0; key < KEYS_MAX; key++) {
+        check_expiry(turns, node, key);
+        check_idle(turns, node, key);
+    }
+    check_listeners(turns, node);
+}
+
+/* How many wait in line by this client's tokens. */
+static unsigned count_waiting(const struct turns *turns, unsigned key, unsigned client) {
+    struct node *node = turns->world->nodes[0];
+    const struct waiter *waiter;
+    unsigned count = 0;
+
+    node_now(node);
+    for (size_t place = 0; (waiter = waiter_at(turns, node, key, place)); place++)
+        count += judge_owns(waiter->token, client);
+    return count;
+}
+
+/* Nobody waits in line for whom no acquire is pending. */
+void turns_strays(struct turns *turns) {
+    const struct node *node = turns->world->nodes[0];
+    const struct process *process;
+    unsigned waiting, pending;
+
+    TAILQ_FOREACH (process, &turns->world->processes, link) {
+        for (unsigned key = 0; key < KEYS_MAX && process->client && !may_be_left(turns, node); key++) {
+            waiting = count_waiting(turns, key, process->client_number);
+            pending = judge_pending(turns->judge, process->client_number, key);
+            if (waiting > pending)
+                violated(turns->world, "client %u has %u in the queue of %s, and %u acquires", process->client_number,
+                         waiting, judge_key(key), pending);
+        }
+    }
+}
+
+void turns_closed(struct turns *turns, unsigned client) {
+    const struct node *node = turns->world->nodes[0];
+    bool excused = node->lied || turns->world->plan.no_kill || judge_came_back(turns->judge, node);
+
+    for (unsigned key = 0; key < KEYS_MAX; key++)
+        if (count_waiting(turns, key, client) > 0 && !excused)
+            violated(turns->world, "client %u was closed in good order, and still waits for %s", client,
+                     judge_key(key));
+}
+
+static void check_key(void *arg, const char *key, size_t len) {
+    const struct turns *turns = arg;
+    struct node *node = turns->world->nodes[0];
+
+    if (queue_index(key, len) >= 0)
+        violated(turns->world, "node %u keeps %.*s beyond its ttl", node->index, (int)len, key);
+    else if (sim_server_expiry(node->server, key, len) == -1 && !turns->world->plan.eternal)
+        violated(turns->world, "node %u keeps %.*s for ever", node->index, (int)len, key);
+}
+
+void turns_empty(struct turns *turns) {
+    struct node *node = turns->world->nodes[0];
+
+    if (node->refused)
+        return;
+    turns->world->now += queue_lives + queue_lives / 50;
+    sim_server_each_key(node_now(node), check_key, turns);
+}
