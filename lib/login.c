@@ -71,8 +71,8 @@ static void on_refused(struct node *node, enum greeting step, char *error) {
     evl_node_break(node, meaning.status, error);
 }
 
-/* Which process this is, what it can do, and since when it runs. The uptime is in whole seconds, of a clock read at two moments: it may be one
- * too many. One that is nonsense is taken for a start just now. */
+/* Which process this is, what it can do, and since when it runs. The uptime is in whole seconds, of a clock read at two
+ * moments: it may be one too many. One that is nonsense is taken for a start just now. */
 static void meet(struct node *node, const char *info) {
     static const int64_t century = INT64_C(100) * 366 * 24 * 3600;
     char text[24];
@@ -154,8 +154,7 @@ static bool kill_lost(struct node *node) {
     return greet(node, KILL, "CLIENT", "KILL", "ID", number, NULL);
 }
 
-/* --- Ears ---------------------------------------------------------------------------------------------------------
- */
+/* --- Ears --------------------------------------------------------------------------------------------------------- */
 
 static bool says(const redisReply *reply, const char *word) {
     return reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 && reply->element[0]->type == REDIS_REPLY_STRING &&
