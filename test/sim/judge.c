@@ -161,6 +161,8 @@ void judge_told(struct promise *promise, const evlock *lock, int status) {
     else if (handle && promise->kind != P_SCOPE && lock != handle->lock)
         violated(world, "call %u was told with another handle", promise->number);
     promise->told = true;
+    if (promise->kind == P_ACQUIRE || promise->kind == P_SCOPE)
+        promise->handle->gave_up = world->now;
     if (promise->kind != P_CLOSE)
         judge_callback(world->judge, promise->process);
 }
@@ -280,7 +282,8 @@ unsigned judge_pending(const struct judge *judge, unsigned client, unsigned key)
     unsigned count = 0;
 
     TAILQ_FOREACH (handle, &judge->handles, link)
-        count += handle->client == client && handle->key == key && handle->doing == ACQUIRING;
+        count += handle->client == client && handle->key == key &&
+                 (handle->doing == ACQUIRING || judge->world->now - handle->gave_up < judge_patience(judge) / 2);
     return count;
 }
 

@@ -16,7 +16,7 @@
 #include "wire.h"
 
 /* So much happening at one moment is a loop that spins. */
-enum { SPIN = 2000 };
+enum { SPIN = 10000 };
 
 /* --- Chance ------------------------------------------------------------------------------------------------------- */
 
