@@ -472,7 +472,7 @@ static void a_wait_that_ends_with_a_look_in_flight_ends_once(void **state) {
     evlock_options options = patient(60000), brief = patient(60000);
     struct record record = {0}, again = {0};
 
-    brief.wait_timeout_ms = 2000;
+    brief.wait_timeout_ms = 3000;
     evlock *holder = held(f, "a", &options), *lock = looks(f, &brief, &record);
     await(f, relay_pump(&relay) && record.count);
     assert_ended(&record, EVLOCK_ETIMEDOUT);
