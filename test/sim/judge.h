@@ -34,6 +34,7 @@ struct handle {
     int64_t since;           /* HOLDING: when it was told so */
     bool renews, extended;
     uint64_t fence_before; /* the greatest fence that had been told when it asked */
+    bool owed;             /* a loss is yet to be told, though it acquires anew */
     bool overdue;          /* the deadline had passed when the library's code began to run */
     bool scoped;           /* a scope is at work on it */
     bool served;           /* since the faults are over */
@@ -69,6 +70,7 @@ struct token {
     int64_t set_at;    /* when a server last took it */
     int64_t added;     /* the sum of what it was extended by */
     bool broken;       /* by force */
+    bool late;         /* set by a connection that had ended a ttl before: its undo was over by then */
     bool loose;        /* handed out, and adopted by nobody yet */
     size_t len;
     char bytes[128];
