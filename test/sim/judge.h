@@ -36,6 +36,7 @@ struct handle {
     uint64_t fence_before; /* the greatest fence that had been told when it asked */
     bool queued;           /* it waits in line */
     int64_t gave_up;       /* when its last acquire ended */
+    bool owed;             /* a loss is yet to be told, though it acquires anew */
     bool overdue;          /* the deadline had passed when the library's code began to run */
     bool scoped;           /* a scope is at work on it */
     bool served;           /* since the faults are over */
@@ -72,6 +73,7 @@ struct token {
     int64_t added;     /* the sum of what it was extended by */
     bool queued;       /* it was last held by a handle that queues */
     bool broken;       /* by force */
+    bool late;         /* set by a connection that had ended a ttl before: its undo was over by then */
     bool loose;        /* handed out, and adopted by nobody yet */
     size_t len;
     char bytes[128];
