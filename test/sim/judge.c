@@ -489,6 +489,7 @@ static void check_grant(struct judge *judge, struct node *node, unsigned key, st
     if (there)
         check_delete(judge, there, key, judge->world->feeding->client);
     token->set_at = judge->world->now;
+    token->late = judge->world->plan.no_kill; /* it may have joined late */
     turns_grant(judge->turns, node, key, token);
 }
 
