@@ -709,18 +709,23 @@ void judge_strays(struct judge *judge) {
         turns_strays(judge->turns);
 }
 
+/* Of the close that is being looked at: whose, and when, as the process has it. */
 static unsigned closed_client;
+static int64_t closed_at;
 
 static void check_closed(struct judge *judge, struct node *node, unsigned key, struct token *token) {
     bool excused = token->loose || token->late || node->lied || judge->resurrected[node->index];
+    int64_t expiry = sim_server_expiry(node->server, judge_key(key), strlen(judge_key(key)));
 
-    if (token->owner_count == 1 && owner_of(token, closed_client) && !excused)
+    if (token->owner_count == 1 && owner_of(token, closed_client) && !excused &&
+        (expiry == -1 || expiry > clock_read(&node->clock, closed_at)))
         violated(judge->world, "client %u was closed in good order, and node %u still has its token at %s: %.*s",
                  closed_client, node->index, judge_key(key), (int)token->len, token->bytes);
 }
 
-void judge_closed(struct judge *judge, unsigned client) {
+void judge_closed(struct judge *judge, const struct process *process, unsigned client) {
     closed_client = client;
+    closed_at = process_time(process);
     each_token(judge, check_closed);
     if (judge->turns)
         turns_closed(judge->turns, client);

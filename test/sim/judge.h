@@ -110,7 +110,7 @@ void judge_lost(struct handle *handle, enum evlock_lost_reason reason);
 /* The client ends or has ended; its handles hold nothing any more. unclean: something of it may be left. */
 void judge_client_ends(struct judge *judge, struct process *process);
 void judge_unclean(struct judge *judge, unsigned client);
-void judge_closed(struct judge *judge, unsigned client);
+void judge_closed(struct judge *judge, const struct process *process, unsigned client);
 
 /* --- Tokens ------------------------------------------------------------------------------------------------------- */
 
