@@ -150,7 +150,7 @@ static void on_closed(int status, void *arg) {
         return;
     forget_client(actor, status == EVLOCK_OK);
     if (status == EVLOCK_OK && !promise->process->crashed)
-        judge_closed(world->judge, promise->process, client);
+        judge_closed(world->judge, client);
 }
 
 static void close_client(struct actor *actor) {

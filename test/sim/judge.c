@@ -161,8 +161,6 @@ void judge_told(struct promise *promise, const evlock *lock, int status) {
     else if (handle && promise->kind != P_SCOPE && lock != handle->lock)
         violated(world, "call %u was told with another handle", promise->number);
     promise->told = true;
-    if (promise->kind == P_ACQUIRE || promise->kind == P_SCOPE)
-        promise->handle->gave_up = world->now;
     if (promise->kind != P_CLOSE)
         judge_callback(world->judge, promise->process);
 }
@@ -282,8 +280,7 @@ unsigned judge_pending(const struct judge *judge, unsigned client, unsigned key)
     unsigned count = 0;
 
     TAILQ_FOREACH (handle, &judge->handles, link)
-        count += handle->client == client && handle->key == key &&
-                 (handle->doing == ACQUIRING || judge->world->now - handle->gave_up < judge_patience(judge) / 2);
+        count += handle->client == client && handle->key == key && handle->doing == ACQUIRING;
     return count;
 }
 
@@ -345,7 +342,6 @@ void judge_ends(struct handle *handle, enum doing next) {
 }
 
 void judge_acquires(struct handle *handle, struct promise *promise) {
-    handle->owed = handle->doing == HOLDING;
     judge_ends(handle, ACQUIRING);
     handle->pending = promise;
     handle->fence_before = handle->process->world->judge->keys[handle->key].fence;
@@ -368,7 +364,7 @@ void judge_released(struct promise *promise, int status) {
 static bool lasts(const struct handle *handle) {
     const struct world *world = handle->process->world;
 
-    return world->calm && handle->renews && handle->max_hold == NEVER && world->now > judge_recovered(world->judge);
+    return handle->renews && handle->max_hold == NEVER && world->now > judge_recovered(world->judge);
 }
 
 void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
@@ -378,10 +374,6 @@ void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
 
     note(world, process, "  h%u lost: %s", handle->number, evlock_lost_reason_string(reason));
     world->tally->losses++;
-    if (handle->owed) {
-        handle->owed = false;
-        return;
-    }
     if (handle->doing != HOLDING)
         violated(world, "h%u: told lost while it did not hold (%d)", handle->number, handle->doing);
     else if (evlock_is_held(handle->lock))
@@ -432,14 +424,6 @@ static struct token *token_on(struct judge *judge, struct node *node, unsigned k
     return bytes ? find_token(judge, bytes, len) : NULL;
 }
 
-/* Where connections cannot be ended, a command that was lost with one may run at any time; for a ttl that is seen to.
- */
-static bool comes_late(const struct world *world, int64_t ttl) {
-    const struct wire *wire = world->feeding;
-
-    return world->plan.no_kill && !wire->connection && world->now - wire->gone_at > ttl - ttl / 10;
-}
-
 /* Only its owner deletes a token, when it has no more use for it; or somebody breaks the lock. */
 static void check_delete(struct judge *judge, struct token *token, unsigned key, unsigned client) {
     struct handle *holder = token->holder;
@@ -447,7 +431,7 @@ static void check_delete(struct judge *judge, struct token *token, unsigned key,
 
     if (judge->turns && turns_granted(judge->turns, token))
         return; /* taken back: its waiter could not be told */
-    if (judge->keys[key].broken || comes_late(judge->world, judge->world->plan.unit / 4)) {
+    if (judge->keys[key].broken) {
         token->broken = true;
     } else if (!owned) {
         violated(judge->world, "client %u deletes another's lock", client);
@@ -489,7 +473,6 @@ static void check_grant(struct judge *judge, struct node *node, unsigned key, st
     if (there)
         check_delete(judge, there, key, judge->world->feeding->client);
     token->set_at = judge->world->now;
-    token->late = judge->world->plan.no_kill; /* it may have joined late */
     turns_grant(judge->turns, node, key, token);
 }
 
@@ -510,8 +493,6 @@ static void check_set(struct judge *judge, struct node *node, unsigned key, int 
         violated(judge->world, "client %u sets a token that is not its own", judge->world->feeding->client);
     else
         token->set_at = judge->world->now;
-    if (token)
-        token->late = comes_late(judge->world, argc > 5 ? strtoll(argv[5], NULL, 10) * MS : 0);
 }
 
 /* The counter of a lock's fences only grows. */
@@ -676,13 +657,13 @@ int64_t judge_recovered(const struct judge *judge) {
     const struct plan *plan = &judge->world->plan;
     int64_t excluded = plan->nodes > 1 ? plan->max_ttl + plan->max_ttl / 50 + SECOND : 0;
 
-    return judge->world->calm_at + excluded + judge_patience(judge);
+    return plan->length + excluded + judge_patience(judge);
 }
 
 /* A token may be left to its ttl where its client ended without a word, where a node would not take the command to
  * delete it, where it came back with an old copy, and where nobody has adopted it yet. */
 static bool may_be_left(const struct judge *judge, const struct node *node, const struct token *token) {
-    bool unclean = token->loose || token->late || node->refused || judge->resurrected[node->index];
+    bool unclean = token->loose || node->refused || judge->resurrected[node->index];
 
     for (unsigned i = 0; i < token->owner_count; i++)
         unclean |= judge->unclean[token->owners[i].client % CLIENTS_MAX];
@@ -709,23 +690,19 @@ void judge_strays(struct judge *judge) {
         turns_strays(judge->turns);
 }
 
-/* Of the close that is being looked at: whose, and when, as the process has it. */
 static unsigned closed_client;
-static int64_t closed_at;
 
+/* Where connections cannot be ended, what was lost on one may run at any time. */
 static void check_closed(struct judge *judge, struct node *node, unsigned key, struct token *token) {
-    bool excused = token->loose || token->late || node->lied || judge->resurrected[node->index];
-    int64_t expiry = sim_server_expiry(node->server, judge_key(key), strlen(judge_key(key)));
+    bool excused = token->loose || node->lied || judge->resurrected[node->index] || judge->world->plan.no_kill;
 
-    if (token->owner_count == 1 && owner_of(token, closed_client) && !excused &&
-        (expiry == -1 || expiry > clock_read(&node->clock, closed_at)))
+    if (token->owner_count == 1 && owner_of(token, closed_client) && !excused)
         violated(judge->world, "client %u was closed in good order, and node %u still has its token at %s: %.*s",
                  closed_client, node->index, judge_key(key), (int)token->len, token->bytes);
 }
 
-void judge_closed(struct judge *judge, const struct process *process, unsigned client) {
+void judge_closed(struct judge *judge, unsigned client) {
     closed_client = client;
-    closed_at = process_time(process);
     each_token(judge, check_closed);
     if (judge->turns)
         turns_closed(judge->turns, client);

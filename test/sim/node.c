@@ -50,6 +50,7 @@ struct node *node_new(struct world *world, unsigned index) {
     sim_server_restart(node->server, false, true);
     if (world->plan.no_kill)
         sim_server_refuse(node->server, "client|kill", "NOPERM this user has no permissions to run it", UINT32_MAX);
+    node->refused = world->plan.no_kill;
     return node;
 }
 

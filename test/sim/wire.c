@@ -187,7 +187,6 @@ void wire_client_gone(struct wire *wire) {
     wire_drain(wire);
     TAILQ_REMOVE(&wire->process->wires, wire, local);
     wire->connection = NULL;
-    wire->gone_at = wire->world->now;
     close_socket(wire);
     flow_clear(wire, &wire->down);
     if (!wire->connected) { /* and so nothing was sent */
@@ -253,6 +252,7 @@ struct wire *wire_new(struct process *process, struct node *node, struct redisAs
     wire->node = node;
     wire->number = world->next_wire++;
     wire->client = process->client_number;
+    wire->opened = world->now;
     wire->connection = connection;
     wire->fd = node_accept(node);
     if (wire->fd < 0)

@@ -35,8 +35,8 @@ struct wire {
     struct world *world;
     struct process *process;
     struct node *node;
-    unsigned number, client;              /* `client`: which of all that processes had */
-    int64_t gone_at;                      /* when the process's end was closed */
+    unsigned number, client; /* `client`: which of all that processes had */
+    int64_t opened;
     struct redisAsyncContext *connection; /* the process's end; NULL: closed */
     sim_session *session;                 /* the server's end; NULL: not yet, or no more */
     int fd;                               /* -1: closed towards the process */

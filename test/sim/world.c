@@ -16,7 +16,7 @@
 #include "wire.h"
 
 /* So much happening at one moment is a loop that spins. */
-enum { SPIN = 10000 };
+enum { SPIN = 2000 };
 
 /* --- Chance ------------------------------------------------------------------------------------------------------- */
 
@@ -136,19 +136,13 @@ static void world_go(struct world *world, int64_t until) {
 
 /* The faults are over: everyone is served, and leaves; nothing may remain. */
 static void world_wind_up(struct world *world) {
-    struct process *process;
-    int64_t end;
+    int64_t end = world->now + actor_patience(world);
 
     world->calm = true;
-    world->calm_at = world->now;
-    TAILQ_FOREACH (process, &world->processes, link)
-        if (!process->crashed && process->busy_until > world->calm_at)
-            world->calm_at = process->busy_until;
-    end = world->calm_at + actor_patience(world);
     note(world, NULL, "the faults are over");
     faults_end(world);
     actors_finish(world);
-    world_go(world, world->calm_at + judge_patience(world->judge));
+    world_go(world, world->now + judge_patience(world->judge));
     judge_strays(world->judge);
     while (!world->violation[0] && world->now < end && !actors_served(world))
         world_go(world, world->now + world->plan.unit);

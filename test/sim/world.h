@@ -67,7 +67,6 @@ struct world {
     struct wire *feeding;    /* whose bytes a server is working on */
     int64_t feeding_sent;    /* since when these are on their way */
     bool calm;               /* the faults are over */
-    int64_t calm_at;         /* when every process has come out of what it was doing then */
     int64_t newcomers_at;    /* no client begins before: it could not know what those before it know */
     bool tracing;
     uint64_t hash; /* of all that happened */
