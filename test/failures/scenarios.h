@@ -10,6 +10,7 @@
 struct scenario {
     const char *name;
     void (*play)(struct stage *stage);
+    bool listens; /* then hiredis is refused no memory: it aborts where it has none to subscribe with */
 };
 
 extern const struct scenario scenarios[];
