@@ -10,7 +10,7 @@
 struct scenario {
     const char *name;
     void (*play)(struct stage *stage);
-    bool listens; /* then hiredis is refused no memory: it aborts where it has none to subscribe with */
+    bool listens; /* from 1.0 on hiredis aborts where a subscription fails: only evlock is refused memory then */
 };
 
 extern const struct scenario scenarios[];

@@ -61,7 +61,9 @@ static void every_point(const struct scenario *scenario, enum fault_kind kind, b
 }
 
 static bool refusable(const struct scenario *scenario, enum fault_kind kind) {
-    return faults_possible(kind) && !(kind == FAULT_HIREDIS && scenario->listens);
+    bool aborts = scenario->listens && faults_possible(FAULT_HIREDIS) && kind != FAULT_OWN;
+
+    return faults_possible(kind) && !aborts;
 }
 
 static void refuse(void **state) {
