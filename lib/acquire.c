@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "least.h"
 #include "lock.h"
 #include "log.h"
 #include "memory.h"
@@ -33,14 +34,6 @@ static bool is_final(int status) {
     default:
         return false;
     }
-}
-
-static int64_t min64(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b) {
-    return a > b ? a : b;
 }
 
 static void wake_at(struct call *call, int64_t at) {
@@ -122,7 +115,7 @@ static void await_settling(struct call *call) {
         pause_or_give_up(call, away ? trouble->status : EVLOCK_EREFUSED);
         return;
     }
-    wake_at(call, again < call->acquire.wait_until ? again : call->acquire.wait_until);
+    wake_at(call, min64(again, call->acquire.wait_until));
 }
 
 /* EVLOCK_OK or EVLOCK_ENOMEM. */

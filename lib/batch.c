@@ -1,7 +1,6 @@
 /* Batches of renewals; see batch.h. */
 #include "batch.h"
 
-
 /* More would hold the server for longer than other clients should wait. */
 #define MEMBERS 100
 

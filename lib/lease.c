@@ -9,6 +9,8 @@
 
 #include <evlock/evlock.h>
 
+#include "least.h"
+
 #define MS INT64_C(1000)
 #define SECOND (1000 * MS)
 
@@ -18,14 +20,6 @@ enum { SETTLED, UNSEEN, MAY_STILL_RUN }; /* slot.stray; UNSEEN: the node has not
 
 /* A token without expiry has no ttl after which an undo is needless: this counts as one. */
 static const int64_t undo_without_expiry = 24 * 3600 * SECOND;
-
-static int64_t min64(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
 
 int64_t evl_lease_drift(int64_t ttl) {
     return ttl / 100 + 2 * MS;
@@ -92,8 +86,7 @@ static bool sets(enum lease_command command) {
     return command == LEASE_ACQUIRE || command == LEASE_REARM;
 }
 
-/* Whether a command may let the token live longer where it is. */
-static bool prolongs(enum lease_command command) {
+bool evl_lease_prolongs(enum lease_command command) {
     return command == LEASE_RENEW || command == LEASE_ADD || command == LEASE_REPLACE;
 }
 
@@ -694,7 +687,7 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
         command = LEASE_RELEASE;
     }
     slot->flying = LEASE_NOTHING;
-    if (answer->verdict == LEASE_UNKNOWN && (lease->own || prolongs(command))) {
+    if (answer->verdict == LEASE_UNKNOWN && (lease->own || evl_lease_prolongs(command))) {
         slot->late = UNSEEN;
         if (lease->state == LEASE_UNDOING)
             set_undo_limit(lease, now);

@@ -137,6 +137,9 @@ struct lease {
     struct lease_slot slots[];
 };
 
+/* Whether a command may let the token live longer where it is, and so has it there. */
+bool evl_lease_prolongs(enum lease_command command);
+
 /* What the two clocks may differ by over `ttl`: one part in a hundred, and the server's grain. */
 int64_t evl_lease_drift(int64_t ttl);
 

@@ -279,11 +279,6 @@ static bool answer_integer(enum lease_command kind, int64_t value, struct lease_
     return value > 0 || (value == -1 && (kind == LEASE_ADD || kind == LEASE_ADOPT));
 }
 
-/* To these, a key of another type says as surely as another token that theirs is gone. */
-static bool prolongs(enum lease_command kind) {
-    return kind == LEASE_RENEW || kind == LEASE_ADD || kind == LEASE_REPLACE;
-}
-
 /* "TIME AHEAD LEFT", as join.lua says it. */
 static bool answer_queued(const char *text, struct lease_answer *answer) {
     int64_t left;
@@ -303,6 +298,7 @@ bool evl_command_answer(enum lease_command kind, const struct lease *lease, cons
                         struct lease_answer *ret_answer) {
     bool plain = kind == LEASE_ACQUIRE && !lease->fenced && !lease->queued;
     struct reply_meaning meaning;
+    bool gone;
 
     memset(ret_answer, 0, sizeof(*ret_answer));
     switch (reply->type) {
@@ -313,7 +309,9 @@ bool evl_command_answer(enum lease_command kind, const struct lease *lease, cons
         return true;
     case REPLY_ERROR:
         meaning = evl_reply_meaning(reply->text);
-        ret_answer->verdict = meaning.status == EVLOCK_EWRONGTYPE && prolongs(kind) ? LEASE_NO : meaning.verdict;
+        /* A key of another type says as surely as another token that theirs is gone. */
+        gone = meaning.status == EVLOCK_EWRONGTYPE && evl_lease_prolongs(kind);
+        ret_answer->verdict = gone ? LEASE_NO : meaning.verdict;
         ret_answer->status = meaning.status;
         evl_error_set(reply->text);
         return true;

@@ -12,8 +12,7 @@
 #include <unistd.h>
 
 #include "relay.h"
-
-#define QUEUE "{a}:queue"
+#include "waiters.h"
 
 static struct relay relay;
 
@@ -25,20 +24,6 @@ static int teardown(void **state) {
 }
 
 #define FAULT(function) cmocka_unit_test_setup_teardown(function, fixture_setup, teardown)
-
-static evlock_options queueing(int64_t ttl_ms) {
-    evlock_options options = with_ttl(ttl_ms);
-    options.wait = EVLOCK_WAIT_QUEUE;
-    options.retry_delay_ms = 10;
-    return options;
-}
-
-/* Looks so seldom that nothing is found by a look while a test goes well. */
-static evlock_options patient(int64_t ttl_ms) {
-    evlock_options options = queueing(ttl_ms);
-    options.retry_delay_ms = ttl_ms < 10000 ? ttl_ms : 10000;
-    return options;
-}
 
 static evlock_client_options quick(struct fixture *f) {
     evlock_client_options options = client_options(f);
@@ -52,34 +37,6 @@ static evlock_client_options quick(struct fixture *f) {
 static evlock_client *another(struct fixture *f) {
     evlock_client_options options = quick(f);
     return client_new(f, NULL, &options);
-}
-
-static long long waiting(struct fixture *f) {
-    return server_integer(f->server, "ZCARD " QUEUE);
-}
-
-static evlock *held(struct fixture *f, const char *name, const evlock_options *options) {
-    evlock *lock = lock_new(f, name, options);
-    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
-    return lock;
-}
-
-/* A handle that waits in the queue of "a", behind all that are there. */
-static evlock *joins(struct fixture *f, evlock_client *client, const evlock_options *options, struct record *record) {
-    evlock *lock = lock_new_on(f, client, "a", options);
-    long long before = waiting(f);
-
-    assert_status(evlock_acquire(lock, NULL, record_end, record), EVLOCK_OK);
-    await(f, waiting(f) == before + 1);
-    assert_int_equal(record->count, 0);
-    return lock;
-}
-
-/* Nothing is left on the server, once what goes on in the background is done; the handles are freed for that. */
-static void leaves_nothing(struct fixture *f) {
-    while (f->locks_len)
-        lock_free(f, f->locks[0]);
-    await(f, server_integer(f->server, "DBSIZE") == 0);
 }
 
 static bool is_the_servers(struct fixture *f, const evlock *lock) {
