@@ -7,6 +7,11 @@
 #include "memory.h"
 
 /* A sanitizer is to see each use of what was given back. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ /* as gcc says it */
+#endif
+#endif
 #if defined(__SANITIZE_ADDRESS__)
 static const bool keeps = false;
 #else

@@ -263,13 +263,13 @@ bool evl_tenure_begin(struct evlock *lock, const struct entry *entry) {
     int64_t now = evl_client_now(client);
     struct lease_out out = {0};
 
-    if (tenure && entry->queued && !evl_queue_enter(tenure)) {
+    if (!tenure)
+        return false;
+    if (entry->queued && !evl_queue_enter(tenure)) {
         evl_alarms_unreserve(&client->alarms);
         give_back(client, tenure, true);
         return false;
     }
-    if (!tenure)
-        return false;
     evl_lock_ref(lock);
     lock->tenure = tenure;
     TAILQ_INSERT_TAIL(&client->tenures, tenure, link);
