@@ -59,7 +59,6 @@ void evl_tenure_destroy(struct tenure *tenure) {
     for (unsigned i = 0; i < client->node_count; i++)
         evl_node_withdraw(&client->nodes[i], &tenure->requests[i]);
     evl_alarm_set(&client->alarms, &tenure->alarm, INT64_MAX);
-    evl_alarms_unreserve(&client->alarms);
     evl_lock_unref(tenure->lock);
     give_back(client, tenure, tenure->lease->queued);
 }
@@ -234,13 +233,9 @@ static struct tenure *make(struct evlock *lock, struct bytes token, bool queued)
     size_t lease_size = evl_lease_size(client->node_count);
     struct tenure *tenure;
 
-    if (evl_alarms_reserve(&client->alarms) != EVLOCK_OK)
-        return NULL;
     tenure = allocate(client, size_of(client->node_count, token_len, queued));
-    if (!tenure) {
-        evl_alarms_unreserve(&client->alarms);
+    if (!tenure)
         return NULL;
-    }
     tenure->lock = lock;
     tenure->alarm.kind = ALARM_TENURE;
     tenure->lease = (struct lease *)(void *)((char *)tenure->requests + requests_size);
@@ -266,7 +261,6 @@ bool evl_tenure_begin(struct evlock *lock, const struct entry *entry) {
     if (!tenure)
         return false;
     if (entry->queued && !evl_queue_enter(tenure)) {
-        evl_alarms_unreserve(&client->alarms);
         give_back(client, tenure, true);
         return false;
     }
