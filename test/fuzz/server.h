@@ -1,7 +1,7 @@
 /*
  * A server that the fuzzer speaks through: it listens as one or several nodes, reads what clients ask, and says what it
  * is told to: any bytes, an answer that fits the oldest question, or a grant to who waits in a queue. It owns its
- * sockets, which last for the process.
+ * ends of the connections.
  */
 #ifndef EVLOCK_FUZZ_SERVER_H
 #define EVLOCK_FUZZ_SERVER_H
@@ -42,7 +42,6 @@ typedef void (*server_said_cb)(unsigned node, const char *key);
 
 struct server {
     char urls[SERVER_NODES][128];
-    int listeners[SERVER_NODES];
     struct peer peers[SERVER_PEERS];
     char token[129];                        /* the last that was named to it */
     struct waiting waiters[SERVER_WAITERS]; /* the newest, in a ring */
