@@ -187,7 +187,7 @@ static const char *name_of(const struct handle *handle) {
 static void asks_for_grant(struct handle *handle, struct promise *promise) {
     promise->grants = true;
     for (unsigned i = 0; i < run.nodes; i++)
-        handle->affirmed[i] = false;
+        handle->affirmed[i] = server_mumbles(&server, i);
 }
 
 static void begun(struct handle *handle) {

@@ -191,6 +191,15 @@ void server_say(struct server *server, struct peer *peer, const void *bytes, siz
     send_pieces(server, peer, bytes, len);
 }
 
+bool server_mumbles(const struct server *server, unsigned node) {
+    const struct peer *peer;
+
+    for (peer = server->peers; peer < server->peers + SERVER_PEERS; peer++)
+        if (peer->fd >= 0 && peer->node == node && peer->mumbled && !peer->listens)
+            return true;
+    return false;
+}
+
 static void say(struct server *server, struct peer *peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -60,6 +60,8 @@ void server_turn(struct server *server);
 /* The `which`th connection, counted around those there are; NULL: there are none. */
 struct peer *server_peer(struct server *server, unsigned which);
 void server_say(struct server *server, struct peer *peer, const void *bytes, size_t len);
+/* Whether a node has said any bytes on a connection: some may be unread, and answer what is asked next. */
+bool server_mumbles(const struct server *server, unsigned node);
 /* Answers the oldest question, if there is one; `detail` chooses among what fits. */
 void server_answer(struct server *server, struct peer *peer, enum server_answer how, unsigned detail);
 /* A message on a connection that listens, to one of the waiters; what stands in it is the bytes' choice. */
