@@ -425,7 +425,7 @@ void faults_end(struct world *world) {
     for (unsigned i = 0; i < world->plan.nodes; i++) {
         struct node *node = world->nodes[i];
         node->paused_until = 0;
-        if (node->listener < 0)
+        if (node->refuses)
             agenda_set(&world->agenda, &node->open, world->now);
         sim_server_allow(node_now(node));
     }
