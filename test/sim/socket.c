@@ -71,8 +71,10 @@ static ssize_t put_out(struct socket *socket, const void *bytes, size_t len) {
     return (ssize_t)len;
 }
 
-/* By another name here, as the C library's declaration takes a type of its own. */
-int socket_connect(int fd, const struct sockaddr *address, socklen_t len) __asm__("connect");
+/* Each has a name of its own here, and the C library's for the linker. */
+#define STANDS_FOR(name) __asm__(#name)
+
+int socket_connect(int fd, const struct sockaddr *address, socklen_t len) STANDS_FOR(connect);
 int socket_connect(int fd, const struct sockaddr *address, socklen_t len) {
     const char *path = ((const struct sockaddr_un *)address)->sun_path;
 
@@ -86,22 +88,26 @@ int socket_connect(int fd, const struct sockaddr *address, socklen_t len) {
 
 /* hiredis 0.14 calls read() and write(), later ones recv() and send(). */
 
-ssize_t read(int fd, void *bytes, size_t size) {
+ssize_t socket_read(int fd, void *bytes, size_t size) STANDS_FOR(read);
+ssize_t socket_read(int fd, void *bytes, size_t size) {
     struct socket *socket = find_socket(fd);
     return socket ? take_in(socket, bytes, size) : syscall(SYS_read, fd, bytes, size);
 }
 
-ssize_t recv(int fd, void *bytes, size_t size, int flags) {
+ssize_t socket_recv(int fd, void *bytes, size_t size, int flags) STANDS_FOR(recv);
+ssize_t socket_recv(int fd, void *bytes, size_t size, int flags) {
     struct socket *socket = find_socket(fd);
     return socket ? take_in(socket, bytes, size) : recvfrom(fd, bytes, size, flags, NULL, NULL);
 }
 
-ssize_t write(int fd, const void *bytes, size_t len) {
+ssize_t socket_write(int fd, const void *bytes, size_t len) STANDS_FOR(write);
+ssize_t socket_write(int fd, const void *bytes, size_t len) {
     struct socket *socket = find_socket(fd);
     return socket ? put_out(socket, bytes, len) : syscall(SYS_write, fd, bytes, len);
 }
 
-ssize_t send(int fd, const void *bytes, size_t len, int flags) {
+ssize_t socket_send(int fd, const void *bytes, size_t len, int flags) STANDS_FOR(send);
+ssize_t socket_send(int fd, const void *bytes, size_t len, int flags) {
     struct socket *socket = find_socket(fd);
     return socket ? put_out(socket, bytes, len) : sendto(fd, bytes, len, flags, NULL, 0);
 }
