@@ -260,6 +260,7 @@ static bool refuse_commands(struct world *world) {
         verb = queue_verbs[draw(world) % (sizeof(queue_verbs) / sizeof(queue_verbs[0]))];
     node->refused = true;
     node->lied |= strncmp(error, "WRONGTYPE", 9) == 0;
+    node->spares |= strncmp(verb, "client", 6) == 0 || strcmp(verb, "info") == 0;
     sim_server_refuse(node_now(node), verb, error, (unsigned)draw_magnitude(world, 1, 20));
     return true;
 }

@@ -436,13 +436,13 @@ static struct token *token_on(struct judge *judge, struct node *node, unsigned k
     return bytes ? find_token(judge, bytes, len) : NULL;
 }
 
-/* Where connections cannot be ended, a command that was lost with one may run at any time; for a ttl that is seen to.
+/* Where connections are not ended, a command that was lost with one may run at any time; for a ttl that is seen to.
  */
 bool judge_comes_late(const struct judge *judge, int64_t ttl) {
     const struct world *world = judge->world;
     const struct wire *wire = world->feeding;
 
-    return world->plan.no_kill && !wire->connection && world->now - wire->gone_at > ttl - ttl / 10;
+    return wire->node->spares && !wire->connection && world->now - wire->gone_at > ttl - ttl / 10;
 }
 
 /* A token of the caller's own is used again; what comes late of its use before hurts it. */

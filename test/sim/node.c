@@ -33,7 +33,8 @@ struct node *node_new(struct world *world, unsigned index) {
     /* It has been running for long, or it would be excluded by those that count on several. */
     sim_server_set_time(node->server, node->clock.local - 3600 * SECOND);
     sim_server_restart(node->server, false, true);
-    if (world->plan.no_kill)
+    node->spares = world->plan.no_kill;
+    if (node->spares)
         sim_server_refuse(node->server, "client|kill", "NOPERM this user has no permissions to run it", UINT32_MAX);
     return node;
 }

@@ -21,6 +21,7 @@ struct node {
     sim_server *copy;     /* a replica that fell behind; or NULL */
     bool refused;         /* it was made to refuse commands */
     bool lied;            /* and said of a lock that it is none */
+    bool spares;          /* and may have let live a connection that its client wanted ended */
 };
 
 struct node *node_new(struct world *world, unsigned index);
