@@ -161,11 +161,11 @@ static bool may_wait(const struct lease *lease, const struct lease_slot *slot) {
     return lease->queued && !slot->removed;
 }
 
-/* While a release of an own token is unanswered it may become one that was lost, which runs when the token is set
- * again. */
+/* While a release is unanswered it may become one that was lost: of an own token, it runs when that is set again; of
+ * what waited in a queue, it does not say whether it left. */
 static bool may_be_late(const struct lease *lease) {
     for (unsigned i = 0; i < lease->nodes; i++)
-        if (lease->own && lease->slots[i].releasing)
+        if ((lease->own || lease->queued) && lease->slots[i].releasing)
             return true;
     return false;
 }
@@ -245,6 +245,7 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
     case LEASE_UNKNOWN:
         lease->status = (int16_t)answer->status;
         slot->resent = true;
+        slot->removed = false; /* a stray may have joined the queue again since */
         want(lease, node, LEASE_RELEASE, out);
         break;
     case LEASE_AGAIN:
@@ -730,7 +731,7 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
     case LEASE_UNDOING:
         if (command == LEASE_RELEASE) {
             note_release(lease, node, answer, now, out);
-            if (lease->until == LEASE_NEVER)
+            if (lease->until == LEASE_NEVER || may_wait(lease, slot))
                 set_undo_limit(lease, now);
             if (clean(lease))
                 end(lease);

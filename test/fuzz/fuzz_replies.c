@@ -187,7 +187,7 @@ static const char *name_of(const struct handle *handle) {
 static void asks_for_grant(struct handle *handle, struct promise *promise) {
     promise->grants = true;
     for (unsigned i = 0; i < run.nodes; i++)
-        handle->affirmed[i] = false;
+        handle->affirmed[i] = server_mumbles(&server, i);
 }
 
 static void begun(struct handle *handle) {
@@ -389,10 +389,8 @@ static void turn(void) {
 }
 
 static void answer_all(void) {
-    struct peer *peer;
-
     for (int i = 0; i < 4; i++) {
-        for (unsigned j = 0; j < SERVER_PEERS && (peer = server_peer(&server, j)); j++)
+        for (struct peer *peer = server.peers; peer < server.peers + SERVER_PEERS; peer++)
             while (peer->fd >= 0 && peer->asked > 0)
                 server_answer(&server, peer, ANSWER_YES, 0);
         turn();
@@ -480,7 +478,7 @@ static void begin(void) {
     options.password = how & 2 ? password : NULL;
     options.max_inflight = how & 4 ? 1 : EVLOCK_DEFAULT;
     options.durable = how & 8 ? 1 : 0;
-    options.log_level = EVLOCK_LOG_DEBUG;
+    options.log_level = how & 16 ? EVLOCK_LOG_DEBUG : EVLOCK_DEFAULT;
     options.on_log = on_log;
     options.on_connection = on_connection;
     check(evlock_client_new_quorum(&client, loop_adapter(&loop), urls, run.nodes, &options) == EVLOCK_OK);

@@ -1,55 +1,25 @@
 /* The server of the fuzz targets; see server.h. */
 #include "server.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "input.h"
+#include "system.h"
 #include "wire.h"
 
 enum { WORDS = 12 };
 
-static char folder[] = "/tmp/evlock-fuzz-XXXXXX";
-static int listeners[SERVER_NODES];
-static char paths[SERVER_NODES][sizeof(folder) + 2];
-
-static void leave(void) {
-    for (int i = 0; i < SERVER_NODES; i++)
-        unlink(paths[i]);
-    rmdir(folder);
-}
-
-static void listen_once(void) {
-    static bool listening;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-    if (listening)
-        return;
-    listening = true;
-    check(mkdtemp(folder));
-    atexit(leave);
-    for (int i = 0; i < SERVER_NODES; i++) {
-        sprintf(paths[i], "%s/%c", folder, 'a' + i);
-        strcpy(address.sun_path, paths[i]);
-        listeners[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        check(bind(listeners[i], (struct sockaddr *)&address, sizeof(address)) == 0);
-        check(listen(listeners[i], SERVER_PEERS) == 0);
-    }
-}
-
 void server_begin(struct server *server) {
-    listen_once();
+    system_begin(SERVER_NODES);
     memset(server->token, 0, sizeof(server->token));
     memset(server->waiters, 0, sizeof(server->waiters));
     server->joined = 0;
     server->piece = 0;
     for (int i = 0; i < SERVER_NODES; i++) {
-        snprintf(server->urls[i], sizeof(server->urls[i]), "unix://%s?db=%d", paths[i], i);
-        server->listeners[i] = listeners[i];
+        snprintf(server->urls[i], sizeof(server->urls[i]), "unix://" SYSTEM_PATH "%d?db=%d", i, i);
     }
     for (int i = 0; i < SERVER_PEERS; i++) {
         server->peers[i].fd = -1;
@@ -71,7 +41,7 @@ void server_hang_up(struct peer *peer) {
 static void welcome(struct server *server, unsigned node) {
     int fd;
 
-    while ((fd = accept4(server->listeners[node], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+    while ((fd = system_accept(node)) >= 0) {
         struct peer *peer = server->peers;
         while (peer < server->peers + SERVER_PEERS && peer->fd >= 0)
             peer++;
@@ -219,6 +189,15 @@ void server_say(struct server *server, struct peer *peer, const void *bytes, siz
     if (!peer->listens)
         server->said(peer->node, NULL);
     send_pieces(server, peer, bytes, len);
+}
+
+bool server_mumbles(const struct server *server, unsigned node) {
+    const struct peer *peer;
+
+    for (peer = server->peers; peer < server->peers + SERVER_PEERS; peer++)
+        if (peer->fd >= 0 && peer->node == node && peer->mumbled && !peer->listens)
+            return true;
+    return false;
 }
 
 static void say(struct server *server, struct peer *peer, const char *format, ...)
@@ -484,4 +463,5 @@ void server_end(struct server *server) {
     server_turn(server);
     for (struct peer *peer = server->peers; peer < server->peers + SERVER_PEERS; peer++)
         check(peer->fd < 0);
+    system_end();
 }

@@ -193,6 +193,24 @@ static void a_close_does_not_hide_a_forbidden_release(void **state) {
     assert_true(key_exists(f->server, "a"));
 }
 
+/* What a lease that has ended left to its ttl is left there when the client closes, unless that ttl is over by then. */
+static void a_close_does_not_hide_an_earlier_forbidden_release(void **state) {
+    struct fixture *f = *state;
+    evlock_options brief = with_ttl(300), forever = with_ttl(0);
+    server_do(f->server, "ACL SETUSER worker on >work ~* +@all -evalsha");
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "b" : "a";
+        evlock_client *client = worker_new(f, NULL, client_options(f));
+        evlock *lock = lock_new_on(f, client, name, i ? &brief : &forever);
+        assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+        assert_status(await_release(f, lock), EVLOCK_EPERM);
+        if (i)
+            run_for(f, 2 * brief.ttl_ms);
+        assert_int_equal(key_exists(f->server, name), i == 0);
+        assert_status(await_close(f, client), i ? EVLOCK_OK : EVLOCK_EUNREACHABLE);
+    }
+}
+
 /* --- Losses ------------------------------------------------------------------------------------------------------- */
 
 static void a_hash_in_the_locks_place_is_a_loss_at_the_next_renewal(void **state) {
@@ -599,6 +617,7 @@ int main(void) {
         CROSSING(a_close_ends_a_query_behind_a_release),
         CROSSING(a_close_ends_a_break_behind_a_release),
         CROSSING(a_close_does_not_hide_a_forbidden_release),
+        CROSSING(a_close_does_not_hide_an_earlier_forbidden_release),
         CROSSING(a_hash_in_the_locks_place_is_a_loss_at_the_next_renewal),
         CROSSING(a_hash_in_the_locks_place_is_not_owned_to_an_extension),
         CROSSING(an_acquire_inside_a_loss_does_not_silence_another_loss),

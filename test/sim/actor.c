@@ -150,7 +150,7 @@ static void on_closed(int status, void *arg) {
         return;
     forget_client(actor, status == EVLOCK_OK);
     if (status == EVLOCK_OK && !promise->process->crashed)
-        judge_closed(world->judge, client);
+        judge_closed(world->judge, promise->process, client);
 }
 
 static void close_client(struct actor *actor) {
@@ -371,7 +371,7 @@ static void acquire(struct handle *handle) {
         return;
     judge_acquires(handle, promise);
     if (options.token)
-        judge_token(world->judge, own, strlen(own), handle->client);
+        judge_token(world->judge, own, strlen(own), handle->client)->own = true;
 }
 
 static void release(struct handle *handle) {

@@ -260,6 +260,7 @@ static bool refuse_commands(struct world *world) {
         verb = queue_verbs[draw(world) % (sizeof(queue_verbs) / sizeof(queue_verbs[0]))];
     node->refused = true;
     node->lied |= strncmp(error, "WRONGTYPE", 9) == 0;
+    node->spares |= strncmp(verb, "client", 6) == 0 || strcmp(verb, "info") == 0;
     sim_server_refuse(node_now(node), verb, error, (unsigned)draw_magnitude(world, 1, 20));
     return true;
 }
@@ -425,7 +426,7 @@ void faults_end(struct world *world) {
     for (unsigned i = 0; i < world->plan.nodes; i++) {
         struct node *node = world->nodes[i];
         node->paused_until = 0;
-        if (node->listener < 0)
+        if (node->refuses)
             agenda_set(&world->agenda, &node->open, world->now);
         sim_server_allow(node_now(node));
     }

@@ -24,8 +24,8 @@ struct key {
 
 struct judge {
     struct world *world;
-    struct turns *turns; /* NULL: there are no queues */
-    TAILQ_HEAD(, handle) handles;
+    struct turns *turns;                   /* NULL: there are no queues */
+    TAILQ_HEAD(, handle) handles, holders; /* holders: those that are HOLDING */
     TAILQ_HEAD(, promise) promises;
     struct token *tokens[PLACES];
     struct key keys[KEYS_MAX];
@@ -42,6 +42,7 @@ struct judge *judge_new(struct world *world) {
 
     judge->world = world;
     TAILQ_INIT(&judge->handles);
+    TAILQ_INIT(&judge->holders);
     TAILQ_INIT(&judge->promises);
     judge->turns = world->scenario->queue ? turns_new(judge, world) : NULL;
     return judge;
@@ -161,6 +162,8 @@ void judge_told(struct promise *promise, const evlock *lock, int status) {
     else if (handle && promise->kind != P_SCOPE && lock != handle->lock)
         violated(world, "call %u was told with another handle", promise->number);
     promise->told = true;
+    if (promise->kind == P_ACQUIRE || promise->kind == P_SCOPE)
+        promise->handle->gave_up = world->now;
     if (promise->kind != P_CLOSE)
         judge_callback(world->judge, promise->process);
 }
@@ -175,9 +178,8 @@ void judge_callback(struct judge *judge, struct process *process) {
 
     if (process->crashed || !process->serving)
         return;
-    TAILQ_FOREACH (handle, &judge->handles, link)
-        if (handle->process == process && handle->client == process->client_number && handle->doing == HOLDING &&
-            !believes(handle))
+    TAILQ_FOREACH (handle, &judge->holders, holding)
+        if (handle->process == process && handle->client == process->client_number && !believes(handle))
             violated(judge->world, "h%u: something was told before the loss", handle->number);
 }
 
@@ -185,16 +187,16 @@ void judge_enter(struct judge *judge, struct process *process) {
     struct handle *handle;
 
     process->serving = true;
-    TAILQ_FOREACH (handle, &judge->handles, link)
-        handle->overdue = handle->process == process && handle->doing == HOLDING && !believes(handle);
+    TAILQ_FOREACH (handle, &judge->holders, holding)
+        handle->overdue = handle->process == process && !believes(handle);
 }
 
 void judge_leave(struct judge *judge, struct process *process) {
     struct handle *handle;
 
     process->serving = false;
-    TAILQ_FOREACH (handle, &judge->handles, link)
-        if (handle->process == process && handle->overdue && handle->doing == HOLDING && !process->crashed)
+    TAILQ_FOREACH (handle, &judge->holders, holding)
+        if (handle->process == process && handle->overdue && !process->crashed)
             violated(judge->world, "h%u: code ran past the deadline without telling the loss", handle->number);
 }
 
@@ -280,7 +282,8 @@ unsigned judge_pending(const struct judge *judge, unsigned client, unsigned key)
     unsigned count = 0;
 
     TAILQ_FOREACH (handle, &judge->handles, link)
-        count += handle->client == client && handle->key == key && handle->doing == ACQUIRING;
+        count += handle->client == client && handle->key == key &&
+                 (handle->doing == ACQUIRING || judge->world->now - handle->gave_up < judge_patience(judge) / 2);
     return count;
 }
 
@@ -305,6 +308,8 @@ void judge_holds(struct handle *handle, bool fenced) {
     const char *bytes;
     size_t len = 0;
 
+    if (handle->doing != HOLDING)
+        TAILQ_INSERT_TAIL(&world->judge->holders, handle, holding);
     handle->doing = HOLDING;
     handle->overdue = false;
     handle->extended = handle->pending && handle->pending->kind == P_ADOPT; /* it has the ttl that it was found with */
@@ -333,6 +338,8 @@ void judge_ends(struct handle *handle, enum doing next) {
 
     if (owner && owner->finished == NEVER)
         owner->finished = process_time(handle->process);
+    if (handle->doing == HOLDING)
+        TAILQ_REMOVE(&handle->process->world->judge->holders, handle, holding);
     handle->doing = next;
     if (next == LOST || next == RELEASING)
         return;
@@ -342,6 +349,7 @@ void judge_ends(struct handle *handle, enum doing next) {
 }
 
 void judge_acquires(struct handle *handle, struct promise *promise) {
+    handle->owed = handle->doing == HOLDING;
     judge_ends(handle, ACQUIRING);
     handle->pending = promise;
     handle->fence_before = handle->process->world->judge->keys[handle->key].fence;
@@ -364,7 +372,7 @@ void judge_released(struct promise *promise, int status) {
 static bool lasts(const struct handle *handle) {
     const struct world *world = handle->process->world;
 
-    return handle->renews && handle->max_hold == NEVER && world->now > judge_recovered(world->judge);
+    return world->calm && handle->renews && handle->max_hold == NEVER && world->now > judge_recovered(world->judge);
 }
 
 void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
@@ -374,6 +382,10 @@ void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
 
     note(world, process, "  h%u lost: %s", handle->number, evlock_lost_reason_string(reason));
     world->tally->losses++;
+    if (handle->owed) {
+        handle->owed = false;
+        return;
+    }
     if (handle->doing != HOLDING)
         violated(world, "h%u: told lost while it did not hold (%d)", handle->number, handle->doing);
     else if (evlock_is_held(handle->lock))
@@ -424,6 +436,20 @@ static struct token *token_on(struct judge *judge, struct node *node, unsigned k
     return bytes ? find_token(judge, bytes, len) : NULL;
 }
 
+/* Where connections are not ended, a command that was lost with one may run at any time; for a ttl that is seen to.
+ */
+bool judge_comes_late(const struct judge *judge, int64_t ttl) {
+    const struct world *world = judge->world;
+    const struct wire *wire = world->feeding;
+
+    return wire->node->spares && !wire->connection && world->now - wire->gone_at > ttl - ttl / 10;
+}
+
+/* A token of the caller's own is used again; what comes late of its use before hurts it. */
+static bool hurts_own(const struct judge *judge, const struct token *token) {
+    return token->own && judge_comes_late(judge, judge->world->plan.unit / 4);
+}
+
 /* Only its owner deletes a token, when it has no more use for it; or somebody breaks the lock. */
 static void check_delete(struct judge *judge, struct token *token, unsigned key, unsigned client) {
     struct handle *holder = token->holder;
@@ -431,7 +457,7 @@ static void check_delete(struct judge *judge, struct token *token, unsigned key,
 
     if (judge->turns && turns_granted(judge->turns, token))
         return; /* taken back: its waiter could not be told */
-    if (judge->keys[key].broken) {
+    if (judge->keys[key].broken || hurts_own(judge, token)) {
         token->broken = true;
     } else if (!owned) {
         violated(judge->world, "client %u deletes another's lock", client);
@@ -455,6 +481,7 @@ static void check_prolong(struct judge *judge, struct node *node, struct token *
         violated(judge->world, "client %u prolongs another's lock", judge->world->feeding->client);
         return;
     }
+    token->broken |= hurts_own(judge, token);
     if (judge->world->feeding_sent > owner->finished && ++owner->late[node->index] > 1)
         violated(judge->world, "client %u prolongs a lock that it has given up", owner->client);
     if (ttl > judge->keys[key].longest + token->added + 2 * MS && !judge->world->scenario->steps)
@@ -493,6 +520,8 @@ static void check_set(struct judge *judge, struct node *node, unsigned key, int 
         violated(judge->world, "client %u sets a token that is not its own", judge->world->feeding->client);
     else
         token->set_at = judge->world->now;
+    if (token)
+        token->late = judge_comes_late(judge, argc > 5 ? strtoll(argv[5], NULL, 10) * MS : 0);
 }
 
 /* The counter of a lock's fences only grows. */
@@ -509,6 +538,8 @@ static void note_command(struct world *world, const struct node *node, int argc,
     char line[200] = "";
     size_t len = 0;
 
+    if (!world->noting)
+        return;
     for (int i = 0; i < argc && len < sizeof(line) - 50; i++)
         len += (size_t)snprintf(line + len, sizeof(line) - len, " %.*s", strlen(argv[i]) > 40 ? 10 : 40, argv[i]);
     note(world, world->feeding->process, "w%-3u n%u runs%s", world->feeding->number, node->index, line);
@@ -557,14 +588,16 @@ void judge_resurrects(struct judge *judge, struct node *node) {
 /* --- Looks -------------------------------------------------------------------------------------------------------- */
 
 /* Whether the node keeps the holder's token for as long as the holder believes; or had to forget it. */
-static bool keeps(struct judge *judge, struct node *node, const struct handle *handle) {
-    const char *key = judge_key(handle->key);
+static bool keeps(struct node *node, const struct handle *handle) {
+    const struct token *token = handle->token;
+    const char *key = judge_key(handle->key), *bytes;
     int64_t expiry;
+    size_t len;
 
-    if (handle->token->promised & 1U << node->index)
+    if (token->promised & 1U << node->index)
         return true;
-    node_now(node);
-    if (token_on(judge, node, handle->key) != handle->token)
+    bytes = sim_server_get(node_now(node), key, strlen(key), &len);
+    if (!bytes || len != token->len || memcmp(bytes, token->bytes, len) != 0)
         return false;
     expiry = sim_server_expiry(node->server, key, strlen(key));
     return expiry == -1 || (handle->deadline != NEVER &&
@@ -572,13 +605,13 @@ static bool keeps(struct judge *judge, struct node *node, const struct handle *h
 }
 
 /* Who believes has a majority behind it. */
-static void check_belief(struct judge *judge, const struct handle *handle) {
+static void check_belief(const struct judge *judge, const struct handle *handle) {
     unsigned nodes = judge->world->plan.nodes, count = 0;
 
     if (handle->token->broken || !judge->world->scenario->exclusive)
         return;
     for (unsigned i = 0; i < nodes; i++)
-        count += keeps(judge, judge->world->nodes[i], handle);
+        count += keeps(judge->world->nodes[i], handle);
     if (count < nodes / 2 + 1)
         violated(judge->world, "h%u believes to hold for %" PRId64 " us more, and %u of %u nodes keep it as long",
                  handle->number, handle->deadline - clock_read(&handle->process->clock, judge->world->now), count,
@@ -613,9 +646,7 @@ void judge_look(struct judge *judge) {
     struct world *world = judge->world;
     struct handle *handle;
 
-    TAILQ_FOREACH (handle, &judge->handles, link) {
-        if (handle->doing != HOLDING)
-            continue;
+    TAILQ_FOREACH (handle, &judge->holders, holding) {
         if (!believes(handle)) {
             check_told(judge, handle);
             continue;
@@ -657,13 +688,13 @@ int64_t judge_recovered(const struct judge *judge) {
     const struct plan *plan = &judge->world->plan;
     int64_t excluded = plan->nodes > 1 ? plan->max_ttl + plan->max_ttl / 50 + SECOND : 0;
 
-    return plan->length + excluded + judge_patience(judge);
+    return judge->world->calm_at + excluded + judge_patience(judge);
 }
 
 /* A token may be left to its ttl where its client ended without a word, where a node would not take the command to
  * delete it, where it came back with an old copy, and where nobody has adopted it yet. */
 static bool may_be_left(const struct judge *judge, const struct node *node, const struct token *token) {
-    bool unclean = token->loose || node->refused || judge->resurrected[node->index];
+    bool unclean = token->loose || token->late || node->refused || judge->resurrected[node->index];
 
     for (unsigned i = 0; i < token->owner_count; i++)
         unclean |= judge->unclean[token->owners[i].client % CLIENTS_MAX];
@@ -690,19 +721,23 @@ void judge_strays(struct judge *judge) {
         turns_strays(judge->turns);
 }
 
+/* Of the close that is being looked at: whose, and when, as the process has it. */
 static unsigned closed_client;
+static int64_t closed_at;
 
-/* Where connections cannot be ended, what was lost on one may run at any time. */
 static void check_closed(struct judge *judge, struct node *node, unsigned key, struct token *token) {
-    bool excused = token->loose || node->lied || judge->resurrected[node->index] || judge->world->plan.no_kill;
+    bool excused = token->loose || token->late || node->lied || judge->resurrected[node->index];
+    int64_t expiry = sim_server_expiry(node->server, judge_key(key), strlen(judge_key(key)));
 
-    if (token->owner_count == 1 && owner_of(token, closed_client) && !excused)
+    if (token->owner_count == 1 && owner_of(token, closed_client) && !excused &&
+        (expiry == -1 || expiry > clock_read(&node->clock, closed_at)))
         violated(judge->world, "client %u was closed in good order, and node %u still has its token at %s: %.*s",
                  closed_client, node->index, judge_key(key), (int)token->len, token->bytes);
 }
 
-void judge_closed(struct judge *judge, unsigned client) {
+void judge_closed(struct judge *judge, const struct process *process, unsigned client) {
     closed_client = client;
+    closed_at = process_time(process);
     each_token(judge, check_closed);
     if (judge->turns)
         turns_closed(judge->turns, client);

@@ -23,6 +23,7 @@ enum doing { IDLE, ACQUIRING, HOLDING, LOST, RELEASING };
 struct handle {
     TAILQ_ENTRY(handle) link;  /* the judge's */
     TAILQ_ENTRY(handle) local; /* the actor's */
+    TAILQ_ENTRY(handle) holding;
     struct process *process;
     evlock *lock; /* NULL: freed, or a scope's that has not begun */
     unsigned number, client, key;
@@ -35,6 +36,8 @@ struct handle {
     bool renews, extended;
     uint64_t fence_before; /* the greatest fence that had been told when it asked */
     bool queued;           /* it waits in line */
+    int64_t gave_up;       /* when its last acquire ended */
+    bool owed;             /* a loss is yet to be told, though it acquires anew */
     bool overdue;          /* the deadline had passed when the library's code began to run */
     bool scoped;           /* a scope is at work on it */
     bool served;           /* since the faults are over */
@@ -71,6 +74,8 @@ struct token {
     int64_t added;     /* the sum of what it was extended by */
     bool queued;       /* it was last held by a handle that queues */
     bool broken;       /* by force */
+    bool own;          /* the caller's, to be used again */
+    bool late;         /* set, or let wait, by a connection that had ended a ttl before: its undo was over by then */
     bool loose;        /* handed out, and adopted by nobody yet */
     size_t len;
     char bytes[128];
@@ -107,7 +112,7 @@ void judge_lost(struct handle *handle, enum evlock_lost_reason reason);
 /* The client ends or has ended; its handles hold nothing any more. unclean: something of it may be left. */
 void judge_client_ends(struct judge *judge, struct process *process);
 void judge_unclean(struct judge *judge, unsigned client);
-void judge_closed(struct judge *judge, unsigned client);
+void judge_closed(struct judge *judge, const struct process *process, unsigned client);
 
 /* --- Tokens ------------------------------------------------------------------------------------------------------- */
 
@@ -116,7 +121,7 @@ struct token *judge_token(struct judge *judge, const char *bytes, size_t len, un
 /* The token, if it is known; whether it is the client's. */
 struct token *judge_known(struct judge *judge, const char *bytes, size_t len);
 bool judge_owns(struct token *token, unsigned client);
-/* How many acquires of the client are pending. */
+/* How many acquires of the client are pending, or were so a moment ago. */
 unsigned judge_pending(const struct judge *judge, unsigned client, unsigned key);
 /* A break was asked for. Longer than this no ttl of the key is. */
 void judge_breaks(struct judge *judge, unsigned key);
@@ -126,6 +131,8 @@ const char *judge_key(unsigned key);
 /* --- The servers -------------------------------------------------------------------------------------------------- */
 
 void judge_watch(void *node, sim_session *session, int argc, const char *const *argv, const size_t *lens);
+/* Whether the command that runs was lost with its connection, and is beyond what evlock sees to for a lease of ttl. */
+bool judge_comes_late(const struct judge *judge, int64_t ttl);
 /* A node is about to lose what it has; what it lost may come back. */
 void judge_forgets(struct judge *judge, struct node *node);
 void judge_resurrects(struct judge *judge, struct node *node);

@@ -1,16 +1,12 @@
 /* The simulated event loop; see loop.h. */
 #include "loop.h"
 
-#include <poll.h>
 #include <stdlib.h>
 
 #include <hiredis/async.h>
 
 #include "judge.h"
 #include "wire.h"
-
-/* A process has fewer connections at a time. */
-enum { POLLS = 32 };
 
 /* --- The adapter -------------------------------------------------------------------------------------------------- */
 
@@ -133,21 +129,11 @@ void loop_wake(struct process *process) {
 }
 
 void loop_flush(struct process *process) {
-    struct pollfd polls[POLLS];
-    struct wire *wires[POLLS], *wire;
-    nfds_t count = 0;
+    struct wire *wire;
 
-    TAILQ_FOREACH (wire, &process->wires, local) {
-        if (wire->fd < 0 || !wire->connected || count == POLLS)
-            continue;
-        wires[count] = wire;
-        polls[count++] = (struct pollfd){.fd = wire->fd, .events = POLLIN};
-    }
-    if (count == 0 || poll(polls, count, 0) <= 0)
-        return;
-    for (nfds_t i = 0; i < count; i++)
-        if (polls[i].revents)
-            wire_drain(wires[i]);
+    TAILQ_FOREACH (wire, &process->wires, local)
+        if (wire->connected && socket_has_written(&wire->socket))
+            wire_drain(wire);
 }
 
 /* How many wires and timers are ready; the `index`-th of them. */

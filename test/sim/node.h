@@ -1,6 +1,6 @@
 /*
- * A node of the world: a simulated server, its wrong clock, and the socket at which the library finds it. It owns the
- * server and the socket. What it is made to suffer is decided in faults.c.
+ * A node of the world: a simulated server, its wrong clock, and the path at which the library finds it. It owns the
+ * server. What it is made to suffer is decided in faults.c.
  */
 #ifndef EVLOCK_SIM_NODE_H
 #define EVLOCK_SIM_NODE_H
@@ -14,17 +14,15 @@ struct node {
     unsigned index;
     sim_server *server;
     struct clock clock;
-    int listener; /* -1: connections are refused */
-    char path[108];
+    bool refuses; /* connections */
+    char path[32];
     int64_t paused_until; /* nothing is read before */
     struct event open;    /* when it listens again */
     sim_server *copy;     /* a replica that fell behind; or NULL */
     bool refused;         /* it was made to refuse commands */
     bool lied;            /* and said of a lock that it is none */
+    bool spares;          /* and may have let live a connection that its client wanted ended */
 };
-
-/* Where the sockets are; made once, before any world. */
-void nodes_place(const char *folder);
 
 struct node *node_new(struct world *world, unsigned index);
 void node_free(struct node *node);
@@ -34,8 +32,6 @@ sim_server *node_now(struct node *node);
 
 /* Refuses connections until then. */
 void node_refuse(struct node *node, int64_t until);
-/* Takes the connection that has just been made to the path: the descriptor of its other end. */
-int node_accept(struct node *node);
 struct node *node_at(struct world *world, const char *path);
 
 #endif

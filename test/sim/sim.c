@@ -71,15 +71,16 @@ static void report(const struct scenario *scenario, uint64_t seed, const char *w
 static void run_schedule(const struct options *options, struct work *work, uint64_t seed) {
     const struct scenario *scenario = options->scenario ? options->scenario : share_out(seed);
     struct tally *tally = &work->tallies[scenario - scenarios], unused = {0};
+    enum telling telling = options->tracing ? TELL_ALL : options->twice ? TELL_HASH : TELL_NOTHING;
     struct outcome first, second;
 
     work->seed = seed;
     work->scenario = scenario;
-    if (!world_run(scenario, seed, options->tracing, tally, &first))
+    if (!world_run(scenario, seed, telling, tally, &first))
         report(scenario, seed, first.violation);
     if (!options->twice)
         return;
-    world_run(scenario, seed, false, &unused, &second);
+    world_run(scenario, seed, TELL_HASH, &unused, &second);
     if (first.hash == second.hash)
         return;
     tally->violations++;
@@ -95,17 +96,9 @@ static uint64_t violations(const struct work *work) {
 }
 
 static void work_off(const struct options *options, struct work *work, unsigned job) {
-    char folder[] = "/tmp/evlock-sim-XXXXXX";
-
-    if (!mkdtemp(folder)) {
-        perror(folder);
-        exit(2);
-    }
-    nodes_place(folder);
     judge_memory();
     for (uint64_t i = job; i < options->seeds && !(options->first && violations(work)); i += options->jobs)
         run_schedule(options, work, options->start + i);
-    (void)rmdir(folder);
 }
 
 /* Runs all seeds in worker processes; how many of these died. */

@@ -43,6 +43,7 @@ struct turns {
     struct world *world;
     TAILQ_HEAD(, waiter) waiters;
     TAILQ_HEAD(, listener) listeners;
+    int64_t ttl;                  /* that the command that runs asks for */
     struct waiter *taken;         /* out of the queue, by the command that runs */
     const struct token *granted;  /* by it */
     int64_t idle_since[KEYS_MAX]; /* free, while somebody waits who listens; NEVER: it is not */
@@ -155,13 +156,15 @@ static void add_waiter(struct turns *turns, struct node *node, unsigned key, con
         memcpy(waiter->member, member, len);
         snprintf(waiter->channel, sizeof(waiter->channel), "%.*s", (int)strcspn(waiter->member, " "), waiter->member);
         TAILQ_INSERT_TAIL(&turns->waiters, waiter, link);
-        waiter->arrived = NEVER;
     }
     if (!waiter->token || !judge_owns(waiter->token, world->feeding->client))
         violated(world, "client %u lets another wait: %s", world->feeding->client, waiter->member);
     waiter->looked = world->now;
-    if (waiter->arrived == NEVER || !waits(turns, node, waiter))
-        waiter->arrived = clock_read(&node->clock, world->now);
+    if (waits(turns, node, waiter))
+        return;
+    if (waiter->token)
+        waiter->token->late = judge_comes_late(turns->judge, turns->ttl);
+    waiter->arrived = clock_read(&node->clock, world->now);
 }
 
 static void note_listener(struct turns *turns, const char *channel) {
@@ -181,6 +184,7 @@ static void begin_script(struct turns *turns, int argc, const char *const *argv,
 
     turns->taken = NULL;
     turns->granted = NULL;
+    turns->ttl = argc == 10 ? strtoll(argv[8], NULL, 10) * MS : 0;
     if (waiter)
         waiter->looked = turns->world->now;
 }
@@ -266,7 +270,7 @@ static void check_idle(struct turns *turns, struct node *node, unsigned key) {
     const struct waiter *next = held || !turns->world->calm ? NULL : next_waiter(turns, node, key);
     int64_t *since = &turns->idle_since[key];
 
-    if (!next)
+    if (!next || next->token->late) /* whom nobody looks for */
         *since = NEVER;
     else if (*since == NEVER)
         *since = turns->world->now;
@@ -291,7 +295,7 @@ static void check_listener(struct turns *turns, struct node *node, const struct 
 
     TAILQ_FOREACH (waiter, &turns->waiters, link)
         if (strcmp(waiter->channel, listener->channel) == 0 && waiter->looked < listener->since &&
-            waits(turns, node, waiter))
+            !waiter->token->late && waits(turns, node, waiter))
             violated(turns->world, "%s listens again, and has not looked since", waiter->member);
 }
 
@@ -327,7 +331,7 @@ static unsigned count_waiting(const struct turns *turns, unsigned key, unsigned 
 
     node_now(node);
     for (size_t place = 0; (waiter = waiter_at(turns, node, key, place)); place++)
-        count += judge_owns(waiter->token, client);
+        count += judge_owns(waiter->token, client) && !waiter->token->late;
     return count;
 }
 
@@ -350,7 +354,7 @@ void turns_strays(struct turns *turns) {
 
 void turns_closed(struct turns *turns, unsigned client) {
     const struct node *node = turns->world->nodes[0];
-    bool excused = node->lied || turns->world->plan.no_kill || judge_came_back(turns->judge, node);
+    bool excused = node->lied || judge_came_back(turns->judge, node);
 
     for (unsigned key = 0; key < KEYS_MAX; key++)
         if (count_waiting(turns, key, client) > 0 && !excused)

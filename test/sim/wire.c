@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <hiredis/async.h>
 
@@ -86,12 +84,6 @@ static void flow_push_split(struct wire *wire, struct flow *flow, const char *by
 
 /* --- From the process to the server ------------------------------------------------------------------------------- */
 
-static void close_socket(struct wire *wire) {
-    if (wire->fd >= 0)
-        close(wire->fd);
-    wire->fd = -1;
-}
-
 /* Nobody is left at either end, and nothing is on its way. */
 static void free_if_over(struct wire *wire) {
     if (!wire->connection && !wire->session && TAILQ_EMPTY(&wire->up.segments))
@@ -170,14 +162,14 @@ static void arrive_up(void *arg) {
 
 void wire_drain(struct wire *wire) {
     char bytes[16384];
-    ssize_t len;
+    size_t len;
 
     do {
-        len = wire->fd < 0 ? 0 : read(wire->fd, bytes, sizeof(bytes));
-        if (len <= 0 || wire->dead || wire->up.lost)
+        len = socket_take(&wire->socket, bytes, sizeof(bytes));
+        if (len == 0 || wire->dead || wire->up.lost)
             continue;
         faults_on_bytes(wire, true);
-        flow_push_split(wire, &wire->up, bytes, (size_t)len);
+        flow_push_split(wire, &wire->up, bytes, len);
     } while (len == sizeof(bytes));
 }
 
@@ -187,7 +179,8 @@ void wire_client_gone(struct wire *wire) {
     wire_drain(wire);
     TAILQ_REMOVE(&wire->process->wires, wire, local);
     wire->connection = NULL;
-    close_socket(wire);
+    wire->gone_at = wire->world->now;
+    socket_close(&wire->socket);
     flow_clear(wire, &wire->down);
     if (!wire->connected) { /* and so nothing was sent */
         wire_free(wire);
@@ -199,28 +192,15 @@ void wire_client_gone(struct wire *wire) {
 
 /* --- From the server to the process ------------------------------------------------------------------------------- */
 
-/* Whether the socket took all of it; a process that stands still may have left it full. */
-static bool deliver(struct wire *wire, struct segment *segment) {
-    ssize_t len = wire->fd < 0 ? (ssize_t)segment->len : write(wire->fd, segment->bytes, segment->len);
-
-    if (len == (ssize_t)segment->len)
-        return true;
-    len = len < 0 ? 0 : len;
-    segment->len -= (size_t)len;
-    memmove(segment->bytes, segment->bytes + len, segment->len);
-    segment->at = wire->world->now + 10 * MS;
-    TAILQ_INSERT_HEAD(&wire->down.segments, segment, link);
-    return false;
-}
-
 static void arrive_down(void *arg) {
     struct wire *wire = arg;
     struct segment *segment = flow_take(&wire->down);
 
     if (segment->end)
-        close_socket(wire);
-    if (segment->end || deliver(wire, segment))
-        free(segment);
+        socket_end(&wire->socket);
+    else if (!wire->socket.ended)
+        socket_put(&wire->socket, segment->bytes, segment->len);
+    free(segment);
     wire->readable = true;
     flow_plan(wire, &wire->down);
     loop_wake(wire->process);
@@ -235,9 +215,7 @@ bool wire_can_write(const struct wire *wire) {
 }
 
 void wire_look(struct wire *wire) {
-    char byte;
-
-    wire->readable = recv(wire->connection->c.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+    wire->readable = socket_readable(&wire->socket);
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
@@ -252,11 +230,8 @@ struct wire *wire_new(struct process *process, struct node *node, struct redisAs
     wire->node = node;
     wire->number = world->next_wire++;
     wire->client = process->client_number;
-    wire->opened = world->now;
     wire->connection = connection;
-    wire->fd = node_accept(node);
-    if (wire->fd < 0)
-        abort();
+    socket_open(&wire->socket, connection->c.fd);
     wire->wants_read = wire->wants_write = true;
     flow_init(&wire->up, arrive_up, wire);
     flow_init(&wire->down, arrive_down, wire);
@@ -277,7 +252,7 @@ void wire_free(struct wire *wire) {
     flow_clear(wire, &wire->down);
     if (wire->session)
         sim_session_close(wire->session);
-    close_socket(wire);
+    socket_free(&wire->socket);
     TAILQ_REMOVE(&wire->world->wires, wire, link);
     free(wire);
 }

@@ -1,13 +1,14 @@
 /*
- * A wire: one connection in virtual time. What the library writes to its real socket is taken out at once and reaches
- * the server when the world has it arrive, in pieces, late or never; answers come back the same way. It owns its end
- * of the socket, the session at the server, and the bytes on their way.
+ * A wire: one connection in virtual time. What the library writes to its socket is taken out at once and reaches the
+ * server when the world has it arrive, in pieces, late or never; answers come back the same way. It owns the
+ * socket's bytes, the session at the server, and what is on its way.
  */
 #ifndef EVLOCK_SIM_WIRE_H
 #define EVLOCK_SIM_WIRE_H
 
 #include "node.h"
 #include "server.h"
+#include "socket.h"
 #include "world.h"
 
 struct redisAsyncContext;
@@ -35,11 +36,11 @@ struct wire {
     struct world *world;
     struct process *process;
     struct node *node;
-    unsigned number, client; /* `client`: which of all that processes had */
-    int64_t opened;
+    unsigned number, client;              /* `client`: which of all that processes had */
+    int64_t gone_at;                      /* when the process's end was closed */
     struct redisAsyncContext *connection; /* the process's end; NULL: closed */
     sim_session *session;                 /* the server's end; NULL: not yet, or no more */
-    int fd;                               /* -1: closed towards the process */
+    struct socket socket;                 /* the process's */
     struct event connect;
     bool connected, dead; /* dead: the process has crashed, and sends no more */
     bool wants_read, wants_write, readable;

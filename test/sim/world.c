@@ -16,7 +16,7 @@
 #include "wire.h"
 
 /* So much happening at one moment is a loop that spins. */
-enum { SPIN = 2000 };
+enum { SPIN = 10000 };
 
 /* --- Chance ------------------------------------------------------------------------------------------------------- */
 
@@ -58,6 +58,8 @@ void note(struct world *world, const struct process *who, const char *format, ..
     va_list args;
     int len;
 
+    if (!world->noting)
+        return;
     va_start(args, format);
     len = vsnprintf(line, sizeof(line), format, args);
     va_end(args);
@@ -136,13 +138,19 @@ static void world_go(struct world *world, int64_t until) {
 
 /* The faults are over: everyone is served, and leaves; nothing may remain. */
 static void world_wind_up(struct world *world) {
-    int64_t end = world->now + actor_patience(world);
+    struct process *process;
+    int64_t end;
 
     world->calm = true;
+    world->calm_at = world->now;
+    TAILQ_FOREACH (process, &world->processes, link)
+        if (!process->crashed && process->busy_until > world->calm_at)
+            world->calm_at = process->busy_until;
+    end = world->calm_at + actor_patience(world);
     note(world, NULL, "the faults are over");
     faults_end(world);
     actors_finish(world);
-    world_go(world, world->now + judge_patience(world->judge));
+    world_go(world, world->calm_at + judge_patience(world->judge));
     judge_strays(world->judge);
     while (!world->violation[0] && world->now < end && !actors_served(world))
         world_go(world, world->now + world->plan.unit);
@@ -152,8 +160,16 @@ static void world_wind_up(struct world *world) {
     judge_empty(world->judge);
 }
 
-bool world_run(const struct scenario *scenario, uint64_t seed, bool tracing, struct tally *tally, struct outcome *ret) {
-    struct world world = {.scenario = scenario, .seed = seed, .chance = seed, .tracing = tracing, .tally = tally};
+bool world_run(const struct scenario *scenario, uint64_t seed, enum telling telling, struct tally *tally,
+               struct outcome *ret) {
+    struct world world = {
+        .scenario = scenario,
+        .seed = seed,
+        .chance = seed,
+        .noting = telling != TELL_NOTHING,
+        .tracing = telling == TELL_ALL,
+        .tally = tally,
+    };
 
     for (const char *name = scenario->name; *name; name++) /* one seed is not the same in two scenarios */
         world.chance = world.chance * 31 + (unsigned char)*name;

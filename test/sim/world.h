@@ -67,19 +67,23 @@ struct world {
     struct wire *feeding;    /* whose bytes a server is working on */
     int64_t feeding_sent;    /* since when these are on their way */
     bool calm;               /* the faults are over */
+    int64_t calm_at;         /* when every process has come out of what it was doing then */
     int64_t newcomers_at;    /* no client begins before: it could not know what those before it know */
-    bool tracing;
-    uint64_t hash; /* of all that happened */
+    bool noting, tracing;    /* what happens is told, to the hash or also to the reader */
+    uint64_t hash;           /* of all that happened */
     unsigned next_process, next_wire, next_client;
     char violation[VIOLATION_MAX];
 };
 
+enum telling { TELL_NOTHING, TELL_HASH, TELL_ALL };
+
 /* Runs one schedule to its end; false: something was violated, and `world->violation` says what. */
 struct outcome {
-    uint64_t hash;
+    uint64_t hash; /* TELL_NOTHING: of little */
     char violation[VIOLATION_MAX];
 };
-bool world_run(const struct scenario *scenario, uint64_t seed, bool tracing, struct tally *tally, struct outcome *ret);
+bool world_run(const struct scenario *scenario, uint64_t seed, enum telling telling, struct tally *tally,
+               struct outcome *ret);
 
 /* --- Chance ------------------------------------------------------------------------------------------------------- */
 

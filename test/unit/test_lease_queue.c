@@ -423,6 +423,31 @@ static void a_lost_look_is_undone_until_it_cannot_run(void **state) {
     until_it_cannot_run(&b);
 }
 
+/* The look may have run after the last undo that was answered. */
+static void a_lost_look_is_undone_after_a_lost_undo(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    waits(&b);
+    look(&b);
+    sends(&b, 0, LEASE_ACQUIRE);
+    unknown(&b, 0);
+    back(&b, 0, UNSETTLED);
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0);
+    until(&b, evl_lease_next(b.lease));
+    sends(&b, 0, LEASE_RELEASE);
+    pass(&b, 2 * TTL);
+    is_in(&b, LEASE_UNDOING);
+    unknown(&b, 0);
+    next_is(&b, LEASE_NEVER);
+    pass(&b, 1000 * TTL);
+    back(&b, 0, SETTLED);
+    next_is(&b, LEASE_NEVER);
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0);
+    until_it_cannot_run(&b);
+}
+
 static void a_lost_look_that_was_settled_is_undone_once(void **state) {
     (void)state;
     for (int had_it = 0; had_it < 2; had_it++) {
@@ -500,6 +525,7 @@ int main(void) {
         cmocka_unit_test(it_leaves_however_often_it_is_refused),
         cmocka_unit_test(a_lease_that_is_gone_may_be_in_the_queue),
         cmocka_unit_test(a_lost_look_is_undone_until_it_cannot_run),
+        cmocka_unit_test(a_lost_look_is_undone_after_a_lost_undo),
         cmocka_unit_test(a_lost_look_that_was_settled_is_undone_once),
         cmocka_unit_test(a_lost_look_outlasts_the_release),
         cmocka_unit_test(a_lost_look_outlasts_the_undo_of_the_grant),
