@@ -823,7 +823,8 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
             renew(lease, now, out);
         break;
     case LEASE_UNDOING:
-        set_undo_limit(lease, now);
+        if (lease->until == LEASE_NEVER) /* or else what is to be outlived does not begin again with each connection */
+            set_undo_limit(lease, now);
         if (clean(lease))
             end(lease);
         break;
