@@ -51,7 +51,8 @@ static struct actor *actor_of(const struct handle *handle) {
 }
 
 int64_t actor_longest_timeout(const struct world *world) {
-    int64_t least = 20 * MS + 10 * world->plan.latency, share = world->plan.unit / 10;
+    int64_t least = 20 * MS + 10 * world->plan.latency;
+    int64_t share = world->plan.patient ? world->plan.unit : world->plan.unit / 10;
     return least > share ? least : share;
 }
 
@@ -124,6 +125,7 @@ static void begin_client(struct actor *actor) {
         list[i] = urls[i];
     }
     actor->process->client_number = ++world->next_client;
+    actor->process->command_timeout = options.command_timeout_ms * MS;
     note(world, actor->process, "client %u begins", actor->process->client_number);
     status =
         evlock_client_new_quorum(&actor->process->client, loop_of(actor->process), list, world->plan.nodes, &options);

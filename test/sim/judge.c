@@ -81,6 +81,14 @@ const char *judge_key(unsigned key) {
 
 /* --- Asked and told ----------------------------------------------------------------------------------------------- */
 
+/* A release is told within a command's time, and so is each extension once those before it are; whatever has become of
+ * the connection. */
+static int64_t limit_of(const struct process *process, const struct handle *handle, enum promise_kind kind) {
+    if (kind != P_RELEASE && kind != P_EXTEND)
+        return NEVER;
+    return process->command_timeout * (kind == P_EXTEND ? handle->extends + 1 : 1);
+}
+
 struct promise *judge_asks(struct judge *judge, struct process *process, struct handle *handle,
                            enum promise_kind kind) {
     struct promise *promise = calloc(1, sizeof(*promise));
@@ -89,6 +97,8 @@ struct promise *judge_asks(struct judge *judge, struct process *process, struct 
     promise->handle = handle;
     promise->kind = kind;
     promise->number = ++judge->next_promise;
+    promise->asked = process_time(process);
+    promise->limit = limit_of(process, handle, kind);
     TAILQ_INSERT_TAIL(&judge->promises, promise, link);
     note(judge->world, process, "h%u %s (call %u)", handle ? handle->number : 0, kinds[kind], promise->number);
     return promise;
@@ -107,6 +117,8 @@ void judge_made(struct promise *promise, int status) {
     }
     world->tally->calls++;
     promise->made = true;
+    if (promise->kind == P_EXTEND)
+        promise->handle->extends++;
 }
 
 /* Whether a call of the kind may end so. */
@@ -147,6 +159,16 @@ static bool fits(const struct judge *judge, const struct promise *promise, int s
     }
 }
 
+static void check_in_time(const struct promise *promise) {
+    const struct process *process = promise->process;
+    int64_t from = promise->asked > process->still_until ? promise->asked : process->still_until;
+    int64_t took = process->world->now - from; /* and not what its own code took, just now */
+
+    if (promise->limit != NEVER && !process->crashed && took > promise->limit + promise->limit / 10 + MS)
+        violated(process->world, "call %u, a %s, took %" PRId64 " us, and has %" PRId64, promise->number,
+                 kinds[promise->kind], took, promise->limit);
+}
+
 void judge_told(struct promise *promise, const evlock *lock, int status) {
     struct world *world = promise->process->world;
     const struct handle *handle = promise->handle;
@@ -162,6 +184,9 @@ void judge_told(struct promise *promise, const evlock *lock, int status) {
     else if (handle && promise->kind != P_SCOPE && lock != handle->lock)
         violated(world, "call %u was told with another handle", promise->number);
     promise->told = true;
+    check_in_time(promise);
+    if (promise->kind == P_EXTEND)
+        promise->handle->extends--;
     if (promise->kind == P_ACQUIRE || promise->kind == P_SCOPE)
         promise->handle->gave_up = world->now;
     if (promise->kind != P_CLOSE)

@@ -42,7 +42,8 @@ struct handle {
     bool scoped;           /* a scope is at work on it */
     bool served;           /* since the faults are over */
     bool finishing;
-    unsigned own; /* how often its own token has been given away */
+    unsigned extends; /* extensions that are not told yet */
+    unsigned own;     /* how often its own token has been given away */
 };
 
 /* A callback that evlock owes. */
@@ -52,6 +53,8 @@ struct promise {
     struct handle *handle; /* NULL: of a close */
     enum promise_kind kind;
     unsigned number;
+    int64_t asked; /* true time */
+    int64_t limit; /* how long it may take, while its process runs; NEVER: as long as it likes */
     bool made, told;
     bool fenced;
 };

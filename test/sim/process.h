@@ -26,6 +26,7 @@ struct process {
     TAILQ_HEAD(, wire) wires; /* those whose end here is open */
     evlock_client *client;    /* NULL: none */
     unsigned client_number;
+    int64_t command_timeout;         /* the client's */
     bool crashed, serving;           /* serving: the library's code runs, called by the loop */
     int64_t parted_until[NODES_MAX]; /* from each node */
     struct actor *actor;
