@@ -57,7 +57,8 @@ static bool hold_wire(struct world *world) {
     struct wire *wire = draw_wire(world);
 
     if (wire)
-        wire_disturb(wire, draw_chance(world, 50), FLOW_HOLD, draw_until(world));
+        wire_disturb(wire, draw_chance(world, 50), FLOW_HOLD,
+                     draw_until(world) + (world->scenario->lingers ? world->plan.unit : 0));
     return wire != NULL;
 }
 
@@ -473,6 +474,13 @@ void faults_on_bytes(struct wire *wire, bool up) {
         faults_count(world, "reset by bytes");
         wire_reset(wire, draw_chance(world, 50), draw_chance(world, 50));
     }
+}
+
+void faults_on_gone(struct wire *wire) {
+    struct world *world = wire->world;
+
+    if (world->scenario->lingers && !world->calm && draw_chance(world, 70))
+        wire_due(wire, world->now + draw_between(world, 0, world->plan.unit / 5));
 }
 
 int64_t faults_on_connect(struct wire *wire, int64_t at) {

@@ -187,6 +187,7 @@ void wire_client_gone(struct wire *wire) {
         return;
     }
     flow_push(wire, &wire->up, NULL, 0);
+    faults_on_gone(wire);
     free_if_over(wire);
 }
 
@@ -275,6 +276,15 @@ void wire_disturb(struct wire *wire, bool up, enum flow_fault fault, int64_t unt
     if (flow->last < until)
         flow->last = until;
     flow_plan(wire, flow);
+}
+
+void wire_due(struct wire *wire, int64_t at) {
+    struct segment *segment;
+
+    TAILQ_FOREACH (segment, &wire->up.segments, link)
+        segment->at = at;
+    wire->up.held_until = wire->up.last = at;
+    flow_plan(wire, &wire->up);
 }
 
 static void end_towards_process(struct wire *wire) {
