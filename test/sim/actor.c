@@ -126,6 +126,7 @@ static void begin_client(struct actor *actor) {
     }
     actor->process->client_number = ++world->next_client;
     actor->process->command_timeout = options.command_timeout_ms * MS;
+    actor->process->few_in_flight = options.max_inflight > 0;
     note(world, actor->process, "client %u begins", actor->process->client_number);
     status =
         evlock_client_new_quorum(&actor->process->client, loop_of(actor->process), list, world->plan.nodes, &options);

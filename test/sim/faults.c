@@ -7,6 +7,7 @@
 #include "judge.h"
 #include "loop.h"
 #include "process.h"
+#include "reach.h"
 
 /* How long something lasts: from hardly noticed to far beyond a ttl. */
 static int64_t draw_until(struct world *world) {
@@ -133,7 +134,10 @@ static bool part(struct world *world) {
 /* --- Of nodes ----------------------------------------------------------------------------------------------------- */
 
 static bool pause_node(struct world *world) {
-    draw_node(world)->paused_until = draw_until(world);
+    struct node *node = draw_node(world);
+
+    node->paused_until = draw_until(world);
+    reach_away(node, node->paused_until);
     return true;
 }
 
@@ -431,6 +435,7 @@ void faults_end(struct world *world) {
             agenda_set(&world->agenda, &node->open, world->now);
         sim_server_allow(node_now(node));
     }
+    reach_heal(world);
     for (wire = TAILQ_FIRST(&world->wires); wire; wire = next) {
         next = TAILQ_NEXT(wire, link);
         wire_heal(wire);
@@ -485,16 +490,18 @@ void faults_on_gone(struct wire *wire) {
 
 int64_t faults_on_connect(struct wire *wire, int64_t at) {
     struct world *world = wire->world;
-    int64_t parted = wire->process->parted_until[wire->node->index];
+    int64_t late = at, parted = wire->process->parted_until[wire->node->index];
 
-    if (at < parted)
-        at = parted;
-    if (!bad(world, 300))
-        return at;
-    if (draw_chance(world, 70)) {
+    if (late < parted)
+        late = parted;
+    if (bad(world, 300) && draw_chance(world, 70)) {
         faults_count(world, "slow connect");
-        return at + draw_magnitude(world, world->plan.latency, world->plan.unit);
+        late += draw_magnitude(world, world->plan.latency, world->plan.unit);
+    } else if (bad(world, 1000)) {
+        faults_count(world, "hanging connect");
+        late = NEVER;
     }
-    faults_count(world, "hanging connect");
-    return NEVER;
+    if (late > at)
+        reach_spoil(wire, late);
+    return late;
 }

@@ -10,6 +10,7 @@
 
 #include "actor.h"
 #include "node.h"
+#include "reach.h"
 #include "turns.h"
 #include "wire.h"
 
@@ -121,13 +122,32 @@ void judge_made(struct promise *promise, int status) {
         promise->handle->extends++;
 }
 
+/* Whether a call may have waited in vain for a node without a fault: for commands before its own; or, of a close, for
+ * the undoing of what may come late, which takes a ttl. */
+static bool waits_long(const struct promise *promise, const struct node *node) {
+    return promise->kind == P_CLOSE ? node->spares : promise->limit != NEVER && promise->process->few_in_flight;
+}
+
+/* How many nodes the call may have found out of reach. */
+static unsigned unreachable(const struct promise *promise) {
+    const struct world *world = promise->process->world;
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < world->plan.nodes; i++)
+        count += reach_fails(promise->process, world->nodes[i], promise->asked) || waits_long(promise, world->nodes[i]);
+    return count;
+}
+
 /* Whether a call of the kind may end so. */
 static bool fits(const struct judge *judge, const struct promise *promise, int status) {
+    unsigned nodes = judge->world->plan.nodes;
+
     switch (status) {
     case EVLOCK_OK:
     case EVLOCK_ECANCELLED:
-    case EVLOCK_EUNREACHABLE:
         return true;
+    case EVLOCK_EUNREACHABLE:
+        return unreachable(promise) > 0;
     case EVLOCK_EHELD:
     case EVLOCK_ETIMEDOUT:
         return promise->kind == P_ACQUIRE || promise->kind == P_SCOPE;
@@ -147,7 +167,8 @@ static bool fits(const struct judge *judge, const struct promise *promise, int s
     case EVLOCK_ENOTTL:
         return promise->kind == P_QUERY;
     case EVLOCK_EQUORUM:
-        return judge->world->plan.nodes > 1;
+        return nodes > 1 && ((promise->kind != P_QUERY && promise->kind != P_BREAK) ||
+                             unreachable(promise) >= nodes - nodes / 2); /* else nodes may just disagree */
     case EVLOCK_EPERM:
     case EVLOCK_EAUTH:
     case EVLOCK_EWRONGTYPE:
@@ -751,7 +772,8 @@ static unsigned closed_client;
 static int64_t closed_at;
 
 static void check_closed(struct judge *judge, struct node *node, unsigned key, struct token *token) {
-    bool excused = token->loose || token->late || node->lied || judge->resurrected[node->index];
+    bool excused = token->loose || token->late || node->lied || judge->resurrected[node->index] ||
+                   judge->world->scenario->steps;
     int64_t expiry = sim_server_expiry(node->server, judge_key(key), strlen(judge_key(key)));
 
     if (token->owner_count == 1 && owner_of(token, closed_client) && !excused &&

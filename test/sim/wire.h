@@ -41,6 +41,7 @@ struct wire {
     struct redisAsyncContext *connection; /* the process's end; NULL: closed */
     sim_session *session;                 /* the server's end; NULL: not yet, or no more */
     struct socket socket;                 /* the process's */
+    int64_t spoilt_until;                 /* see reach.h */
     struct event connect;
     bool connected, dead; /* dead: the process has crashed, and sends no more */
     bool wants_read, wants_write, readable;
