@@ -336,6 +336,20 @@ static unsigned count_waiting(const struct turns *turns, unsigned key, unsigned 
     return count;
 }
 
+unsigned turns_waiting(const struct turns *turns, unsigned key, unsigned client, uint64_t *places) {
+    struct node *node = turns->world->nodes[0];
+    const struct waiter *waiter;
+    unsigned count = 0;
+
+    node_now(node);
+    while ((waiter = waiter_at(turns, node, key, count))) {
+        count++;
+        if (judge_owns(waiter->token, client) && count < 64)
+            *places |= UINT64_C(1) << count;
+    }
+    return count;
+}
+
 /* Nobody waits in line for whom no acquire is pending. */
 void turns_strays(struct turns *turns) {
     const struct node *node = turns->world->nodes[0];
