@@ -52,13 +52,13 @@ static void note_obstacle(struct call *call, int status) {
 /* A token that is being undone must not be set again before that is settled, or the undo would end the new lease. */
 static bool being_undone(const struct call *call) {
     const struct evlock *lock = call->lock;
-    const struct tenure *ghost;
+    struct tenure *ghost;
 
     if (!call->acquire.token)
         return false;
     TAILQ_FOREACH (ghost, &lock->client->ghosts, link)
         if (ghost->token_len == call->acquire.token_len && ghost->lock->key_len == lock->key_len &&
-            memcmp(ghost->token, call->acquire.token, ghost->token_len) == 0 &&
+            memcmp(token_text(ghost), call->acquire.token, ghost->token_len) == 0 &&
             memcmp(ghost->lock->key, lock->key, lock->key_len) == 0)
             return true;
     return false;
@@ -208,7 +208,7 @@ void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
     if (passed < 0 || (call->acquire.fenced && fence == 0))
         return;
     if (!call->acquire.asked_time)
-        since = lock->tenure->lease->slots[0].sent;
+        since = lease_of(lock->tenure)->slots[0].sent;
     else if (call->acquire.other_ears)
         since = call->acquire.asked_at;
     call->acquire.handed = true;
@@ -316,9 +316,9 @@ int evl_check_token(const void *token, size_t *len) {
 int evl_check_idle(const struct evlock *lock) {
     if (evl_lock_acquiring(lock))
         return evl_fail(EVLOCK_EALREADY, "an acquire or an adoption of this handle is pending");
-    if (lock->tenure && lock->tenure->lease->state == LEASE_RELEASING)
+    if (lock->tenure && lease_of(lock->tenure)->state == LEASE_RELEASING)
         return evl_fail(EVLOCK_EALREADY, "this handle is being released");
-    if (lock->tenure && lock->tenure->lease->state == LEASE_HELD)
+    if (lock->tenure && lease_of(lock->tenure)->state == LEASE_HELD)
         return evl_fail(EVLOCK_EALREADY, "this handle holds the lock");
     return EVLOCK_OK;
 }

@@ -1,114 +1,115 @@
 /*
- * Alarms: a min-heap with four children to a node, which is shallower than a binary one and keeps siblings in one cache
- * line. It owns the heap's entries and keeps each alarm's place up to date. It never reads a clock.
+ * Alarms: a radix heap. Every alarm is at or after `base`. One whose moment first differs from it in digit d of level l
+ * lies in bucket (l, d); as it is later, d is greater than the base's own digit there. So the first bucket, of the
+ * lowest level and in it of the lowest digit, has the earliest alarms; and when the base moves on to the earliest of
+ * them, that bucket alone has to be sorted anew, into lower levels.
  */
 #include "alarm.h"
 
-#include <string.h>
+#include <stddef.h>
 
-#include <evlock/evlock.h>
+/* How many are sorted anew at a time: what an alarm that rings costs, about. */
+#define PORTION 32
 
-#include "memory.h"
+static unsigned level_of(unsigned bucket) {
+    return bucket / ALARM_DIGITS;
+}
 
-#define ARITY 4
-#define FIRST_CAPACITY 16
+static unsigned bucket_of(const struct alarms *alarms, int64_t at) {
+    uint64_t differ = (uint64_t)(at ^ alarms->base);
+    unsigned level = differ ? (63 - (unsigned)__builtin_clzll(differ)) / ALARM_BITS : 0;
 
-int evl_alarms_reserve(struct alarms *alarms) {
-    if (alarms->reserved == alarms->capacity) {
-        if (alarms->capacity > UINT32_MAX / 2 / sizeof *alarms->entries)
-            return EVLOCK_ENOMEM;
-        uint32_t capacity = alarms->capacity ? alarms->capacity * 2 : FIRST_CAPACITY;
-        struct alarm_entry *entries = evl_resize(alarms->entries, capacity * sizeof *entries);
-        if (!entries)
-            return EVLOCK_ENOMEM;
-        alarms->entries = entries;
-        alarms->capacity = capacity;
+    return level * ALARM_DIGITS + (unsigned)(at >> level * ALARM_BITS) % ALARM_DIGITS;
+}
+
+/* There must be an alarm. */
+static unsigned first_bucket(const struct alarms *alarms) {
+    unsigned level = (unsigned)__builtin_ctz(alarms->levels);
+
+    return level * ALARM_DIGITS + (unsigned)__builtin_ctz(alarms->digits[level]);
+}
+
+static void put(struct alarms *alarms, struct alarm *alarm) {
+    unsigned index = bucket_of(alarms, alarm->at), level = level_of(index);
+    struct alarm_bucket *bucket = &alarms->buckets[index];
+    uint16_t bit = (uint16_t)(1U << index % ALARM_DIGITS);
+
+    if (!(alarms->digits[level] & bit)) {
+        alarms->digits[level] |= bit;
+        alarms->levels |= (uint16_t)(1U << level);
+        TAILQ_INIT(&bucket->alarms);
+        bucket->earliest = alarm->at;
+    } else if (alarm->at < bucket->earliest) {
+        bucket->earliest = alarm->at;
     }
-    alarms->reserved++;
-    return EVLOCK_OK;
+    TAILQ_INSERT_TAIL(&bucket->alarms, alarm, link);
+    alarm->bucket = (uint8_t)index;
+    alarm->set = true;
 }
 
-void evl_alarms_unreserve(struct alarms *alarms) {
-    alarms->reserved--;
-}
-
-void evl_alarms_clear(struct alarms *alarms) {
-    evl_free(alarms->entries);
-    memset(alarms, 0, sizeof *alarms);
-}
-
-static void put(struct alarms *alarms, uint32_t index, struct alarm_entry entry) {
-    alarms->entries[index] = entry;
-    entry.alarm->place = index + 1;
-}
-
-/** Moves the hole at `index` up to where `entry` may stand, and puts it there. */
-static void sift_up(struct alarms *alarms, uint32_t index, struct alarm_entry entry) {
-    while (index > 0) {
-        uint32_t parent = (index - 1) / ARITY;
-        if (alarms->entries[parent].at <= entry.at)
-            break;
-        put(alarms, index, alarms->entries[parent]);
-        index = parent;
-    }
-    put(alarms, index, entry);
-}
-
-/** Moves the hole at `index` down to where `entry` may stand, and puts it there. */
-static void sift_down(struct alarms *alarms, uint32_t index, struct alarm_entry entry) {
-    for (;;) {
-        uint64_t child = (uint64_t)index * ARITY + 1;
-        if (child >= alarms->count)
-            break;
-        uint64_t end = child + ARITY < alarms->count ? child + ARITY : alarms->count;
-        uint32_t least = (uint32_t)child;
-        for (child++; child < end; child++)
-            if (alarms->entries[child].at < alarms->entries[least].at)
-                least = (uint32_t)child;
-        if (entry.at <= alarms->entries[least].at)
-            break;
-        put(alarms, index, alarms->entries[least]);
-        index = least;
-    }
-    put(alarms, index, entry);
-}
-
-/** Fills the hole at `index` with `entry`, which may belong above it or below it. */
-static void settle(struct alarms *alarms, uint32_t index, struct alarm_entry entry) {
-    if (index > 0 && entry.at < alarms->entries[(index - 1) / ARITY].at)
-        sift_up(alarms, index, entry);
-    else
-        sift_down(alarms, index, entry);
+static void empty(struct alarms *alarms, unsigned index) {
+    alarms->digits[level_of(index)] &= (uint16_t) ~(1U << index % ALARM_DIGITS);
+    if (!alarms->digits[level_of(index)])
+        alarms->levels &= (uint16_t) ~(1U << level_of(index));
+    if (alarms->unsorted == index)
+        alarms->unsorted = 0;
 }
 
 static void take_out(struct alarms *alarms, struct alarm *alarm) {
-    uint32_t index = alarm->place - 1;
-    alarm->place = 0;
-    alarms->count--;
-    if (index < alarms->count)
-        settle(alarms, index, alarms->entries[alarms->count]);
+    struct alarm_bucket *bucket = &alarms->buckets[alarm->bucket];
+
+    TAILQ_REMOVE(&bucket->alarms, alarm, link);
+    if (TAILQ_EMPTY(&bucket->alarms))
+        empty(alarms, alarm->bucket);
+    alarm->set = false;
 }
 
 void evl_alarm_set(struct alarms *alarms, struct alarm *alarm, int64_t at) {
-    struct alarm_entry entry = {at, alarm};
-    if (at == INT64_MAX) {
-        if (alarm->place)
-            take_out(alarms, alarm);
-    } else if (!alarm->place) {
-        sift_up(alarms, alarms->count++, entry);
-    } else if (alarms->entries[alarm->place - 1].at != at) {
-        settle(alarms, alarm->place - 1, entry);
-    }
+    if (at < alarms->base)
+        at = alarms->base;
+    if (alarm->set && alarm->at == at)
+        return;
+    if (alarm->set)
+        take_out(alarms, alarm);
+    if (at == INT64_MAX)
+        return;
+    alarm->at = at;
+    put(alarms, alarm);
 }
 
 int64_t evl_alarms_next(const struct alarms *alarms) {
-    return alarms->count ? alarms->entries[0].at : INT64_MAX;
+    if (alarms->unsorted)
+        return alarms->base;
+    return alarms->levels ? alarms->buckets[first_bucket(alarms)].earliest : INT64_MAX;
+}
+
+static void sort_some(struct alarms *alarms) {
+    struct alarm_bucket *bucket = &alarms->buckets[alarms->unsorted];
+    struct alarm *alarm;
+
+    for (int i = 0; i < PORTION && alarms->unsorted; i++) {
+        alarm = TAILQ_FIRST(&bucket->alarms);
+        take_out(alarms, alarm);
+        put(alarms, alarm);
+    }
 }
 
 struct alarm *evl_alarms_due(struct alarms *alarms, int64_t now) {
-    if (alarms->count == 0 || alarms->entries[0].at > now)
+    struct alarm *alarm;
+    unsigned first;
+
+    if (!alarms->levels || evl_alarms_next(alarms) > now)
         return NULL;
-    struct alarm *alarm = alarms->entries[0].alarm;
-    take_out(alarms, alarm);
-    return alarm;
+    if (!alarms->unsorted) {
+        first = first_bucket(alarms);
+        if (level_of(first) == 0) { /* all of this bucket are of the same moment */
+            alarm = TAILQ_FIRST(&alarms->buckets[first].alarms);
+            take_out(alarms, alarm);
+            return alarm;
+        }
+        alarms->unsorted = (uint8_t)first;
+        alarms->base = alarms->buckets[first].earliest;
+    }
+    sort_some(alarms);
+    return NULL;
 }

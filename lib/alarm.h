@@ -1,49 +1,53 @@
 /*
- * Alarms: the moments at which a client's many parts want to be woken, in one heap under the client's single timer. It
- * owns the heap's entries; an alarm lies in its owner, which finds itself by it. It never reads a clock, and setting an
- * alarm never fails: room is reserved when the owner is made.
+ * Alarms: the moments at which a client's many parts want to be woken, under the client's single timer. They lie in
+ * their owners, linked in buckets by the leading digit in which their moment differs from the present: the farther off,
+ * the wider the bucket, and it is sorted finer when its time comes. So setting one takes a few steps whatever their
+ * number, and cannot fail. It never reads a clock and never allocates.
  */
 #ifndef EVL_ALARM_H
 #define EVL_ALARM_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
+
+#define ALARM_BITS 4 /* of a digit */
+#define ALARM_DIGITS (1 << ALARM_BITS)
+#define ALARM_LEVELS (64 / ALARM_BITS)
 
 /** What wants to be woken; zeroed at first, and to be taken out before its owner goes. */
 struct alarm {
-    uint32_t place; /* where in the heap, counted from 1; 0: not set */
-    uint8_t kind;   /* the mark by which the owner of the heap knows the owner of the alarm */
+    TAILQ_ENTRY(alarm) link;
+    int64_t at;
+    bool set;
+    uint8_t bucket;
+    uint8_t kind; /* the mark by which the owner of the set knows the owner of the alarm */
 };
 
-/** The moment lies here and not in the alarm: comparing entries then touches one array and none of the owners. */
-struct alarm_entry {
-    int64_t at;
-    struct alarm *alarm;
+TAILQ_HEAD(alarm_list, alarm);
+
+struct alarm_bucket {
+    struct alarm_list alarms;
+    int64_t earliest; /* no alarm of the bucket is due before */
 };
 
 /** A set of alarms; zeroed at first. */
 struct alarms {
-    struct alarm_entry *entries;
-    uint32_t count;
-    uint32_t capacity;
-    uint32_t reserved;
+    int64_t base;                  /* no alarm is before it, and it is not after the clock */
+    uint8_t unsorted;              /* the bucket that is being sorted anew; 0: none */
+    uint16_t levels;               /* by bit: those that have an alarm */
+    uint16_t digits[ALARM_LEVELS]; /* by bit: the buckets that have one; the others are not initialised */
+    struct alarm_bucket buckets[ALARM_LEVELS * ALARM_DIGITS];
 };
 
-/** Makes room for one more alarm, until it is unreserved. Returns EVLOCK_OK or EVLOCK_ENOMEM. */
-int evl_alarms_reserve(struct alarms *alarms);
-
-/** Gives up the room of one alarm, which is not set. */
-void evl_alarms_unreserve(struct alarms *alarms);
-
-/** Sets an alarm to `at`, in place of what it was set to; INT64_MAX takes it out. */
+/** Sets an alarm to `at`, in place of what it was set to; INT64_MAX takes it out. What is long past is due at once. */
 void evl_alarm_set(struct alarms *alarms, struct alarm *alarm, int64_t at);
 
-/** The earliest moment; INT64_MAX when none is set. */
+/** No alarm is due before this; INT64_MAX when none is set. It may be too early where one was taken out. */
 int64_t evl_alarms_next(const struct alarms *alarms);
 
-/** Takes out and returns the earliest alarm if its moment is `now` or before, else NULL. */
+/** Goes on towards the earliest alarm that is due at `now`: takes it out and returns it, or does a little of what has
+ * to be done before, and returns NULL. Nothing is left to do when evl_alarms_next() is after `now`. */
 struct alarm *evl_alarms_due(struct alarms *alarms, int64_t now);
-
-/** Frees the heap and leaves it as new, with nothing reserved; alarms that were set are forgotten. */
-void evl_alarms_clear(struct alarms *alarms);
 
 #endif

@@ -16,13 +16,9 @@ size_t evl_call_size(unsigned nodes) {
 struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg) {
     struct call *call;
 
-    if (evl_alarms_reserve(&lock->client->alarms) != EVLOCK_OK)
-        return NULL;
     call = evl_pool_alloc(&lock->client->calls);
-    if (!call) {
-        evl_alarms_unreserve(&lock->client->alarms);
+    if (!call)
         return NULL;
-    }
     call->lock = lock;
     call->kind = (uint8_t)kind;
     call->arg = arg;
@@ -44,12 +40,10 @@ void evl_call_free(struct call *call) {
         evl_free(call->acquire.token);
     else if (call->kind != CALL_EXTEND && call->kind != CALL_RELEASE)
         evl_query_free(call);
-    if (!client) {
+    if (client)
+        evl_pool_free(&client->calls, call);
+    else
         evl_free(call);
-        return;
-    }
-    evl_alarms_unreserve(&client->alarms);
-    evl_pool_free(&client->calls, call);
 }
 
 void evl_call_finish(struct call *call, int status) {
@@ -98,7 +92,7 @@ static void count_acquire(const struct call *call, struct evlock_stats *stats) {
     stats->acquired++;
     stats->handed += call->acquire.handed;
     stats->waited += call->acquire.attempts > 1 || call->acquire.asked_time || call->acquire.handed;
-    evl_stats_count(stats->wait, call->lock->tenure->lease->granted - call->acquire.begun);
+    evl_stats_count(stats->wait, lease_of(call->lock->tenure)->since - call->acquire.begun);
 }
 
 void evl_call_tell(struct call *call) {

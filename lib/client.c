@@ -179,12 +179,7 @@ static int make_nodes(struct evlock_client *client, const char *const *urls, siz
     return EVLOCK_OK;
 }
 
-/* Room for the timer and for the alarms that every client has: those of its nodes, of their second connections, of its
- * ears, and of its close. */
-static int reserve(struct evlock_client *client) {
-    for (unsigned i = 0; i < 2 * client->node_count + 2; i++)
-        if (evl_alarms_reserve(&client->alarms) != EVLOCK_OK)
-            return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
+static int make_timer(struct evlock_client *client) {
     client->timer = client->loop.ops->timer_new(client->loop.data, evl_client_on_timer, client);
     if (!client->timer)
         return evl_fail(EVLOCK_ESYSTEM, "the event loop has no timer to give");
@@ -194,7 +189,6 @@ static int reserve(struct evlock_client *client) {
 static void unmake(struct evlock_client *client) {
     for (unsigned i = 0; i < client->node_count; i++)
         evl_url_clear(&client->nodes[i].url);
-    evl_alarms_clear(&client->alarms);
     evl_free(client->nodes);
     evl_free(client);
 }
@@ -217,7 +211,7 @@ int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const
     if (!client)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
     init(client, loop, &config);
-    if ((status = make_nodes(client, urls, count, &given)) != EVLOCK_OK || (status = reserve(client)) != EVLOCK_OK) {
+    if ((status = make_nodes(client, urls, count, &given)) != EVLOCK_OK || (status = make_timer(client)) != EVLOCK_OK) {
         unmake(client);
         return status;
     }

@@ -180,7 +180,7 @@ static int read_renewal(struct config *config, const evlock_options *given) {
         return evl_fail(EVLOCK_ERENEWAL, "the renewal interval of %" PRId64 " ms leaves no time before the deadline",
                         interval_ms);
     config->terms.interval = renewal ? interval : 0;
-    config->terms.grain = config->terms.interval / 100;
+    config->terms.grain = config->terms.interval / 20;
     config->terms.max_hold = max_hold_ms == EVLOCK_UNLIMITED ? LEASE_NEVER : max_hold_ms * 1000;
     config->terms.risk = ttl / 100 * percent;
     return EVLOCK_OK;

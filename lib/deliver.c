@@ -49,10 +49,9 @@ static bool ring(struct evlock_client *client, int64_t now) {
     if (evl_alarms_next(&client->alarms) > now)
         return true;
     evl_client_gather(client);
-    while (left > 0 && (alarm = evl_alarms_due(&client->alarms, now))) {
-        ring_one(alarm, now);
-        left--;
-    }
+    for (; left > 0 && evl_alarms_next(&client->alarms) <= now; left--)
+        if ((alarm = evl_alarms_due(&client->alarms, now)))
+            ring_one(alarm, now);
     evl_client_send(client, now);
     write_out(client, WRITE_SIZE);
     return left > 0;

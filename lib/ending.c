@@ -17,7 +17,6 @@ void evl_client_destroy(struct evlock_client *client) {
 
     if (!forked) /* in a child it is registered with the parent's loop */
         client->loop.ops->timer_free(client->timer);
-    evl_alarms_clear(&client->alarms);
     evl_config_unref(client->last_config);
     evl_free(client->fences);
     evl_pool_clear(&client->calls);

@@ -11,7 +11,7 @@
 #include "status.h"
 
 static enum lease_state state_of(const struct evlock *lock) {
-    return lock->tenure && !evl_lock_acquiring(lock) ? (enum lease_state)lock->tenure->lease->state : LEASE_ENDED;
+    return lock->tenure && !evl_lock_acquiring(lock) ? lease_of(lock->tenure)->state : LEASE_ENDED;
 }
 
 /* Whether the handle holds a lease: EVLOCK_OK, EVLOCK_ELOST or EVLOCK_ENOTHELD. */
@@ -87,7 +87,7 @@ static int check_max_ttl(const struct evlock *lock, int64_t ttl, enum lease_comm
     if (client->node_count == 1)
         return EVLOCK_OK;
     if (command == LEASE_ADD)
-        ttl += evl_lease_deadline(lock->tenure->lease) - evl_client_now(client) + evl_lease_drift(max);
+        ttl += evl_lease_deadline(lease_of(lock->tenure)) - evl_client_now(client) + evl_lease_drift(max);
     if (ttl <= max)
         return EVLOCK_OK;
     return evl_fail(EVLOCK_ETTL, "the lease would last longer than the client's max_ttl of %" PRId64 " ms", max / 1000);
@@ -99,7 +99,7 @@ static int extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlo
 
     if ((status = check_held(lock)) != EVLOCK_OK)
         return status;
-    if (evl_lease_deadline(lock->tenure->lease) == LEASE_NEVER)
+    if (evl_lease_deadline(lease_of(lock->tenure)) == LEASE_NEVER)
         return evl_fail(EVLOCK_ENOTTL, "the lock has no expiry to extend");
     if ((status = check_max_ttl(lock, ttl_ms * 1000, command)) != EVLOCK_OK)
         return status;
@@ -153,9 +153,9 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
         return status;
     if (!token || !ret_len || size < lock->tenure->token_len)
         return evl_fail(EVLOCK_EINVAL, "there is no room for a token of %u bytes", lock->tenure->token_len);
-    if (!evl_lease_exportable(lock->tenure->lease))
+    if (!evl_lease_exportable(lease_of(lock->tenure)))
         return evl_fail(EVLOCK_EALREADY, "a replacement of its ttl is unanswered, and might shorten it later");
-    memcpy(token, lock->tenure->token, lock->tenure->token_len);
+    memcpy(token, token_text(lock->tenure), lock->tenure->token_len);
     *ret_len = lock->tenure->token_len;
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "handed over");
     evl_lock_forget_notices(lock);
@@ -169,8 +169,8 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
 static void give_up_lost_but(struct evlock *lock, struct bytes token) {
     struct tenure *lost = lock->tenure;
 
-    if (lost && lost->token_len == token.len && memcmp(lost->token, token.data, token.len) == 0 &&
-        evl_lease_exportable(lost->lease))
+    if (lost && lost->token_len == token.len && memcmp(token_text(lost), token.data, token.len) == 0 &&
+        evl_lease_exportable(lease_of(lost)))
         evl_tenure_export(lost);
     else if (lost)
         evl_lock_give_up_lost(lock);

@@ -48,6 +48,15 @@ static int64_t believed(const struct lease *lease, int64_t ttl) {
     return lease->nodes > 1 && lease->terms->max_ttl ? min64(ttl, lease->terms->max_ttl) : ttl;
 }
 
+/* A replacement's ttl as it is kept: rounded down, and weeks at most, which no lease is believed in for longer then. */
+static uint32_t in_ms(int64_t ttl) {
+    return (uint32_t)min64(ttl / MS, LEASE_NO_CUT - 1);
+}
+
+static int64_t cut_to(const struct lease_slot *slot) {
+    return slot->cut == LEASE_NO_CUT ? LEASE_NEVER : slot->cut * MS;
+}
+
 /* The quorum-th greatest of the nodes' deadlines: then, a majority still keeps the token. */
 int64_t evl_lease_deadline(const struct lease *lease) {
     int64_t sorted[LEASE_NODES] = {0};
@@ -115,7 +124,7 @@ static void open_votes(struct lease *lease) {
 static void want(struct lease *lease, unsigned node, enum lease_command command, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
-    slot->want = (uint8_t)command;
+    slot->want = command;
     if (!slot->flying || command == LEASE_RELEASE)
         out->wake |= 1U << node;
 }
@@ -300,7 +309,8 @@ static void plan_renewal(struct lease *lease, int64_t sent, int64_t ttl) {
 static void hold(struct lease *lease, unsigned node, int64_t ttl, int64_t now, struct lease_out *out) {
     lease->state = LEASE_HELD;
     lease->until = LEASE_NEVER;
-    lease->granted = now;
+    lease->granted = true;
+    lease->since = now;
     plan_renewal(lease, lease->slots[node].sent, ttl);
     out->events |= LEASE_TELL_GRANTED;
 }
@@ -357,7 +367,7 @@ static void vote_no(struct lease *lease, struct lease_slot *slot, int status) {
 static void note_acquire(struct lease *lease, unsigned node, enum lease_command command,
                          const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
-    uint8_t before = command == LEASE_ADOPT || lease->queued ? MAYBE : CLEAR; /* the trace, if it did not run */
+    bool maybe = command == LEASE_ADOPT || lease->queued; /* the token may be there even if this did not run */
     int64_t ttl = command == LEASE_ADOPT ? answer->ttl : lease->terms->ttl ? lease->terms->ttl : LEASE_NEVER;
 
     switch (answer->verdict) {
@@ -376,7 +386,7 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
         break;
     case LEASE_REFUSED:
     case LEASE_FORBIDDEN:
-        slot->trace = before;
+        slot->trace = maybe ? MAYBE : CLEAR;
         vote_no(lease, slot, answer->status);
         break;
     case LEASE_UNKNOWN:
@@ -385,7 +395,7 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
         vote_no(lease, slot, answer->status);
         break;
     case LEASE_AGAIN:
-        slot->trace = before;
+        slot->trace = maybe ? MAYBE : CLEAR;
         break;
     case LEASE_QUEUED:
         return;
@@ -456,7 +466,7 @@ static bool confirmed(const struct lease *lease) {
 
 static void confirm(struct lease *lease, unsigned node, int64_t ttl) {
     struct lease_slot *slot = &lease->slots[node];
-    int64_t certain = min64(believed(lease, ttl), slot->cut);
+    int64_t certain = min64(believed(lease, ttl), cut_to(slot));
     int64_t deadline = kept_until(slot->sent, certain);
 
     slot->trace = THERE;
@@ -529,7 +539,7 @@ static void note_prolonged(struct lease *lease, unsigned node, enum lease_comman
 
     slot->voting = false;
     if (answer->verdict != LEASE_UNKNOWN)
-        slot->replacing = LEASE_NEVER;
+        slot->replacing = LEASE_NO_CUT;
     if (command == LEASE_REPLACE && did_not_run(answer->verdict))
         slot->deadline = slot->uncut;
     if (answer->verdict == LEASE_AGAIN) {
@@ -550,7 +560,7 @@ static void note_prolonged(struct lease *lease, unsigned node, enum lease_comman
 /* Its holder has had it for so long that it is not renewed any more. */
 static bool hung(const struct lease *lease, int64_t now) {
     const struct lease_terms *terms = lease->terms;
-    return terms->interval && terms->max_hold != LEASE_NEVER && now >= lease->granted + terms->max_hold;
+    return terms->interval && terms->max_hold != LEASE_NEVER && now >= lease->since + terms->max_hold;
 }
 
 static void renew(struct lease *lease, int64_t now, struct lease_out *out) {
@@ -602,7 +612,7 @@ static void hold_on(struct lease *lease, int64_t now, struct lease_out *out) {
         out->events |= LEASE_TELL_RISK;
     }
     if (lease->extending && now >= lease->until) {
-        enum lease_command command = (enum lease_command)lease->extending;
+        enum lease_command command = lease->extending;
         finish_extension(lease, out_of_time(lease), out);
         note_unconfirmed(lease, command, now);
     }
@@ -632,21 +642,21 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
     lease->state = LEASE_ACQUIRING;
     lease->nodes = (uint8_t)nodes;
     lease->adopted = adopt;
-    lease->begun = now;
+    lease->since = now;
     lease->due = LEASE_NEVER;
     lease->until = LEASE_NEVER;
     lease->longest = terms->ttl ? terms->ttl : undo_without_expiry;
     for (unsigned i = 0; i < nodes; i++) {
         lease->slots[i].trace = adopt ? MAYBE : CLEAR;
-        lease->slots[i].replacing = LEASE_NEVER;
-        lease->slots[i].cut = LEASE_NEVER;
+        lease->slots[i].replacing = LEASE_NO_CUT;
+        lease->slots[i].cut = LEASE_NO_CUT;
         want(lease, i, adopt ? LEASE_ADOPT : LEASE_ACQUIRE, out);
     }
 }
 
 enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t now) {
     struct lease_slot *slot = &lease->slots[node];
-    enum lease_command command = (enum lease_command)slot->want;
+    enum lease_command command = slot->want;
 
     if (slot->flying && command != LEASE_RELEASE)
         return LEASE_NOTHING;
@@ -659,14 +669,14 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
         slot->releasing = true;
         return command;
     }
-    slot->flying = (uint8_t)command;
+    slot->flying = command;
     if (command != LEASE_RAISE) /* the lease counts from the acquire */
         slot->sent = now;
     slot->voting = command == LEASE_ADD || command == LEASE_REPLACE;
     if (sets(command))
         slot->trace = MAYBE;
     if (command == LEASE_REPLACE) { /* it may run from now on: a shorter time counts before it is sent */
-        slot->replacing = lease->extension;
+        slot->replacing = in_ms(lease->extension);
         slot->uncut = slot->deadline;
         slot->deadline = min64(slot->deadline, kept_until(now, lease->extension));
     }
@@ -694,7 +704,7 @@ static void note_trace(struct lease *lease, unsigned node, enum lease_command co
 void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
                       struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
-    enum lease_command command = (enum lease_command)slot->flying;
+    enum lease_command command = slot->flying;
 
     if (command == LEASE_NOTHING) {
         assert(slot->releasing);
@@ -709,7 +719,7 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
     }
     if (lease->state == LEASE_HELD)
         lose_in_time(lease, now, out);
-    switch ((enum lease_state)lease->state) {
+    switch (lease->state) {
     case LEASE_ACQUIRING:
         if (command == LEASE_RAISE)
             note_raise(lease, node, answer, now, out);
@@ -782,7 +792,7 @@ static void do_without(struct lease *lease, unsigned node, int status, struct le
 void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
-    switch ((enum lease_state)lease->state) {
+    switch (lease->state) {
     case LEASE_ACQUIRING:
         if (!slot->want)
             break;
@@ -815,19 +825,20 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
     slot->replaced |= replaced;
     if (slot->stray == UNSEEN)
         slot->stray = settled ? SETTLED : MAY_STILL_RUN;
-    if (!settled)
-        slot->cut = min64(slot->cut, slot->replacing);
-    slot->replacing = LEASE_NEVER;
+    if (!settled && slot->replacing < slot->cut)
+        slot->cut = slot->replacing;
+    slot->replacing = LEASE_NO_CUT;
     if (slot->late == UNSEEN)
         slot->late = settled ? SETTLED : MAY_STILL_RUN;
-    switch ((enum lease_state)lease->state) {
+    switch (lease->state) {
     case LEASE_HELD:
         /* Ask at once whether the token outlived what happened. */
         if (lease->due != LEASE_NEVER && (lease->failing || slot->replaced))
             renew(lease, now, out);
         break;
     case LEASE_UNDOING:
-        set_undo_limit(lease, now);
+        if (lease->until == LEASE_NEVER) /* or else what is to be outlived does not begin again with each connection */
+            set_undo_limit(lease, now);
         if (clean(lease))
             end(lease);
         break;
@@ -844,7 +855,7 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
 void evl_lease_extend(struct lease *lease, enum lease_command command, int64_t ttl, int64_t until,
                       struct lease_out *out) {
     assert(lease->state == LEASE_HELD && !lease->extending);
-    lease->extending = (uint8_t)command;
+    lease->extending = command;
     lease->extension = ttl;
     lease->until = until;
     lease->longest = command == LEASE_ADD ? lease->longest + ttl : max64(lease->longest, ttl);
@@ -865,7 +876,7 @@ void evl_lease_release(struct lease *lease, int64_t until, struct lease_out *out
 }
 
 void evl_lease_abandon(struct lease *lease, int64_t now, struct lease_out *out) {
-    switch ((enum lease_state)lease->state) {
+    switch (lease->state) {
     case LEASE_ACQUIRING:
         if (lease->adopted) {
             end(lease);
@@ -886,7 +897,7 @@ void evl_lease_abandon(struct lease *lease, int64_t now, struct lease_out *out) 
 
 bool evl_lease_exportable(const struct lease *lease) {
     for (unsigned i = 0; i < lease->nodes; i++)
-        if (lease->slots[i].replacing != LEASE_NEVER || lease->slots[i].cut != LEASE_NEVER)
+        if (lease->slots[i].replacing != LEASE_NO_CUT || lease->slots[i].cut != LEASE_NO_CUT)
             return false;
     return true;
 }
@@ -904,7 +915,7 @@ static int64_t patience_ends(const struct lease *lease, const struct lease_slot 
         return LEASE_NEVER;
     if (slot->flying == LEASE_ACQUIRE && lease->terms->ttl && !lease->queued)
         limit = kept_until(slot->sent, lease->terms->ttl);
-    return lease->nodes > 1 ? min64(limit, lease->begun + lease->terms->patience) : limit;
+    return lease->nodes > 1 ? min64(limit, lease->since + lease->terms->patience) : limit;
 }
 
 static void time_attempt(struct lease *lease, int64_t now, struct lease_out *out) {
@@ -918,7 +929,7 @@ static void time_attempt(struct lease *lease, int64_t now, struct lease_out *out
 }
 
 void evl_lease_time(struct lease *lease, int64_t now, struct lease_out *out) {
-    switch ((enum lease_state)lease->state) {
+    switch (lease->state) {
     case LEASE_ACQUIRING:
         time_attempt(lease, now, out);
         break;
@@ -946,7 +957,7 @@ void evl_lease_time(struct lease *lease, int64_t now, struct lease_out *out) {
 int64_t evl_lease_next(const struct lease *lease) {
     int64_t next = LEASE_NEVER;
 
-    switch ((enum lease_state)lease->state) {
+    switch (lease->state) {
     case LEASE_ACQUIRING:
         for (unsigned i = 0; i < lease->nodes; i++)
             next = min64(next, patience_ends(lease, &lease->slots[i]));

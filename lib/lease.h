@@ -17,6 +17,7 @@
 
 #define LEASE_NEVER INT64_MAX
 #define LEASE_NODES 15 /* at most */
+#define LEASE_NO_CUT UINT32_MAX /* in place of a ttl */
 
 enum lease_state {
     LEASE_ACQUIRING, /* asked; the quorum is open */
@@ -90,32 +91,33 @@ struct lease_out {
     uint8_t agreed; /* with LOST: the nodes that keep it longer than the quorum did */
 };
 
-/* What a lease knows of one node. */
+/* What a lease knows of one node. This and the lease are laid out to be small: there may be very many. */
 struct lease_slot {
-    int64_t deadline;  /* until then the node keeps the token for sure; 0: it does not count */
-    int64_t sent;      /* the clock before the last command that sets a ttl was queued */
-    int64_t counter;   /* the node's fence counter at least */
-    int64_t uncut;     /* the deadline before an unanswered replacement */
-    int64_t replacing; /* the ttl that an unanswered replacement asks for, or one just lost; LEASE_NEVER: none */
-    int64_t cut;       /* the ttl that a lost replacement may set at any time; LEASE_NEVER: none */
-    uint8_t want;      /* enum lease_command: to be sent next */
-    uint8_t flying;    /* unanswered, other than a release; at most one, and always before a release */
-    uint8_t vote;      /* the node's say in the acquire, extension or release that is under way */
-    uint8_t trace;     /* whether the token may be there */
-    uint8_t stray;     /* whether an acquire that was lost with its connection may still run */
-    uint8_t late;      /* the same of what prolongs and, with an own token, of anything */
-    bool voting;       /* `flying` is the extension that is under way, not one that was given up */
-    bool releasing;    /* a release is unanswered */
-    bool resent;       /* a release was lost with its connection and may have run */
-    bool removed;      /* a release has run, which leaves the queue too, or will never be allowed to */
-    bool fresh;        /* confirmed since the renewal began */
-    bool replaced;     /* the server is not the process that last confirmed */
+    int64_t deadline;    /* until then the node keeps the token for sure; 0: it does not count */
+    int64_t sent;        /* the clock before the last command that sets a ttl was queued */
+    union {
+        int64_t counter; /* until it is held: the node's fence counter at least */
+        int64_t uncut;   /* while a replacement is unanswered: the deadline before */
+    };
+    uint32_t replacing;  /* the ttl in ms that an unanswered replacement asks for, or one just lost; or LEASE_NO_CUT */
+    uint32_t cut;        /* the ttl in ms that a lost replacement may set at any time; or LEASE_NO_CUT */
+    enum lease_command want : 4;   /* to be sent next */
+    enum lease_command flying : 4; /* unanswered, other than a release; at most one, and always before a release */
+    unsigned vote : 2;             /* the node's say in the acquire, extension or release that is under way */
+    unsigned trace : 2;            /* whether the token may be there */
+    unsigned stray : 2;            /* whether an acquire that was lost with its connection may still run */
+    unsigned late : 2;             /* the same of what prolongs and, with an own token, of anything */
+    bool voting : 1;               /* `flying` is the extension that is under way, not one that was given up */
+    bool releasing : 1;            /* a release is unanswered */
+    bool resent : 1;               /* a release was lost with its connection and may have run */
+    bool removed : 1;              /* a release has run, which leaves the queue too, or will never be allowed to */
+    bool fresh : 1;                /* confirmed since the renewal began */
+    bool replaced : 1;             /* the server is not the process that last confirmed */
 };
 
 struct lease {
     const struct lease_terms *terms;
-    int64_t begun;
-    int64_t granted;   /* when the quorum was complete */
+    int64_t since;     /* ACQUIRING: when it began; else when the quorum was complete, if ever it was */
     int64_t fence;     /* 0: none */
     int64_t due;       /* the next renewal (HELD) or repeated release (RELEASING, UNDOING) */
     int64_t asked;     /* when the renewal under way began; 0: none is */
@@ -123,17 +125,18 @@ struct lease {
     int64_t longest;   /* the longest that the token may live on a server */
     int64_t extension; /* what the extension under way asks for */
     int16_t status;    /* the last failure */
-    uint8_t state;
-    uint8_t extending; /* while HELD: LEASE_ADD or LEASE_REPLACE if an extension is under way */
     uint8_t nodes;
-    bool fenced;  /* the acquire draws a fence */
-    bool queued;  /* the acquire joins a queue, on the only node; it may be asked any number of times */
-    bool raising; /* the fence is known; a quorum has to have it */
-    bool adopted; /* the token was not set by this lease */
-    bool own;     /* the token is its user's, and may be set again by another lease */
-    bool left;    /* a release was forbidden, and what is there is left to its ttl */
-    bool failing; /* the last renewal was not confirmed */
-    bool warned;  /* of the present risk */
+    enum lease_state state : 4;
+    enum lease_command extending : 4; /* while HELD: LEASE_ADD or LEASE_REPLACE if an extension is under way */
+    bool fenced : 1;                  /* the acquire draws a fence */
+    bool queued : 1;                  /* the acquire joins a queue, on the only node; it may ask any number of times */
+    bool raising : 1;                 /* the fence is known; a quorum has to have it */
+    bool adopted : 1;                 /* the token was not set by this lease */
+    bool own : 1;                     /* the token is its user's, and may be set again by another lease */
+    bool granted : 1;                 /* it has been held */
+    bool left : 1;                    /* a release was forbidden, and what is there is left to its ttl */
+    bool failing : 1;                 /* the last renewal was not confirmed */
+    bool warned : 1;                  /* of the present risk */
     struct lease_slot slots[];
 };
 

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fork.h"
 #include "log.h"
 #include "memory.h"
 #include "stats.h"
@@ -33,8 +32,6 @@ int evl_lock_check(const struct evlock *lock) {
     evl_error_clear();
     if (!lock)
         return evl_fail(EVLOCK_EINVAL, "the lock is NULL");
-    if (lock->fork != evl_fork_generation())
-        return evl_fail(EVLOCK_EFORKED, "the lock belongs to the parent process");
     if (!lock->client)
         return evl_fail(EVLOCK_ECLOSED, "the lock's client is gone");
     return evl_client_check(lock->client);
@@ -50,9 +47,9 @@ struct call *evl_lock_pending(const struct evlock *lock, enum call_kind kind) {
 }
 
 bool evl_lock_holds(const struct evlock *lock) {
-    return lock && lock->client && lock->tenure && lock->tenure->lease->state == LEASE_HELD &&
+    return lock && lock->client && lock->tenure && lease_of(lock->tenure)->state == LEASE_HELD &&
            !evl_lock_acquiring(lock) && !evl_client_forked(lock->client) &&
-           evl_client_now(lock->client) < evl_lease_deadline(lock->tenure->lease);
+           evl_client_now(lock->client) < evl_lease_deadline(lease_of(lock->tenure));
 }
 
 bool evl_lock_acquiring(const struct evlock *lock) {
@@ -60,7 +57,7 @@ bool evl_lock_acquiring(const struct evlock *lock) {
 }
 
 bool evl_lock_queues(const struct evlock *lock) {
-    return lock->tenure && lock->tenure->lease->queued && lock->tenure->lease->state == LEASE_ACQUIRING;
+    return lock->tenure && lease_of(lock->tenure)->queued && lease_of(lock->tenure)->state == LEASE_ACQUIRING;
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
@@ -89,7 +86,6 @@ static struct evlock *make(struct evlock_client *client, struct config *config, 
     lock->config = config;
     lock->arg = arg;
     lock->references = 1;
-    lock->fork = client->fork;
     lock->prefix_len = (uint16_t)prefix_len;
     lock->key_len = (uint16_t)(prefix_len + len);
     if (prefix_len)
@@ -267,7 +263,7 @@ int64_t evlock_remaining_ms(const evlock *lock) {
 
     if (!evl_lock_holds(lock))
         return 0;
-    deadline = evl_lease_deadline(lock->tenure->lease);
+    deadline = evl_lease_deadline(lease_of(lock->tenure));
     if (deadline == LEASE_NEVER)
         return INT64_MAX;
     deadline -= evl_client_now(lock->client);
@@ -275,7 +271,7 @@ int64_t evlock_remaining_ms(const evlock *lock) {
 }
 
 uint64_t evlock_fence(const evlock *lock) {
-    return evl_lock_holds(lock) ? (uint64_t)lock->tenure->lease->fence : 0;
+    return evl_lock_holds(lock) ? (uint64_t)lease_of(lock->tenure)->fence : 0;
 }
 
 const void *evlock_token(const evlock *lock, size_t *ret_len) {
@@ -283,7 +279,7 @@ const void *evlock_token(const evlock *lock, size_t *ret_len) {
         return NULL;
     if (ret_len)
         *ret_len = lock->tenure->token_len;
-    return lock->tenure->token;
+    return token_text(lock->tenure);
 }
 
 int64_t evlock_waited_ms(const evlock *lock) {
@@ -293,7 +289,7 @@ int64_t evlock_waited_ms(const evlock *lock) {
 }
 
 void evl_lock_count_hold(struct evlock *lock, int64_t now) {
-    evl_stats_count(lock->client->stats.hold, now - lock->tenure->lease->granted);
+    evl_stats_count(lock->client->stats.hold, now - lease_of(lock->tenure)->since);
 }
 
 /* --- What a lease leads to ---------------------------------------------------------------------------------------- */
@@ -331,7 +327,7 @@ static void on_granted(struct evlock *lock) {
 }
 
 void evl_lock_grant(struct evlock *lock, struct call *call) {
-    int64_t fence = lock->tenure->lease->fence;
+    int64_t fence = lease_of(lock->tenure)->fence;
 
     if (fence && !evl_client_note_fence(lock->client, evl_lock_key(lock), fence)) {
         evl_error_set("the fence went backwards");

@@ -17,7 +17,6 @@ struct evlock {
     TAILQ_ENTRY(evlock) notice;   /* in client->noticed */
     void *arg;
     uint32_t references;          /* the user's, and one for each tenure and call */
-    uint32_t fork;
     uint16_t key_len;
     uint16_t prefix_len;
     uint8_t agreed;               /* with `lost`: the nodes that had confirmed the last renewal */

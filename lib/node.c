@@ -191,7 +191,7 @@ void evl_node_send(struct node *node, struct request *request, struct command *c
     evl_node_fly(node, request);
     if (node->inflight++ == 0) {
         node->since = now;
-        if (!node->alarm.place)
+        if (!node->alarm.set)
             wake_at(node, now + node->client->config.command_timeout);
     }
     if (queue(node, request, evl_command_text(command)) != REDIS_OK)

@@ -319,13 +319,13 @@ static bool copy_sought(struct call *call) {
     struct waiter place;
 
     if (call->kind == CALL_OWNED && evl_lock_holds(call->lock)) {
-        call->query.token = evl_dup(tenure->token, tenure->token_len);
+        call->query.token = evl_dup(token_text(tenure), tenure->token_len);
         call->query.token_len = tenure->token_len;
         return call->query.token;
     }
     if (call->kind == CALL_PLACE && evl_lock_queues(call->lock)) {
         place = evl_tenure_waiter(tenure);
-        call->query.token_len = evl_waiter_write(waiter, (struct bytes){tenure->token, tenure->token_len}, &place);
+        call->query.token_len = evl_waiter_write(waiter, token_of(tenure), &place);
         call->query.token = evl_dup(waiter, call->query.token_len);
         return call->query.token;
     }

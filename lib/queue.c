@@ -83,7 +83,7 @@ bool evl_queue_enter(struct tenure *tenure) {
     queue->first_free = queue->places[at].next_free;
     queue->places[at].tenure = tenure;
     evl_token_generate(random);
-    snprintf(evl_tenure_ticket(tenure), TICKET_SIZE, "%" PRIx32 "-%.12s", at, random + EVL_TOKEN_TEXT - 12);
+    snprintf(ticket_text(tenure), TICKET_SIZE, "%" PRIx32 "-%.12s", at, random + EVL_TOKEN_TEXT - 12);
     return true;
 }
 
@@ -91,14 +91,14 @@ bool evl_queue_enter(struct tenure *tenure) {
 static struct tenure *holder_of(const struct queue *queue, const char *text) {
     unsigned long at = strtoul(text, NULL, 16);
     struct tenure *tenure = at < queue->size ? queue->places[at].tenure : NULL;
-    size_t len = tenure ? strlen(evl_tenure_ticket(tenure)) : 0;
+    size_t len = tenure ? strlen(ticket_text(tenure)) : 0;
 
-    return tenure && strncmp(text, evl_tenure_ticket(tenure), len) == 0 ? tenure : NULL;
+    return tenure && strncmp(text, ticket_text(tenure), len) == 0 ? tenure : NULL;
 }
 
 void evl_queue_leave(struct tenure *tenure) {
     struct queue *queue = tenure->lock->client->queue;
-    uint32_t at = (uint32_t)strtoul(evl_tenure_ticket(tenure), NULL, 16);
+    uint32_t at = (uint32_t)strtoul(ticket_text(tenure), NULL, 16);
 
     if (queue->places[at].tenure != tenure)
         return;
@@ -133,7 +133,7 @@ void evl_queue_heard(struct evlock_client *client, const char *text) {
     struct tenure *tenure = holder_of(client->queue, text);
     int64_t time, fence;
 
-    if (tenure && read_grant(text + strlen(evl_tenure_ticket(tenure)), &time, &fence))
+    if (tenure && read_grant(text + strlen(ticket_text(tenure)), &time, &fence))
         evl_acquire_granted(tenure->lock, time, fence);
 }
 

@@ -9,14 +9,13 @@
 static bool take(struct request *request, int64_t now, struct command *command) {
     const struct call *call = evl_call_of(request);
     const struct evlock *lock = call->lock;
-    const struct tenure *tenure = lock->tenure;
+    struct tenure *tenure = lock->tenure;
 
     (void)now;
     if (call->acquire.waiting & 1U << request->node)
         evl_command_wait(command, lock->config->min_replicas, lock->config->replica_timeout);
     else
-        evl_command_lease(command, LEASE_RENEW, evl_lock_key(lock), (struct bytes){tenure->token, tenure->token_len},
-                          tenure->lease->terms->ttl);
+        evl_command_lease(command, LEASE_RENEW, evl_lock_key(lock), token_of(tenure), lease_of(tenure)->terms->ttl);
     return true;
 }
 

@@ -36,7 +36,9 @@ size_t evl_tenure_size(unsigned nodes) {
 
 /* The pool is for those of the usual size. */
 static struct tenure *allocate(struct evlock_client *client, size_t size) {
-    return size == client->leases.size ? evl_pool_alloc(&client->leases) : evl_alloc(size);
+    if (size == client->leases.size)
+        return evl_pool_alloc(&client->leases);
+    return evl_alloc(size);
 }
 
 static void give_back(struct evlock_client *client, struct tenure *tenure, bool queued) {
@@ -48,7 +50,7 @@ static void give_back(struct evlock_client *client, struct tenure *tenure, bool 
 
 void evl_tenure_destroy(struct tenure *tenure) {
     struct evlock_client *client = tenure->lock->client;
-    const struct lease *lease = tenure->lease;
+    const struct lease *lease = lease_of(tenure);
     /* What was not let out of the queue has no ttl before its turn comes. */
     int64_t until = lease->queued && !lease->granted ? INT64_MAX : lease->until;
 
@@ -59,13 +61,12 @@ void evl_tenure_destroy(struct tenure *tenure) {
     for (unsigned i = 0; i < client->node_count; i++)
         evl_node_withdraw(&client->nodes[i], &tenure->requests[i]);
     evl_alarm_set(&client->alarms, &tenure->alarm, INT64_MAX);
-    evl_alarms_unreserve(&client->alarms);
     evl_lock_unref(tenure->lock);
-    give_back(client, tenure, tenure->lease->queued);
+    give_back(client, tenure, lease_of(tenure)->queued);
 }
 
 static void set_alarm(struct tenure *tenure) {
-    evl_alarm_set(&tenure->lock->client->alarms, &tenure->alarm, evl_lease_next(tenure->lease));
+    evl_alarm_set(&tenure->lock->client->alarms, &tenure->alarm, evl_lease_next(lease_of(tenure)));
 }
 
 /* What the node has just said, or what is said of it, is kept for a call that may end by its time. */
@@ -76,12 +77,12 @@ static void note_words(struct tenure *tenure) {
 
 static void note_away(struct tenure *tenure, unsigned node, int status, int64_t now, struct lease_out *out) {
     note_words(tenure);
-    evl_lease_node_away(tenure->lease, node, status, now, out);
+    evl_lease_node_away(lease_of(tenure), node, status, now, out);
 }
 
 /* A node that must not grant anything takes a release like any other. */
-static bool gives_back(const struct tenure *tenure, unsigned node, int trouble) {
-    return trouble == EVLOCK_EEXCLUDED && tenure->lease->slots[node].want == LEASE_RELEASE;
+static bool gives_back(struct tenure *tenure, unsigned node, int trouble) {
+    return trouble == EVLOCK_EEXCLUDED && lease_of(tenure)->slots[node].want == LEASE_RELEASE;
 }
 
 /* Sends what the lease wants sent to a node. One that is away, or must not grant anything now, may make it want
@@ -113,32 +114,32 @@ static void act(struct tenure *tenure, int64_t now, struct lease_out *out) {
         send_wanted(tenure, i, now, out);
     }
     set_alarm(tenure);
-    if (tenure->lease->queued && tenure->lease->state != LEASE_ACQUIRING)
+    if (lease_of(tenure)->queued && lease_of(tenure)->state != LEASE_ACQUIRING)
         evl_queue_leave(tenure);
     if (out->events && !tenure->ghost)
         evl_lock_events(lock, out);
-    if (--tenure->acting == 0 && tenure->ghost && evl_lease_over(tenure->lease))
+    if (--tenure->acting == 0 && tenure->ghost && evl_lease_over(lease_of(tenure)))
         evl_tenure_destroy(tenure);
 }
 
 /* --- From the node ------------------------------------------------------------------------------------------------ */
 
 struct waiter evl_tenure_waiter(struct tenure *tenure) {
-    if (!tenure->lease->queued)
+    if (!lease_of(tenure)->queued)
         return (struct waiter){.ticket = NULL};
     return (struct waiter){
         .channel = evl_queue_channel(tenure->lock->client),
-        .ticket = evl_tenure_ticket(tenure),
-        .ttl = tenure->lease->terms->ttl,
-        .fenced = tenure->lease->fenced,
+        .ticket = ticket_text(tenure),
+        .ttl = lease_of(tenure)->terms->ttl,
+        .fenced = lease_of(tenure)->fenced,
     };
 }
 
 static bool take(struct request *request, int64_t now, struct command *command) {
     struct tenure *tenure = tenure_of(request);
-    struct lease *lease = tenure->lease;
+    struct lease *lease = lease_of(tenure);
     struct bytes key = evl_lock_key(tenure->lock);
-    struct bytes token = {tenure->token, tenure->token_len};
+    struct bytes token = token_of(tenure);
     struct waiter waiter = evl_tenure_waiter(tenure);
     enum lease_command kind = evl_lease_take(lease, request->node, now);
 
@@ -162,7 +163,7 @@ static bool take(struct request *request, int64_t now, struct command *command) 
 
 static bool join(struct request *request, int64_t now, struct renewal *ret) {
     struct tenure *tenure = tenure_of(request);
-    struct lease *lease = tenure->lease;
+    struct lease *lease = lease_of(tenure);
 
     if (lease->slots[request->node].want != LEASE_RENEW || (ret->ttl && ret->ttl != lease->terms->ttl))
         return false;
@@ -170,17 +171,17 @@ static bool join(struct request *request, int64_t now, struct renewal *ret) {
         return false;
     ret->ttl = lease->terms->ttl;
     ret->key = evl_lock_key(tenure->lock);
-    ret->token = (struct bytes){tenure->token, tenure->token_len};
+    ret->token = token_of(tenure);
     return true;
 }
 
 static bool answer(struct request *request, const struct reply *reply, int64_t now) {
     struct tenure *tenure = tenure_of(request);
-    const struct lease_slot *slot = &tenure->lease->slots[request->node];
-    enum lease_command kind = slot->flying ? (enum lease_command)slot->flying : LEASE_RELEASE;
+    const struct lease_slot *slot = &lease_of(tenure)->slots[request->node];
+    enum lease_command kind = slot->flying ? slot->flying : LEASE_RELEASE;
     struct lease_answer answer;
     struct lease_out out = {0};
-    bool fits = evl_command_answer(kind, tenure->lease, reply, &answer);
+    bool fits = evl_command_answer(kind, lease_of(tenure), reply, &answer);
 
     if (!fits) {
         answer.verdict = LEASE_UNKNOWN;
@@ -191,9 +192,9 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
     if (kind != LEASE_RELEASE)
         tenure->lock->client->nodes[request->node].agreed = answer.verdict == LEASE_YES;
     note_words(tenure);
-    if (answer.verdict == LEASE_QUEUED && !tenure->ghost && tenure->lease->state == LEASE_ACQUIRING)
+    if (answer.verdict == LEASE_QUEUED && !tenure->ghost && lease_of(tenure)->state == LEASE_ACQUIRING)
         evl_acquire_queued(tenure->lock, slot->sent, &answer);
-    evl_lease_answer(tenure->lease, request->node, &answer, now, &out);
+    evl_lease_answer(lease_of(tenure), request->node, &answer, now, &out);
     act(tenure, now, &out);
     return fits;
 }
@@ -230,26 +231,18 @@ static size_t drawn_len(const struct config *config) {
 static struct tenure *make(struct evlock *lock, struct bytes token, bool queued) {
     struct evlock_client *client = lock->client;
     size_t token_len = token.data ? token.len : drawn_len(lock->config);
-    size_t requests_size = client->node_count * sizeof(struct request);
-    size_t lease_size = evl_lease_size(client->node_count);
-    struct tenure *tenure;
+    struct tenure *tenure = allocate(client, size_of(client->node_count, token_len, queued));
 
-    if (evl_alarms_reserve(&client->alarms) != EVLOCK_OK)
+    if (!tenure)
         return NULL;
-    tenure = allocate(client, size_of(client->node_count, token_len, queued));
-    if (!tenure) {
-        evl_alarms_unreserve(&client->alarms);
-        return NULL;
-    }
     tenure->lock = lock;
     tenure->alarm.kind = ALARM_TENURE;
-    tenure->lease = (struct lease *)(void *)((char *)tenure->requests + requests_size);
-    tenure->token = (char *)tenure->lease + lease_size;
+    tenure->nodes = (uint8_t)client->node_count;
     tenure->token_len = (uint8_t)token_len;
     if (token.data)
-        memcpy(tenure->token, token.data, token_len);
+        memcpy(token_text(tenure), token.data, token_len);
     else
-        draw_token(lock->config, tenure->token);
+        draw_token(lock->config, token_text(tenure));
     for (unsigned i = 0; i < client->node_count; i++) {
         tenure->requests[i].ops = &ops;
         tenure->requests[i].node = (uint8_t)i;
@@ -266,36 +259,31 @@ bool evl_tenure_begin(struct evlock *lock, const struct entry *entry) {
     if (!tenure)
         return false;
     if (entry->queued && !evl_queue_enter(tenure)) {
-        evl_alarms_unreserve(&client->alarms);
         give_back(client, tenure, true);
         return false;
     }
     evl_lock_ref(lock);
     lock->tenure = tenure;
     TAILQ_INSERT_TAIL(&client->tenures, tenure, link);
-    evl_lease_begin(tenure->lease, &lock->config->terms, client->node_count, entry->adopt, now, &out);
-    tenure->lease->fenced = entry->fenced;
-    tenure->lease->queued = entry->queued;
-    tenure->lease->own = entry->token.data != NULL;
+    evl_lease_begin(lease_of(tenure), &lock->config->terms, client->node_count, entry->adopt, now, &out);
+    lease_of(tenure)->fenced = entry->fenced;
+    lease_of(tenure)->queued = entry->queued;
+    lease_of(tenure)->own = entry->token.data != NULL;
     act(tenure, now, &out);
     return true;
-}
-
-char *evl_tenure_ticket(struct tenure *tenure) {
-    return tenure->token + tenure->token_len;
 }
 
 void evl_tenure_look(struct tenure *tenure, int64_t now) {
     struct lease_out out = {0};
 
-    evl_lease_look(tenure->lease, &out);
+    evl_lease_look(lease_of(tenure), &out);
     act(tenure, now, &out);
 }
 
 void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence, int64_t now) {
     struct lease_out out = {0};
 
-    evl_lease_granted(tenure->lease, since, fence, now, &out);
+    evl_lease_granted(lease_of(tenure), since, fence, now, &out);
     act(tenure, now, &out);
 }
 
@@ -304,7 +292,7 @@ void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_
     int64_t now = evl_client_now(client);
     struct lease_out out = {0};
 
-    evl_lease_extend(tenure->lease, command, ttl, now + client->config.command_timeout, &out);
+    evl_lease_extend(lease_of(tenure), command, ttl, now + client->config.command_timeout, &out);
     act(tenure, now, &out);
 }
 
@@ -313,9 +301,9 @@ void evl_tenure_release(struct tenure *tenure) {
     int64_t now = evl_client_now(client);
     struct lease_out out = {0};
 
-    if (tenure->lease->state == LEASE_HELD)
+    if (lease_of(tenure)->state == LEASE_HELD)
         evl_lock_count_hold(tenure->lock, now);
-    evl_lease_release(tenure->lease, now + client->config.command_timeout, &out);
+    evl_lease_release(lease_of(tenure), now + client->config.command_timeout, &out);
     act(tenure, now, &out);
 }
 
@@ -324,7 +312,7 @@ void evl_tenure_let_go(struct tenure *tenure) {
 
     assert(lock->tenure == tenure);
     lock->tenure = NULL;
-    if (tenure->lease->queued)
+    if (lease_of(tenure)->queued)
         evl_queue_leave(tenure);
     take_out(tenure);
     tenure->ghost = true;
@@ -336,7 +324,7 @@ void evl_tenure_abandon(struct tenure *tenure) {
     struct lease_out out = {0};
 
     evl_tenure_let_go(tenure);
-    evl_lease_abandon(tenure->lease, now, &out);
+    evl_lease_abandon(lease_of(tenure), now, &out);
     act(tenure, now, &out);
 }
 
@@ -345,7 +333,7 @@ void evl_tenure_export(struct tenure *tenure) {
     struct lease_out out = {0};
 
     evl_tenure_let_go(tenure);
-    evl_lease_export(tenure->lease);
+    evl_lease_export(lease_of(tenure));
     act(tenure, now, &out);
 }
 
@@ -354,13 +342,13 @@ void evl_tenure_export(struct tenure *tenure) {
 void evl_tenure_ring(struct tenure *tenure, int64_t now) {
     struct lease_out out = {0};
 
-    evl_lease_time(tenure->lease, now, &out);
+    evl_lease_time(lease_of(tenure), now, &out);
     act(tenure, now, &out);
 }
 
 void evl_tenure_node_back(struct tenure *tenure, unsigned node, bool settled, bool replaced, int64_t now) {
     struct lease_out out = {0};
 
-    evl_lease_node_back(tenure->lease, node, settled, replaced, now, &out);
+    evl_lease_node_back(lease_of(tenure), node, settled, replaced, now, &out);
     act(tenure, now, &out);
 }

@@ -19,13 +19,28 @@ struct tenure {
     struct alarm alarm;
     bool ghost;
     uint8_t acting; /* depth of what an input leads to: only the outermost may free it */
+    uint8_t nodes;
     uint8_t token_len;
-    struct lease *lease; /* behind the requests, the token behind it, and behind that the ticket of one that queues */
-    char *token;
-    struct request requests[];
+    struct request requests[]; /* one for each node; then the lease, the token, and the ticket of one that queues */
 };
 
 TAILQ_HEAD(tenures, tenure);
+
+static inline struct lease *lease_of(struct tenure *tenure) {
+    return (struct lease *)(void *)&tenure->requests[tenure->nodes];
+}
+
+static inline char *token_text(struct tenure *tenure) {
+    return (char *)lease_of(tenure) + evl_lease_size(tenure->nodes);
+}
+
+static inline char *ticket_text(struct tenure *tenure) {
+    return token_text(tenure) + tenure->token_len;
+}
+
+static inline struct bytes token_of(struct tenure *tenure) {
+    return (struct bytes){token_text(tenure), tenure->token_len};
+}
 
 /* How a tenure begins. */
 struct entry {
@@ -41,9 +56,8 @@ size_t evl_tenure_size(unsigned nodes);
 /* A tenure for a handle, begun: what the new lease asks for is sent. False: out of memory, and nothing has changed. */
 bool evl_tenure_begin(struct evlock *lock, const struct entry *entry);
 
-/* Of one that queues: who waits there; its ticket; how does it stand?; the server says that it granted it. */
+/* Of one that queues: who waits there; how does it stand?; the server says that it granted it. */
 struct waiter evl_tenure_waiter(struct tenure *tenure);
-char *evl_tenure_ticket(struct tenure *tenure);
 void evl_tenure_look(struct tenure *tenure, int64_t now);
 void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence, int64_t now);
 

@@ -271,6 +271,8 @@ static bool answer_integer(enum lease_command kind, int64_t value, struct lease_
         answer->fence = value;
         return value > 0;
     }
+    if (value < -1)
+        return false;
     answer->ttl = value == -1 ? LEASE_NEVER : (value < longest_ttl ? value : longest_ttl) * 1000;
     if (value == -1 && kind == LEASE_ADD) {
         answer->verdict = LEASE_REFUSED;

@@ -5,13 +5,13 @@
  */
 #include <stdbool.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <hiredis/async.h>
 
 #include "input.h"
 #include "shield.h"
+#include "system.h"
 
 static struct {
     unsigned asked, answered;
@@ -53,26 +53,13 @@ static void on_end(const redisAsyncContext *connection, int status) {
     run.ended = true;
 }
 
-static struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-static void leave(void) {
-    unlink(address.sun_path);
-}
-
-/* A connection to a listener that is made once. */
 static redisAsyncContext *open_connection(int *ret_peer) {
-    static int listener = -1;
     redisAsyncContext *connection;
 
-    if (listener < 0) {
-        atexit(leave);
-        snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/evlock-fuzz-%d", (int)getpid());
-        listener = socket(AF_UNIX, SOCK_STREAM, 0);
-        check(bind(listener, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(listener, 1) == 0);
-    }
-    connection = redisAsyncConnectUnix(address.sun_path);
+    system_begin(1);
+    connection = redisAsyncConnectUnix(SYSTEM_PATH "0");
     check(connection && !connection->err);
-    *ret_peer = accept(listener, NULL, NULL);
+    *ret_peer = system_accept(0);
     check(*ret_peer >= 0);
     return connection;
 }
@@ -110,5 +97,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     check(run.answered == run.asked);
     close(peer);
+    system_end();
     return 0;
 }

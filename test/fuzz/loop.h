@@ -12,6 +12,7 @@
 struct loop {
     int64_t now;
     uint64_t random;
+    unsigned rings; /* moments to which it let time pass */
     TAILQ_HEAD(, timer) timers;
     TAILQ_HEAD(, watch) watches;
 };
@@ -21,7 +22,7 @@ void loop_begin(struct loop *loop);
 evlock_loop loop_adapter(struct loop *loop);
 /* Hands out what is ready: each connection once, then due timers. */
 void loop_turn(struct loop *loop);
-/* Lets time pass, ringing each timer at its moment. */
+/* Lets time pass, ringing each timer at its moment; less of it when many have rung already. */
 void loop_pass(struct loop *loop, int64_t us);
 /* Checks that nothing is left on it. */
 void loop_end(struct loop *loop);

@@ -1,55 +1,25 @@
 /* The server of the fuzz targets; see server.h. */
 #include "server.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "input.h"
+#include "system.h"
 #include "wire.h"
 
 enum { WORDS = 12 };
 
-static char folder[] = "/tmp/evlock-fuzz-XXXXXX";
-static int listeners[SERVER_NODES];
-static char paths[SERVER_NODES][sizeof(folder) + 2];
-
-static void leave(void) {
-    for (int i = 0; i < SERVER_NODES; i++)
-        unlink(paths[i]);
-    rmdir(folder);
-}
-
-static void listen_once(void) {
-    static bool listening;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-    if (listening)
-        return;
-    listening = true;
-    check(mkdtemp(folder));
-    atexit(leave);
-    for (int i = 0; i < SERVER_NODES; i++) {
-        sprintf(paths[i], "%s/%c", folder, 'a' + i);
-        strcpy(address.sun_path, paths[i]);
-        listeners[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        check(bind(listeners[i], (struct sockaddr *)&address, sizeof(address)) == 0);
-        check(listen(listeners[i], SERVER_PEERS) == 0);
-    }
-}
-
 void server_begin(struct server *server) {
-    listen_once();
+    system_begin(SERVER_NODES);
     memset(server->token, 0, sizeof(server->token));
     memset(server->waiters, 0, sizeof(server->waiters));
     server->joined = 0;
     server->piece = 0;
     for (int i = 0; i < SERVER_NODES; i++) {
-        snprintf(server->urls[i], sizeof(server->urls[i]), "unix://%s?db=%d", paths[i], i);
-        server->listeners[i] = listeners[i];
+        snprintf(server->urls[i], sizeof(server->urls[i]), "unix://" SYSTEM_PATH "%d?db=%d", i, i);
     }
     for (int i = 0; i < SERVER_PEERS; i++) {
         server->peers[i].fd = -1;
@@ -71,7 +41,7 @@ void server_hang_up(struct peer *peer) {
 static void welcome(struct server *server, unsigned node) {
     int fd;
 
-    while ((fd = accept4(server->listeners[node], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+    while ((fd = system_accept(node)) >= 0) {
         struct peer *peer = server->peers;
         while (peer < server->peers + SERVER_PEERS && peer->fd >= 0)
             peer++;
@@ -113,11 +83,18 @@ static bool joins(const struct question *question) {
     return strcmp(question->verb, "EVALSHA") == 0 && strcmp(script_name(question->second), "join") == 0;
 }
 
-/* The token of SET, and of a script, which stands behind the keys, and behind the waiter that joins. */
-static unsigned token_place(const struct question *question, const char *keys) {
+static bool renews_many(const struct question *question) {
+    return strcmp(question->verb, "EVALSHA") == 0 && strcmp(script_name(question->second), "renew_many") == 0;
+}
+
+/* The token of SET, and of a script, which stands behind the keys, and behind the waiter that joins, or the ttl of many
+ * renewals. */
+static unsigned token_place(const struct question *question) {
     if (strcmp(question->verb, "SET") == 0)
         return 2;
-    return strcmp(question->verb, "EVALSHA") == 0 ? 3 + (unsigned)strtoul(keys, NULL, 10) + joins(question) : WORDS;
+    if (strcmp(question->verb, "EVALSHA") != 0)
+        return WORDS;
+    return 3 + question->keys + (joins(question) || renews_many(question));
 }
 
 /* "CHANNEL TICKET ...", who joins the queue of the lock. */
@@ -146,7 +123,8 @@ static const char *read_question(struct server *server, const char *at, const ch
         return NULL;
     keep_word(question->verb, sizeof(question->verb), words[0], len[0]);
     keep_word(question->second, sizeof(question->second), words[1] ? words[1] : "", len[1]);
-    token = token_place(question, words[2]);
+    question->keys = words[2] ? (unsigned)strtoul(words[2], NULL, 10) : 0;
+    token = token_place(question);
     if (joins(question))
         note_waiter(server, words[3], len[3], words[6]);
     keep_word(question->token, sizeof(question->token), token < argc ? words[token] : "",
@@ -221,6 +199,27 @@ void server_say(struct server *server, struct peer *peer, const void *bytes, siz
     send_pieces(server, peer, bytes, len);
 }
 
+void server_flood(struct server *server, struct peer *peer, size_t len) {
+    static char bytes[16384];
+    size_t piece = server->piece;
+
+    if (!bytes[0])
+        memset(bytes, '1', sizeof(bytes));
+    server->piece = sizeof(bytes);
+    for (; len > 0 && peer->fd >= 0; len -= len < sizeof(bytes) ? len : sizeof(bytes))
+        server_say(server, peer, bytes, len < sizeof(bytes) ? len : sizeof(bytes));
+    server->piece = piece;
+}
+
+bool server_mumbles(const struct server *server, unsigned node) {
+    const struct peer *peer;
+
+    for (peer = server->peers; peer < server->peers + SERVER_PEERS; peer++)
+        if (peer->fd >= 0 && peer->node == node && peer->mumbled && !peer->listens)
+            return true;
+    return false;
+}
+
 static void say(struct server *server, struct peer *peer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -243,10 +242,10 @@ static void say_info(struct server *server, struct peer *peer, unsigned detail) 
     char text[512];
 
     snprintf(text, sizeof(text),
-             "# Server\r\nrun_id:%038u%02u\r\nuptime_in_seconds:%s\r\nmaxmemory:%u\r\nmaxmemory_policy:%s\r\n"
-             "master_replid:%040u\r\n",
-             detail / 64, detail / 32 % 2 ? peer->node : 9 - peer->node, uptimes[detail % 5], detail / 16,
-             detail % 2 ? "allkeys-lru" : "noeviction\x1b[2J", detail / 128);
+             "# Server\r\nredis_version:%s\r\nrun_id:%038u%02u\r\nuptime_in_seconds:%s\r\nmaxmemory:%u\r\n"
+             "maxmemory_policy:%s\r\nmaster_replid:%040u\r\n",
+             detail % 7 < 6 ? "7.0.15" : "6.2.14", detail / 64, detail / 32 % 2 ? peer->node : 9 - peer->node,
+             uptimes[detail % 5], detail / 16, detail % 2 ? "allkeys-lru" : "noeviction\x1b[2J", detail / 128);
     say_string(server, peer, text);
 }
 
@@ -262,13 +261,25 @@ static void say_queued(struct server *server, struct peer *peer, unsigned detail
     say_string(server, peer, text);
 }
 
+/* A letter for each lock: all are renewed, but for one. */
+static void say_renewed(struct server *server, struct peer *peer, unsigned keys, unsigned detail) {
+    char letters[WORDS + 1] = "";
+
+    check(keys > 0 && keys < WORDS);
+    memset(letters, '1', keys);
+    letters[detail / 4 % keys] = "1?0x"[detail % 4];
+    say_string(server, peer, letters + (detail == 255));
+}
+
 /* What each script answers when all is well. */
-static void say_script(struct server *server, struct peer *peer, const char *sha, unsigned detail) {
+static void say_script(struct server *server, struct peer *peer, const struct question *question, unsigned detail) {
     static const char *const ttls[] = {"30000", "1", "9223372036854775807", "-1", "100"};
-    const char *name = script_name(sha);
+    const char *name = script_name(question->second);
 
     if (strcmp(name, "release") == 0 || strcmp(name, "hand") == 0)
         say(server, peer, ":1\r\n");
+    else if (renews_many(question))
+        say_renewed(server, peer, question->keys, detail);
     else if (strcmp(name, "join") == 0 && detail % 4 != 3)
         say_queued(server, peer, detail);
     else if (strcmp(name, "join") == 0 && detail % 8 == 3)
@@ -295,7 +306,7 @@ static void say_yes(struct server *server, struct peer *peer, const struct quest
     else if (strcmp(verb, "PTTL") == 0)
         say(server, peer, ":%d\r\n", detail % 4 == 3 ? -1 : (int)detail * 100);
     else if (strcmp(verb, "EVALSHA") == 0)
-        say_script(server, peer, question->second, detail);
+        say_script(server, peer, question, detail);
     else if (strcmp(verb, "ZCARD") == 0 || strcmp(verb, "ZRANK") == 0)
         say(server, peer, ":%u\r\n", detail);
     else if (strcmp(verb, "PUBSUB") == 0)
@@ -484,4 +495,5 @@ void server_end(struct server *server) {
     server_turn(server);
     for (struct peer *peer = server->peers; peer < server->peers + SERVER_PEERS; peer++)
         check(peer->fd < 0);
+    system_end();
 }

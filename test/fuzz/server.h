@@ -1,7 +1,7 @@
 /*
  * A server that the fuzzer speaks through: it listens as one or several nodes, reads what clients ask, and says what it
  * is told to: any bytes, an answer that fits the oldest question, or a grant to who waits in a queue. It owns its
- * sockets, which last for the process.
+ * ends of the connections.
  */
 #ifndef EVLOCK_FUZZ_SERVER_H
 #define EVLOCK_FUZZ_SERVER_H
@@ -18,6 +18,7 @@ struct question {
     char verb[16];
     char second[48]; /* the word after it, cut to that */
     char token[129]; /* or "" */
+    unsigned keys;   /* of a script */
 };
 
 struct peer {
@@ -42,7 +43,6 @@ typedef void (*server_said_cb)(unsigned node, const char *key);
 
 struct server {
     char urls[SERVER_NODES][128];
-    int listeners[SERVER_NODES];
     struct peer peers[SERVER_PEERS];
     char token[129];                        /* the last that was named to it */
     struct waiting waiters[SERVER_WAITERS]; /* the newest, in a ring */
@@ -61,6 +61,8 @@ void server_turn(struct server *server);
 /* The `which`th connection, counted around those there are; NULL: there are none. */
 struct peer *server_peer(struct server *server, unsigned which);
 void server_say(struct server *server, struct peer *peer, const void *bytes, size_t len);
+/* Whether a node has said any bytes on a connection: some may be unread, and answer what is asked next. */
+bool server_mumbles(const struct server *server, unsigned node);
 /* Answers the oldest question, if there is one; `detail` chooses among what fits. */
 void server_answer(struct server *server, struct peer *peer, enum server_answer how, unsigned detail);
 /* A message on a connection that listens, to one of the waiters; what stands in it is the bytes' choice. */
@@ -68,6 +70,8 @@ void server_grant(struct server *server, const uint8_t *how, size_t len);
 /* The client has ended the acquire of `key`: the tickets known until now are void. */
 void server_forget(struct server *server, const char *key);
 void server_hang_up(struct peer *peer);
+/* Says so much, without an end to any line. */
+void server_flood(struct server *server, struct peer *peer, size_t len);
 /* Checks that every client has gone. */
 void server_end(struct server *server);
 

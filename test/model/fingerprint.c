@@ -40,7 +40,7 @@ static uint64_t mix_lease(uint64_t h, const struct lease *lease, int64_t now) {
     h = mix(h, from_now(lease->due, now));
     h = mix(h, from_now(lease->until, now));
     if (lease->state == LEASE_ACQUIRING && lease->nodes > 1)
-        h = mix(h, from_now(lease->begun, now));
+        h = mix(h, from_now(lease->since, now));
     if (held && lease->extending)
         h = mix(h, (uint64_t)lease->extension);
     return h;

@@ -175,6 +175,31 @@ static void what_waits_for_a_stopped_node_is_bounded(void **state) {
     await(f, nodes_with(lock) == NODES);
 }
 
+/* The break is told while one node hangs. When that node answers its first step, there is no room for the second one,
+ * and nobody left to wait for it. */
+static void a_break_that_was_told_waits_for_no_room(void **state) {
+    struct fixture *f = *state;
+    struct record broken = {0};
+    evlock_client_options options = durable_options(f);
+    options.max_inflight = 2;
+    options.command_timeout_ms = 2 * WAIT_MS; /* the connection stays */
+    quorum_client(f, NODES, &options);
+    await(f, nodes_counting(f->client) == NODES);
+    evlock *breaker = lock_new(f, "a", NULL), *other = lock_new(f, "b", NULL);
+    foreign_hold("a", 0, NODES);
+    server_pause(&nodes[0]);
+    assert_status(evlock_break(breaker, record_end, &broken), EVLOCK_OK);
+    assert_status(evlock_acquire(other, NULL, NULL, NULL), EVLOCK_OK);
+    lock_free(f, other); /* its acquire has the other place, and its undo goes behind that all the same */
+    await(f, broken.count);
+    assert_ended(&broken, EVLOCK_OK);
+    server_resume(&nodes[0]);
+    assert_status(await_query(f, breaker, evlock_locked), EVLOCK_OK);
+    assert_nothing_left(f, "b");
+    assert_in_range(nodes_having("a"), 0, NODES - MAJORITY); /* where it was not broken any more */
+    assert_int_equal(broken.count, 1);
+}
+
 static void a_close_does_not_wait_for_a_stopped_node_for_ever(void **state) {
     struct fixture *f = *state;
     evlock_client_options options = durable_options(f);
@@ -427,6 +452,7 @@ int main(void) {
         QUORUM_TEST(all_restarted_with_their_data_go_on),
         QUORUM_TEST(broken_connections_on_all_nodes),
         QUORUM_TEST_BARE(what_waits_for_a_stopped_node_is_bounded),
+        QUORUM_TEST_BARE(a_break_that_was_told_waits_for_no_room),
         QUORUM_TEST_BARE(a_close_does_not_wait_for_a_stopped_node_for_ever),
         QUORUM_TEST(late_yeses_are_kept),
         QUORUM_TEST(late_noes_are_ignored),

@@ -26,10 +26,14 @@ static bool excluded(const evlock_client *client, size_t node) {
 }
 
 /* Known by the client, one way or the other, and by now. */
-static void await_excluded(struct fixture *f, const evlock_client *client, size_t node) {
+static void await_excluded_for(struct fixture *f, const evlock_client *client, size_t node, int64_t max_ttl_ms) {
     await(f, excluded(client, node));
     assert_string_not_equal(evlock_last_error(), "");
-    assert_in_range(node_info(client, node).excluded_ms, 1, MAX_TTL_MS + SLACK_MS);
+    assert_in_range(node_info(client, node).excluded_ms, 1, max_ttl_ms + SLACK_MS);
+}
+
+static void await_excluded(struct fixture *f, const evlock_client *client, size_t node) {
+    await_excluded_for(f, client, node, MAX_TTL_MS);
 }
 
 static void break_connections(size_t node) {
@@ -124,6 +128,46 @@ static void an_excluded_node_is_not_asked_to_grant(void **state) {
         assert_false(key_exists(&nodes[2], "a"));
     assert_status(await_release(f, lock), EVLOCK_OK);
     await(f, nodes_having("a") == 0);
+}
+
+/* Made before the connections stand: when they do, it is told that no node counts before anything is sent. */
+static void what_waited_for_an_excluded_node_is_not_asked_of_it(void **state) {
+    struct fixture *f = *state;
+    struct record tried = {0};
+    evlock_acquire_options once = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    once.retry_times = 0;
+    for (size_t i = 0; i < NODES; i++)
+        restart_empty(&nodes[i]);
+    evlock_client_options options = excluding_options(f, LONG_TTL);
+    evlock *lock = lock_new_on(f, quorum_client(f, NODES, &options), "a", NULL);
+    assert_status(evlock_acquire(lock, &once, record_end, &tried), EVLOCK_OK);
+    await(f, tried.count);
+    assert_ended(&tried, EVLOCK_EQUORUM);
+    for (size_t i = 0; i < NODES; i++)
+        await_excluded_for(f, f->client, i, LONG_TTL);
+    run_for(f, 100);
+    for (size_t i = 0; i < NODES; i++)
+        assert_int_equal(server_calls(&nodes[i], "set"), 0);
+}
+
+/* It grants nothing, and still tells what it has, however early it was asked. */
+static void an_excluded_node_still_answers_queries(void **state) {
+    struct fixture *f = *state;
+    struct record early = {0};
+    for (size_t i = 0; i < NODES; i++) {
+        restart_empty(&nodes[i]);
+        server_do(&nodes[i], "SET a stranger PX 600000");
+    }
+    evlock_client_options options = excluding_options(f, LONG_TTL);
+    evlock *lock = lock_new_on(f, quorum_client(f, NODES, &options), "a", NULL);
+    assert_status(evlock_locked(lock, record_value, &early), EVLOCK_OK);
+    await(f, early.count);
+    assert_ended(&early, EVLOCK_OK);
+    assert_int_equal(early.value, 1);
+    for (size_t i = 0; i < NODES; i++)
+        await_excluded_for(f, f->client, i, LONG_TTL);
+    assert_status(await_query(f, lock, evlock_locked), EVLOCK_OK);
+    assert_int_equal(f->ended.value, 1);
 }
 
 static void a_lease_outlives_two_restarts(void **state) {
@@ -231,6 +275,8 @@ int main(void) {
         QUORUM_TEST_BARE(a_client_that_comes_after_the_restarts_is_no_way_round),
         QUORUM_TEST_BARE(fresh_servers_are_excluded_and_told),
         QUORUM_TEST_BARE(an_excluded_node_is_not_asked_to_grant),
+        QUORUM_TEST_BARE(what_waited_for_an_excluded_node_is_not_asked_of_it),
+        QUORUM_TEST_BARE(an_excluded_node_still_answers_queries),
         QUORUM_TEST_BARE(a_lease_outlives_two_restarts),
         QUORUM_TEST_BARE(a_restart_with_data_is_excluded_all_the_same),
         QUORUM_TEST_BARE(durable_nodes_count_at_once),

@@ -193,6 +193,24 @@ static void a_close_does_not_hide_a_forbidden_release(void **state) {
     assert_true(key_exists(f->server, "a"));
 }
 
+/* What a lease that has ended left to its ttl is left there when the client closes, unless that ttl is over by then. */
+static void a_close_does_not_hide_an_earlier_forbidden_release(void **state) {
+    struct fixture *f = *state;
+    evlock_options brief = with_ttl(300), forever = with_ttl(0);
+    server_do(f->server, "ACL SETUSER worker on >work ~* +@all -evalsha");
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "b" : "a";
+        evlock_client *client = worker_new(f, NULL, client_options(f));
+        evlock *lock = lock_new_on(f, client, name, i ? &brief : &forever);
+        assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+        assert_status(await_release(f, lock), EVLOCK_EPERM);
+        if (i)
+            run_for(f, 2 * brief.ttl_ms);
+        assert_int_equal(key_exists(f->server, name), i == 0);
+        assert_status(await_close(f, client), i ? EVLOCK_OK : EVLOCK_EUNREACHABLE);
+    }
+}
+
 /* --- Losses ------------------------------------------------------------------------------------------------------- */
 
 static void a_hash_in_the_locks_place_is_a_loss_at_the_next_renewal(void **state) {
@@ -243,6 +261,35 @@ static void an_acquire_inside_a_loss_does_not_silence_another_loss(void **state)
     run_for(f, 100);
     assert_int_equal(lost[0].count, 1);
     assert_int_equal(lost[1].count, 1);
+}
+
+/* What is acquired inside a loss, with a handle whose own loss is due as well. */
+struct again {
+    evlock *other;
+    struct record acquired;
+};
+
+static void acquire_again(struct record *record) {
+    struct again *again = record->then_arg;
+    evlock_acquire(again->other, NULL, record_end, &again->acquired);
+}
+
+static void a_loss_is_told_before_the_end_of_the_next_acquire(void **state) {
+    struct fixture *f = *state;
+    struct again again[2] = {0};
+    struct record lost[2] = {{.then = acquire_again, .then_arg = &again[0]},
+                             {.then = acquire_again, .then_arg = &again[1]}};
+    evlock_options options[2] = {watched(1000, &lost[0]), watched(1000, &lost[1])};
+    client_new(f, NULL, NULL);
+    again[1].other = held(f, "a", &options[0]);
+    again[0].other = held(f, "b", &options[1]);
+    usleep(1200 * 1000);
+    await(f, again[0].acquired.count && again[1].acquired.count);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(lost[i].count, 1);
+        assert_ended(&again[1 - i].acquired, EVLOCK_OK);
+        assert_true(lost[i].order < again[1 - i].acquired.order);
+    }
 }
 
 /* --- Renewals and extensions -------------------------------------------------------------------------------------- */
@@ -599,9 +646,11 @@ int main(void) {
         CROSSING(a_close_ends_a_query_behind_a_release),
         CROSSING(a_close_ends_a_break_behind_a_release),
         CROSSING(a_close_does_not_hide_a_forbidden_release),
+        CROSSING(a_close_does_not_hide_an_earlier_forbidden_release),
         CROSSING(a_hash_in_the_locks_place_is_a_loss_at_the_next_renewal),
         CROSSING(a_hash_in_the_locks_place_is_not_owned_to_an_extension),
         CROSSING(an_acquire_inside_a_loss_does_not_silence_another_loss),
+        CROSSING(a_loss_is_told_before_the_end_of_the_next_acquire),
         CROSSING(a_refused_shortening_leaves_the_deadline),
         CROSSING(an_extension_that_ran_out_of_time_does_not_starve_the_renewal),
         CROSSING(a_release_behind_a_renewal_finds_its_script_again),

@@ -914,6 +914,25 @@ static void a_close_gives_up_what_waits(void **state) {
     leaves_nothing(f);
 }
 
+/* It waits on in the queue, where it has no ttl before its turn comes. */
+static void a_close_tells_of_a_waiter_that_it_may_not_take_out(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = patient(300);
+    evlock_client_options worker = quick(f);
+    server_do(f->server, "ACL SETUSER worker reset on >work ~* +@all &* -zrem");
+    worker.user = "worker";
+    worker.password = "work";
+    evlock_client *client = client_new(f, NULL, &worker);
+    server_do(f->server, "SET a stranger PX 600000");
+    evlock *lock = joins(f, client, &options, &record);
+    assert_status(evlock_cancel(lock), EVLOCK_OK);
+    await(f, record.count);
+    run_for(f, 2 * options.ttl_ms);
+    assert_int_equal(waiting(f), 1);
+    assert_status(await_close(f, client), EVLOCK_EUNREACHABLE);
+}
+
 /* What it held is granted to another's waiter, and not to its own, who go with it and would each have to be undone. */
 static void a_freed_client_grants_nothing_to_its_own(void **state) {
     enum { WAITERS = 300 };
@@ -1046,6 +1065,7 @@ int main(void) {
         FAULT(a_missing_right_is_told_or_done_without),
         FAULT(who_may_not_grant_still_releases),
         FAULT(a_close_gives_up_what_waits),
+        FAULT(a_close_tells_of_a_waiter_that_it_may_not_take_out),
         FAULT(a_freed_client_grants_nothing_to_its_own),
         FAULT(a_forked_childs_copy_gives_up_nothing),
         FAULT(a_grant_is_confirmed_by_replicas),

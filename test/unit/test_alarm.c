@@ -6,48 +6,45 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
-#include <evlock/evlock.h>
-
 #include "alarm.h"
-#include "counted.h"
 
-static void reserve(struct alarms *alarms, int count) {
-    for (int i = 0; i < count; i++)
-        assert_int_equal(evl_alarms_reserve(alarms), EVLOCK_OK);
+/** The earliest alarm that is due at `now`, or NULL. */
+static struct alarm *due(struct alarms *alarms, int64_t now) {
+    struct alarm *alarm = NULL;
+    while (!alarm && evl_alarms_next(alarms) <= now && evl_alarms_next(alarms) != INT64_MAX)
+        alarm = evl_alarms_due(alarms, now);
+    return alarm;
 }
 
 static void none_is_due_in_an_empty_set(void **state) {
     (void)state;
     struct alarms alarms = {0};
     assert_true(evl_alarms_next(&alarms) == INT64_MAX);
-    assert_null(evl_alarms_due(&alarms, INT64_MAX));
-    evl_alarms_clear(&alarms);
+    assert_null(due(&alarms, INT64_MAX));
 }
 
 static void an_alarm_is_due_at_its_moment_and_once(void **state) {
     (void)state;
     struct alarms alarms = {0};
     struct alarm alarm = {0};
-    reserve(&alarms, 1);
     evl_alarm_set(&alarms, &alarm, 100);
     assert_true(evl_alarms_next(&alarms) == 100);
-    assert_null(evl_alarms_due(&alarms, 99));
-    assert_ptr_equal(evl_alarms_due(&alarms, 100), &alarm);
-    assert_null(evl_alarms_due(&alarms, 100));
+    assert_null(due(&alarms, 99));
+    assert_ptr_equal(due(&alarms, 100), &alarm);
+    assert_null(due(&alarms, 100));
     assert_true(evl_alarms_next(&alarms) == INT64_MAX);
     evl_alarm_set(&alarms, &alarm, 5);
-    assert_ptr_equal(evl_alarms_due(&alarms, 100), &alarm);
-    evl_alarms_clear(&alarms);
+    assert_ptr_equal(due(&alarms, 100), &alarm);
 }
 
 static void a_moment_can_be_moved_and_taken_back(void **state) {
     (void)state;
     struct alarms alarms = {0};
     struct alarm a = {0}, b = {0};
-    reserve(&alarms, 2);
     evl_alarm_set(&alarms, &a, 10);
     evl_alarm_set(&alarms, &b, 20);
     evl_alarm_set(&alarms, &a, 30);
@@ -57,50 +54,71 @@ static void a_moment_can_be_moved_and_taken_back(void **state) {
     evl_alarm_set(&alarms, &a, 15);
     evl_alarm_set(&alarms, &a, INT64_MAX);
     evl_alarm_set(&alarms, &a, INT64_MAX);
-    assert_int_equal(a.place, 0);
-    assert_ptr_equal(evl_alarms_due(&alarms, 100), &b);
-    assert_null(evl_alarms_due(&alarms, 100));
-    evl_alarms_clear(&alarms);
+    assert_false(a.set);
+    assert_ptr_equal(due(&alarms, 100), &b);
+    assert_null(due(&alarms, 100));
 }
 
-static void reserved_room_is_enough_to_set(void **state) {
-    enum { ALARMS = 100 };
+static void alarms_of_one_moment_come_in_the_order_in_which_they_were_set(void **state) {
+    enum { ALARMS = 100, MOMENT = 123456789 };
     struct alarms alarms = {0};
-    struct alarm alarm[ALARMS] = {{0}};
+    struct alarm alarm[ALARMS], before = {0};
     (void)state;
-    counted_begin(NULL);
-    reserve(&alarms, ALARMS);
-    counted_fail_after(0);
+    memset(alarm, 0, sizeof(alarm));
+    evl_alarm_set(&alarms, &before, MOMENT - 70000);
     for (int i = 0; i < ALARMS; i++)
-        evl_alarm_set(&alarms, &alarm[i], ALARMS - i);
-    for (int i = ALARMS - 1; i >= 0; i--)
-        assert_ptr_equal(evl_alarms_due(&alarms, ALARMS), &alarm[i]);
-    evl_alarms_clear(&alarms);
-    assert_int_equal(counted_live(), 0);
-    counted_end();
+        evl_alarm_set(&alarms, &alarm[i], MOMENT);
+    assert_ptr_equal(due(&alarms, MOMENT), &before);
+    for (int i = 0; i < ALARMS; i++)
+        assert_ptr_equal(due(&alarms, MOMENT), &alarm[i]);
+    assert_null(due(&alarms, INT64_MAX));
 }
 
-static void reserving_can_fail_and_changes_nothing_then(void **state) {
+/* The many of a wide bucket are sorted by portions, in whose pauses others may be set and taken out. */
+static void many_become_due_by_portions(void **state) {
+    enum { ALARMS = 1000, WIDE = 1 << 20 };
+    static struct alarm alarm[ALARMS];
     struct alarms alarms = {0};
-    struct alarm alarm = {0};
-    int reserved = 1;
+    struct alarm late = {0};
     (void)state;
-    counted_begin(NULL);
-    reserve(&alarms, 1);
-    evl_alarm_set(&alarms, &alarm, 7);
-    counted_fail_after(0);
-    while (evl_alarms_reserve(&alarms) == EVLOCK_OK)
-        assert_true(++reserved < 1000);
-    assert_int_equal(alarms.reserved, reserved);
-    assert_int_equal(evl_alarms_reserve(&alarms), EVLOCK_ENOMEM);
-    assert_true(evl_alarms_next(&alarms) == 7);
-    evl_alarms_unreserve(&alarms);
-    assert_int_equal(evl_alarms_reserve(&alarms), EVLOCK_OK);
-    counted_fail_after(-1);
-    assert_int_equal(evl_alarms_reserve(&alarms), EVLOCK_OK);
-    assert_ptr_equal(evl_alarms_due(&alarms, 7), &alarm);
-    evl_alarms_clear(&alarms);
-    counted_end();
+    memset(alarm, 0, sizeof(alarm));
+    for (int i = 0; i < ALARMS; i++)
+        evl_alarm_set(&alarms, &alarm[i], WIDE + (ALARMS - i) * 17);
+    assert_null(evl_alarms_due(&alarms, 2 * WIDE));
+    assert_true(evl_alarms_next(&alarms) <= WIDE + 17);
+    evl_alarm_set(&alarms, &alarm[ALARMS - 1], INT64_MAX);
+    evl_alarm_set(&alarms, &alarm[0], INT64_MAX);
+    evl_alarm_set(&alarms, &late, WIDE + 35);
+    assert_ptr_equal(due(&alarms, 2 * WIDE), &alarm[ALARMS - 2]);
+    assert_ptr_equal(due(&alarms, 2 * WIDE), &late);
+    for (int i = ALARMS - 3; i > 0; i--)
+        assert_ptr_equal(due(&alarms, 2 * WIDE), &alarm[i]);
+    assert_true(evl_alarms_next(&alarms) == INT64_MAX);
+}
+
+static void what_is_long_past_is_due_at_once(void **state) {
+    struct alarms alarms = {0};
+    struct alarm a = {0}, b = {0};
+    (void)state;
+    evl_alarm_set(&alarms, &a, 1000);
+    assert_ptr_equal(due(&alarms, 2000), &a);
+    evl_alarm_set(&alarms, &a, -5);
+    evl_alarm_set(&alarms, &b, 1);
+    assert_true(evl_alarms_next(&alarms) <= 1000);
+    assert_ptr_equal(due(&alarms, 1000), &a);
+    assert_ptr_equal(due(&alarms, 1000), &b);
+}
+
+/* A client's timer rings then in vain, at most once for each that was taken out. */
+static void one_that_was_taken_out_may_ring_in_vain_once(void **state) {
+    struct alarms alarms = {0};
+    struct alarm a = {0}, b = {0};
+    (void)state;
+    evl_alarm_set(&alarms, &a, 5000);
+    evl_alarm_set(&alarms, &b, 5001);
+    evl_alarm_set(&alarms, &a, INT64_MAX);
+    assert_null(due(&alarms, 5000));
+    assert_true(evl_alarms_next(&alarms) == 5001);
 }
 
 /* --- Against a model ---------------------------------------------------------------------------------------------- */
@@ -123,53 +141,57 @@ static int64_t model_next(const struct model *model) {
 
 static void model_set(struct model *model, int owner, int64_t at) {
     evl_alarm_set(&model->alarms, &model->alarm[owner], at);
-    model->at[owner] = at;
+    model->at[owner] = at < model->alarms.base ? model->alarms.base : at;
 }
 
 /** Takes out one alarm that is due at `now`, here and there; 0 when none is. */
 static int model_due(struct model *model, int64_t now) {
     int64_t next = model_next(model);
-    struct alarm *due = evl_alarms_due(&model->alarms, now);
+    struct alarm *first = due(&model->alarms, now);
     if (next > now || next == INT64_MAX) {
-        assert_null(due);
+        assert_null(first);
         return 0;
     }
-    assert_non_null(due);
-    assert_true(model->at[due - model->alarm] == next);
-    assert_int_equal(due->place, 0);
-    model->at[due - model->alarm] = INT64_MAX;
+    assert_non_null(first);
+    assert_true(model->at[first - model->alarm] == next);
+    assert_false(first->set);
+    model->at[first - model->alarm] = INT64_MAX;
     return 1;
 }
 
 static void run_against_model(unsigned seed, int64_t moments) {
     static struct model model;
+    struct alarm *step_due;
     model = (struct model){0};
-    reserve(&model.alarms, OWNERS);
     for (int i = 0; i < OWNERS; i++)
         model.at[i] = INT64_MAX;
     srandom(seed);
     for (int step = 0; step < STEPS; step++) {
         int owner = (int)(random() % OWNERS);
-        int64_t moment = random() % moments - moments / 2;
+        int64_t now = step * (moments / 2000 + 1);
+        int64_t moment = now + random() % moments - moments / 4;
         switch (random() % 8) {
         case 0:
             model_set(&model, owner, INT64_MAX);
             break;
         case 1:
-            model_due(&model, moment);
+            model_due(&model, now);
             break;
         case 2:
             model_set(&model, owner, model.at[owner]);
             break;
+        case 3: /* goes on, by one step at most */
+            if ((step_due = evl_alarms_due(&model.alarms, now)))
+                evl_alarm_set(&model.alarms, step_due, model.at[step_due - model.alarm]);
+            break;
         default:
             model_set(&model, owner, moment);
         }
-        assert_true(evl_alarms_next(&model.alarms) == model_next(&model));
+        assert_true(evl_alarms_next(&model.alarms) <= model_next(&model));
     }
     while (model_due(&model, INT64_MAX - 1))
         continue;
-    assert_int_equal(model.alarms.count, 0);
-    evl_alarms_clear(&model.alarms);
+    assert_int_equal(model.alarms.levels, 0);
 }
 
 static void random_steps_agree_with_a_model(void **state) {
@@ -178,13 +200,8 @@ static void random_steps_agree_with_a_model(void **state) {
         print_message("# seed %u\n", seed);
         run_against_model(seed, 1000000);
         run_against_model(seed, 10); /* mostly equal moments */
+        run_against_model(seed, INT64_C(1) << 30);
     }
-}
-
-static int restore(void **state) {
-    (void)state;
-    counted_end();
-    return 0;
 }
 
 int main(void) {
@@ -192,8 +209,10 @@ int main(void) {
         cmocka_unit_test(none_is_due_in_an_empty_set),
         cmocka_unit_test(an_alarm_is_due_at_its_moment_and_once),
         cmocka_unit_test(a_moment_can_be_moved_and_taken_back),
-        cmocka_unit_test_teardown(reserved_room_is_enough_to_set, restore),
-        cmocka_unit_test_teardown(reserving_can_fail_and_changes_nothing_then, restore),
+        cmocka_unit_test(alarms_of_one_moment_come_in_the_order_in_which_they_were_set),
+        cmocka_unit_test(many_become_due_by_portions),
+        cmocka_unit_test(what_is_long_past_is_due_at_once),
+        cmocka_unit_test(one_that_was_taken_out_may_ring_in_vain_once),
         cmocka_unit_test(random_steps_agree_with_a_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
