@@ -390,7 +390,8 @@ typedef struct evlock_options {
     int64_t retry_times;         /**< attempts after the first; default EVLOCK_UNLIMITED; 0: a try, one attempt */
     int64_t wait_timeout_ms;     /**< how long an acquire may take; default EVLOCK_UNLIMITED; 0: a try, one attempt */
     int64_t auto_renewal;        /**< 1: the lease is renewed until it is released; default 0 */
-    int64_t renewal_interval_ms; /**< from one renewal to the next; 1 or more; default ttl / 3 */
+    int64_t renewal_interval_ms; /**< from one renewal to the next, or up to a twentieth less, so that many come
+                                      together; 1 or more; default ttl / 3 */
     int64_t max_hold_ms;         /**< renewal ends so long after the grant, for holders that hang, and the lease with the
                                       ttl that it has then; default EVLOCK_UNLIMITED */
     int64_t at_risk_percent;     /**< on_at_risk is called when a due renewal is not confirmed and less than this share
