@@ -146,6 +146,21 @@ static void end(struct lease *lease) {
     want_nothing(lease);
 }
 
+/* So late nothing runs any more that was lost. But where it was a look, it may have joined the queue after the last
+ * release that was answered: one more takes it out. */
+static void end_undo(struct lease *lease, struct lease_out *out) {
+    struct lease_slot *slot = &lease->slots[0];
+
+    if (!lease->queued) {
+        end(lease);
+        return;
+    }
+    slot->stray = slot->late = SETTLED;
+    slot->removed = false;
+    lease->until = lease->due = LEASE_NEVER;
+    want(lease, 0, LEASE_RELEASE, out);
+}
+
 /* Nothing of the token is left, and, where it may be set again, nothing can still run. */
 static bool clean(const struct lease *lease) {
     for (unsigned i = 0; i < lease->nodes; i++) {
@@ -245,7 +260,6 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
     case LEASE_UNKNOWN:
         lease->status = (int16_t)answer->status;
         slot->resent = true;
-        slot->removed = false; /* a stray may have joined the queue again since */
         want(lease, node, LEASE_RELEASE, out);
         break;
     case LEASE_AGAIN:
@@ -731,7 +745,7 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
     case LEASE_UNDOING:
         if (command == LEASE_RELEASE) {
             note_release(lease, node, answer, now, out);
-            if (lease->until == LEASE_NEVER || may_wait(lease, slot))
+            if (lease->until == LEASE_NEVER)
                 set_undo_limit(lease, now);
             if (clean(lease))
                 end(lease);
@@ -823,7 +837,8 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
             renew(lease, now, out);
         break;
     case LEASE_UNDOING:
-        set_undo_limit(lease, now);
+        if (lease->until == LEASE_NEVER) /* or else what is to be outlived does not begin again with each connection */
+            set_undo_limit(lease, now);
         if (clean(lease))
             end(lease);
         break;
@@ -929,7 +944,7 @@ void evl_lease_time(struct lease *lease, int64_t now, struct lease_out *out) {
         break;
     case LEASE_UNDOING:
         if (now >= lease->until && !may_be_late(lease))
-            end(lease);
+            end_undo(lease, out);
         else if (now >= lease->due)
             repeat_releases(lease, out);
         break;

@@ -36,7 +36,9 @@ size_t evl_tenure_size(unsigned nodes) {
 
 /* The pool is for those of the usual size. */
 static struct tenure *allocate(struct evlock_client *client, size_t size) {
-    return size == client->leases.size ? evl_pool_alloc(&client->leases) : evl_alloc(size);
+    if (size == client->leases.size)
+        return evl_pool_alloc(&client->leases);
+    return evl_alloc(size);
 }
 
 static void give_back(struct evlock_client *client, struct tenure *tenure, bool queued) {

@@ -155,7 +155,11 @@ typedef void (*evlock_cb)(evlock *lock, int status, void *arg);
 typedef void (*evlock_value_cb)(evlock *lock, int status, int64_t value, void *arg);
 /** The end of a query for a text of `len` bytes, with a NUL behind them; valid during the call. */
 typedef void (*evlock_text_cb)(evlock *lock, int status, const char *text, size_t len, void *arg);
-/** A lease ended other than by release. */
+/**
+ * A lease ended other than by release. Losses are told before the ends of calls that are due at the same time. So where
+ * two handles lose their leases at once, and the first one's on_lost acquires anew with the second, the second's on_lost
+ * comes after that call and before its callback: it is still of the lease before.
+ */
 typedef void (*evlock_lost_cb)(evlock *lock, enum evlock_lost_reason reason, void *arg);
 /** A lease is in danger; `remaining_ms` is what is left of it. */
 typedef void (*evlock_risk_cb)(evlock *lock, int64_t remaining_ms, void *arg);
@@ -511,7 +515,7 @@ EVLOCK_EXPORT int evlock_release(evlock *lock, evlock_cb cb, void *arg);
  *
  * It is drawn in the script that grants the lock, from a counter beside the lock's key that keeps up with the server's
  * clock in microseconds: so a counter that was lost, or came back from an old copy of the data, goes on above every
- * number drawn before. On several nodes it is the greatest number of the quorum, and a quorum has been given it before
+ * number drawn before, unless the clock is behind the one by which they were drawn. On several nodes it is the greatest number of the quorum, and a quorum has been given it before
  * the acquire is told. An adopted lease has none.
  */
 EVLOCK_EXPORT uint64_t evlock_fence(const evlock *lock);

@@ -29,6 +29,8 @@
 #include <uv.h>
 #endif
 
+#include "pool.h"
+
 enum { MAX_SITES = 1024 };
 
 const char *const fault_names[FAULT_KINDS] = {"evlock's memory", "hiredis's memory", "the loop's memory",
@@ -151,6 +153,8 @@ void *__wrap_evl_alloc(size_t size);
 void *__wrap_evl_resize(void *block, size_t size);
 char *__wrap_evl_dup(const void *bytes, size_t len);
 void __wrap_evl_free(void *block);
+void *__real_evl_pool_alloc(struct pool *pool);
+void *__wrap_evl_pool_alloc(struct pool *pool);
 
 void *__wrap_evl_alloc(size_t size) {
     void *block = REFUSED(FAULT_OWN) ? NULL : __real_evl_alloc(size);
@@ -173,6 +177,11 @@ char *__wrap_evl_dup(const void *bytes, size_t len) {
 void __wrap_evl_free(void *block) {
     kinds[FAULT_OWN].live -= block != NULL;
     __real_evl_free(block);
+}
+
+/* Also of a block that a pool has kept: whether it has one is chance. */
+void *__wrap_evl_pool_alloc(struct pool *pool) {
+    return REFUSED(FAULT_OWN) ? NULL : __real_evl_pool_alloc(pool);
 }
 
 /* --- hiredis's memory --------------------------------------------------------------------------------------------- */

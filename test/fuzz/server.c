@@ -83,11 +83,18 @@ static bool joins(const struct question *question) {
     return strcmp(question->verb, "EVALSHA") == 0 && strcmp(script_name(question->second), "join") == 0;
 }
 
-/* The token of SET, and of a script, which stands behind the keys, and behind the waiter that joins. */
-static unsigned token_place(const struct question *question, const char *keys) {
+static bool renews_many(const struct question *question) {
+    return strcmp(question->verb, "EVALSHA") == 0 && strcmp(script_name(question->second), "renew_many") == 0;
+}
+
+/* The token of SET, and of a script, which stands behind the keys, and behind the waiter that joins, or the ttl of many
+ * renewals. */
+static unsigned token_place(const struct question *question) {
     if (strcmp(question->verb, "SET") == 0)
         return 2;
-    return strcmp(question->verb, "EVALSHA") == 0 ? 3 + (unsigned)strtoul(keys, NULL, 10) + joins(question) : WORDS;
+    if (strcmp(question->verb, "EVALSHA") != 0)
+        return WORDS;
+    return 3 + question->keys + (joins(question) || renews_many(question));
 }
 
 /* "CHANNEL TICKET ...", who joins the queue of the lock. */
@@ -116,7 +123,8 @@ static const char *read_question(struct server *server, const char *at, const ch
         return NULL;
     keep_word(question->verb, sizeof(question->verb), words[0], len[0]);
     keep_word(question->second, sizeof(question->second), words[1] ? words[1] : "", len[1]);
-    token = token_place(question, words[2]);
+    question->keys = words[2] ? (unsigned)strtoul(words[2], NULL, 10) : 0;
+    token = token_place(question);
     if (joins(question))
         note_waiter(server, words[3], len[3], words[6]);
     keep_word(question->token, sizeof(question->token), token < argc ? words[token] : "",
@@ -191,6 +199,18 @@ void server_say(struct server *server, struct peer *peer, const void *bytes, siz
     send_pieces(server, peer, bytes, len);
 }
 
+void server_flood(struct server *server, struct peer *peer, size_t len) {
+    static char bytes[16384];
+    size_t piece = server->piece;
+
+    if (!bytes[0])
+        memset(bytes, '1', sizeof(bytes));
+    server->piece = sizeof(bytes);
+    for (; len > 0 && peer->fd >= 0; len -= len < sizeof(bytes) ? len : sizeof(bytes))
+        server_say(server, peer, bytes, len < sizeof(bytes) ? len : sizeof(bytes));
+    server->piece = piece;
+}
+
 bool server_mumbles(const struct server *server, unsigned node) {
     const struct peer *peer;
 
@@ -222,10 +242,10 @@ static void say_info(struct server *server, struct peer *peer, unsigned detail) 
     char text[512];
 
     snprintf(text, sizeof(text),
-             "# Server\r\nrun_id:%038u%02u\r\nuptime_in_seconds:%s\r\nmaxmemory:%u\r\nmaxmemory_policy:%s\r\n"
-             "master_replid:%040u\r\n",
-             detail / 64, detail / 32 % 2 ? peer->node : 9 - peer->node, uptimes[detail % 5], detail / 16,
-             detail % 2 ? "allkeys-lru" : "noeviction\x1b[2J", detail / 128);
+             "# Server\r\nredis_version:%s\r\nrun_id:%038u%02u\r\nuptime_in_seconds:%s\r\nmaxmemory:%u\r\n"
+             "maxmemory_policy:%s\r\nmaster_replid:%040u\r\n",
+             detail % 7 < 6 ? "7.0.15" : "6.2.14", detail / 64, detail / 32 % 2 ? peer->node : 9 - peer->node,
+             uptimes[detail % 5], detail / 16, detail % 2 ? "allkeys-lru" : "noeviction\x1b[2J", detail / 128);
     say_string(server, peer, text);
 }
 
@@ -241,13 +261,25 @@ static void say_queued(struct server *server, struct peer *peer, unsigned detail
     say_string(server, peer, text);
 }
 
+/* A letter for each lock: all are renewed, but for one. */
+static void say_renewed(struct server *server, struct peer *peer, unsigned keys, unsigned detail) {
+    char letters[WORDS + 1] = "";
+
+    check(keys > 0 && keys < WORDS);
+    memset(letters, '1', keys);
+    letters[detail / 4 % keys] = "1?0x"[detail % 4];
+    say_string(server, peer, letters + (detail == 255));
+}
+
 /* What each script answers when all is well. */
-static void say_script(struct server *server, struct peer *peer, const char *sha, unsigned detail) {
+static void say_script(struct server *server, struct peer *peer, const struct question *question, unsigned detail) {
     static const char *const ttls[] = {"30000", "1", "9223372036854775807", "-1", "100"};
-    const char *name = script_name(sha);
+    const char *name = script_name(question->second);
 
     if (strcmp(name, "release") == 0 || strcmp(name, "hand") == 0)
         say(server, peer, ":1\r\n");
+    else if (renews_many(question))
+        say_renewed(server, peer, question->keys, detail);
     else if (strcmp(name, "join") == 0 && detail % 4 != 3)
         say_queued(server, peer, detail);
     else if (strcmp(name, "join") == 0 && detail % 8 == 3)
@@ -274,7 +306,7 @@ static void say_yes(struct server *server, struct peer *peer, const struct quest
     else if (strcmp(verb, "PTTL") == 0)
         say(server, peer, ":%d\r\n", detail % 4 == 3 ? -1 : (int)detail * 100);
     else if (strcmp(verb, "EVALSHA") == 0)
-        say_script(server, peer, question->second, detail);
+        say_script(server, peer, question, detail);
     else if (strcmp(verb, "ZCARD") == 0 || strcmp(verb, "ZRANK") == 0)
         say(server, peer, ":%u\r\n", detail);
     else if (strcmp(verb, "PUBSUB") == 0)

@@ -18,6 +18,7 @@ struct question {
     char verb[16];
     char second[48]; /* the word after it, cut to that */
     char token[129]; /* or "" */
+    unsigned keys;   /* of a script */
 };
 
 struct peer {
@@ -69,6 +70,8 @@ void server_grant(struct server *server, const uint8_t *how, size_t len);
 /* The client has ended the acquire of `key`: the tickets known until now are void. */
 void server_forget(struct server *server, const char *key);
 void server_hang_up(struct peer *peer);
+/* Says so much, without an end to any line. */
+void server_flood(struct server *server, struct peer *peer, size_t len);
 /* Checks that every client has gone. */
 void server_end(struct server *server);
 

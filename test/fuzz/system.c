@@ -38,6 +38,7 @@ struct pair {
 static struct pair pairs[PAIRS];
 static unsigned listening;
 static unsigned queued;
+static unsigned refusing; /* by bit */
 static uint64_t random_state;
 
 static struct pair *pair_of(int fd) {
@@ -125,6 +126,10 @@ int connect(int fd, const struct sockaddr *address, socklen_t len) {
         return fail(EISCONN);
     if (strncmp(path, SYSTEM_PATH, strlen(SYSTEM_PATH)) != 0 || server >= listening)
         return fail(ENOENT);
+    if (refusing & 1U << server) {
+        refusing &= ~(1U << server);
+        return fail(ECONNREFUSED);
+    }
     pair->state = QUEUED;
     queued++;
     pair->server = server;
@@ -194,7 +199,7 @@ void system_begin(unsigned servers) {
     for (int i = 0; i < PAIRS; i++)
         pairs[i].state = FREE;
     listening = servers;
-    queued = 0;
+    queued = refusing = 0;
     random_state = 1;
 }
 
@@ -207,6 +212,10 @@ int system_accept(unsigned server) {
         return FIRST_FD + 2 * i + 1;
     }
     return -1;
+}
+
+void system_refuse(unsigned server) {
+    refusing |= 1U << server;
 }
 
 bool system_readable(int fd) {

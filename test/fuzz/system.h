@@ -15,6 +15,8 @@
 void system_begin(unsigned servers);
 /* The server's end of the next connection that it has not taken, or -1. */
 int system_accept(unsigned server);
+/* Its next connection is refused. */
+void system_refuse(unsigned server);
 /* Whether there is anything to read, if only the end. */
 bool system_readable(int fd);
 /* Checks that every end has been closed. */

@@ -183,6 +183,17 @@ static void pass_undo_limit(struct world *w, unsigned c, struct use *use) {
     use->leaves = true;
 }
 
+/* What waited in a queue is released once more when, by the same assumption, no look of it can run any more. */
+static void pass_last_look(struct world *w, unsigned c, const struct use *use) {
+    for (unsigned n = 0; n < w->scope->nodes; n++) {
+        struct channel *channel = &w->clients[c].channels[n];
+        for (unsigned i = channel->lost; i-- > 0;)
+            if (w->clients[c].uses[channel->strays[i].attempt].token == use->token &&
+                channel->strays[i].connection < channel->connection)
+                forget_stray(channel, i);
+    }
+}
+
 /* A client looks at its deadlines, before it does anything else. */
 static void ring(struct world *w, unsigned c) {
     struct client *client = &w->clients[c];
@@ -194,10 +205,12 @@ static void ring(struct world *w, unsigned c) {
         struct lease_out out = {0};
         if (!use || evl_lease_next(lease_of(use)) > now)
             continue;
-        enum lease_state before = (enum lease_state)lease_of(use)->state;
+        bool undone = lease_of(use)->state == LEASE_UNDOING && lease_of(use)->until <= now;
         evl_lease_time(lease_of(use), now, &out);
-        if (before == LEASE_UNDOING && lease_of(use)->state == LEASE_ENDED)
+        if (undone && lease_of(use)->state == LEASE_ENDED)
             pass_undo_limit(w, c, use);
+        else if (undone && lease_of(use)->until == LEASE_NEVER)
+            pass_last_look(w, c, use);
         promise(w, evl_lease_next(lease_of(use)) > now, "what is due is done at once");
         act(w, c, use, &out);
     }

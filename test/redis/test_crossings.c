@@ -263,6 +263,35 @@ static void an_acquire_inside_a_loss_does_not_silence_another_loss(void **state)
     assert_int_equal(lost[1].count, 1);
 }
 
+/* What is acquired inside a loss, with a handle whose own loss is due as well. */
+struct again {
+    evlock *other;
+    struct record acquired;
+};
+
+static void acquire_again(struct record *record) {
+    struct again *again = record->then_arg;
+    evlock_acquire(again->other, NULL, record_end, &again->acquired);
+}
+
+static void a_loss_is_told_before_the_end_of_the_next_acquire(void **state) {
+    struct fixture *f = *state;
+    struct again again[2] = {0};
+    struct record lost[2] = {{.then = acquire_again, .then_arg = &again[0]},
+                             {.then = acquire_again, .then_arg = &again[1]}};
+    evlock_options options[2] = {watched(1000, &lost[0]), watched(1000, &lost[1])};
+    client_new(f, NULL, NULL);
+    again[1].other = held(f, "a", &options[0]);
+    again[0].other = held(f, "b", &options[1]);
+    usleep(1200 * 1000);
+    await(f, again[0].acquired.count && again[1].acquired.count);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(lost[i].count, 1);
+        assert_ended(&again[1 - i].acquired, EVLOCK_OK);
+        assert_true(lost[i].order < again[1 - i].acquired.order);
+    }
+}
+
 /* --- Renewals and extensions -------------------------------------------------------------------------------------- */
 
 static void a_refused_shortening_leaves_the_deadline(void **state) {
@@ -621,6 +650,7 @@ int main(void) {
         CROSSING(a_hash_in_the_locks_place_is_a_loss_at_the_next_renewal),
         CROSSING(a_hash_in_the_locks_place_is_not_owned_to_an_extension),
         CROSSING(an_acquire_inside_a_loss_does_not_silence_another_loss),
+        CROSSING(a_loss_is_told_before_the_end_of_the_next_acquire),
         CROSSING(a_refused_shortening_leaves_the_deadline),
         CROSSING(an_extension_that_ran_out_of_time_does_not_starve_the_renewal),
         CROSSING(a_release_behind_a_renewal_finds_its_script_again),

@@ -51,7 +51,8 @@ static struct actor *actor_of(const struct handle *handle) {
 }
 
 int64_t actor_longest_timeout(const struct world *world) {
-    int64_t least = 20 * MS + 10 * world->plan.latency, share = world->plan.unit / 10;
+    int64_t least = 20 * MS + 10 * world->plan.latency;
+    int64_t share = world->plan.patient ? world->plan.unit : world->plan.unit / 10;
     return least > share ? least : share;
 }
 
@@ -124,6 +125,8 @@ static void begin_client(struct actor *actor) {
         list[i] = urls[i];
     }
     actor->process->client_number = ++world->next_client;
+    actor->process->command_timeout = options.command_timeout_ms * MS;
+    actor->process->few_in_flight = options.max_inflight > 0;
     note(world, actor->process, "client %u begins", actor->process->client_number);
     status =
         evlock_client_new_quorum(&actor->process->client, loop_of(actor->process), list, world->plan.nodes, &options);
@@ -236,7 +239,16 @@ static void on_end(evlock *lock, int status, void *arg) {
 static void on_value(evlock *lock, int status, int64_t value, void *arg) {
     struct promise *promise = arg;
 
-    (void)value;
+    judge_answer(promise, status, value, NULL);
+    judge_told(promise, lock, status);
+    react(actor_of(promise->handle), promise->handle);
+}
+
+static void on_text(evlock *lock, int status, const char *text, size_t len, void *arg) {
+    struct promise *promise = arg;
+
+    (void)len;
+    judge_answer(promise, status, 0, text);
     judge_told(promise, lock, status);
     react(actor_of(promise->handle), promise->handle);
 }
@@ -299,6 +311,8 @@ static void draw_options(struct actor *actor, struct handle *handle, evlock_opti
         options->at_risk_percent = draw_between(world, 1, 99);
     if (draw_chance(world, 50))
         options->node_timeout_ms = ms_between(world, 4 * plan->latency, ttl / 4);
+    if (draw_chance(world, 20))
+        options->holder = "someone";
     options->on_lost = on_lost;
     options->on_at_risk = on_at_risk;
     options->arg = actor;
@@ -414,12 +428,19 @@ static void reacquire(struct handle *handle) {
 }
 
 static void query(struct handle *handle) {
+    static int (*const queries[])(evlock *, evlock_value_cb, void *) = {
+        [ASKED_LOCKED] = evlock_locked,   [ASKED_OWNED] = evlock_owned, [ASKED_TTL] = evlock_server_ttl,
+        [ASKED_WAITERS] = evlock_waiters, [ASKED_PLACE] = evlock_place,
+    };
+    struct world *world = handle->process->world;
+    enum asked what = draw_between(world, ASKED_LOCKED, world->scenario->queue ? ASKED_PLACE : ASKED_HOLDER);
     struct promise *promise = ask(handle, P_QUERY);
-    int (*const queries[])(evlock *, evlock_value_cb, void *) = {evlock_locked, evlock_owned, evlock_server_ttl,
-                                                                 evlock_waiters, evlock_place};
-    unsigned count = handle->process->world->scenario->queue ? 5 : 3;
+    int status = what == ASKED_HOLDER ? evlock_holder(handle->lock, on_text, promise)
+                                      : queries[what](handle->lock, on_value, promise);
 
-    judge_made(promise, queries[draw(handle->process->world) % count](handle->lock, on_value, promise));
+    judge_made(promise, status);
+    if (status == EVLOCK_OK)
+        judge_question(promise, what);
 }
 
 static void break_lock(struct handle *handle) {

@@ -7,6 +7,7 @@
 #include "judge.h"
 #include "loop.h"
 #include "process.h"
+#include "reach.h"
 
 /* How long something lasts: from hardly noticed to far beyond a ttl. */
 static int64_t draw_until(struct world *world) {
@@ -57,7 +58,8 @@ static bool hold_wire(struct world *world) {
     struct wire *wire = draw_wire(world);
 
     if (wire)
-        wire_disturb(wire, draw_chance(world, 50), FLOW_HOLD, draw_until(world));
+        wire_disturb(wire, draw_chance(world, 50), FLOW_HOLD,
+                     draw_until(world) + (world->scenario->lingers ? world->plan.unit : 0));
     return wire != NULL;
 }
 
@@ -132,7 +134,10 @@ static bool part(struct world *world) {
 /* --- Of nodes ----------------------------------------------------------------------------------------------------- */
 
 static bool pause_node(struct world *world) {
-    draw_node(world)->paused_until = draw_until(world);
+    struct node *node = draw_node(world);
+
+    node->paused_until = draw_until(world);
+    reach_away(node, node->paused_until);
     return true;
 }
 
@@ -430,6 +435,7 @@ void faults_end(struct world *world) {
             agenda_set(&world->agenda, &node->open, world->now);
         sim_server_allow(node_now(node));
     }
+    reach_heal(world);
     for (wire = TAILQ_FIRST(&world->wires); wire; wire = next) {
         next = TAILQ_NEXT(wire, link);
         wire_heal(wire);
@@ -475,18 +481,27 @@ void faults_on_bytes(struct wire *wire, bool up) {
     }
 }
 
+void faults_on_gone(struct wire *wire) {
+    struct world *world = wire->world;
+
+    if (world->scenario->lingers && !world->calm && draw_chance(world, 70))
+        wire_due(wire, world->now + draw_between(world, 0, world->plan.unit / 5));
+}
+
 int64_t faults_on_connect(struct wire *wire, int64_t at) {
     struct world *world = wire->world;
-    int64_t parted = wire->process->parted_until[wire->node->index];
+    int64_t late = at, parted = wire->process->parted_until[wire->node->index];
 
-    if (at < parted)
-        at = parted;
-    if (!bad(world, 300))
-        return at;
-    if (draw_chance(world, 70)) {
+    if (late < parted)
+        late = parted;
+    if (bad(world, 300) && draw_chance(world, 70)) {
         faults_count(world, "slow connect");
-        return at + draw_magnitude(world, world->plan.latency, world->plan.unit);
+        late += draw_magnitude(world, world->plan.latency, world->plan.unit);
+    } else if (bad(world, 1000)) {
+        faults_count(world, "hanging connect");
+        late = NEVER;
     }
-    faults_count(world, "hanging connect");
-    return NEVER;
+    if (late > at)
+        reach_spoil(wire, late);
+    return late;
 }

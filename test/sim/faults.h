@@ -12,10 +12,11 @@ void faults_begin(struct world *world);
 /* All is well from now on: nothing is held, refused or stopped any more. */
 void faults_end(struct world *world);
 
-/* What a listener is to hear is about to be sent; bytes are about to be sent on a wire; a connection is about to stand
- * at `at`: the moment when it does, or NEVER. */
+/* What a listener is to hear is about to be sent; bytes are about to be sent on a wire; the process has closed its end
+ * of one; a connection is about to stand at `at`: the moment when it does, or NEVER. */
 void faults_on_push(struct wire *wire);
 void faults_on_bytes(struct wire *wire, bool up);
+void faults_on_gone(struct wire *wire);
 int64_t faults_on_connect(struct wire *wire, int64_t at);
 
 /* Counts a fault by its name, which is one of the table's, or of those for bytes. */

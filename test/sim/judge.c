@@ -10,10 +10,13 @@
 
 #include "actor.h"
 #include "node.h"
+#include "questions.h"
+#include "reach.h"
 #include "turns.h"
 #include "wire.h"
 
 enum { PLACES = 1024, CLIENTS_MAX = 1024 };
+enum { DRAWN = 36 }; /* how long a token is that the library draws */
 
 /* What is known of a key. */
 struct key {
@@ -24,7 +27,8 @@ struct key {
 
 struct judge {
     struct world *world;
-    struct turns *turns;                   /* NULL: there are no queues */
+    struct turns *turns; /* NULL: there are no queues */
+    struct questions *questions;
     TAILQ_HEAD(, handle) handles, holders; /* holders: those that are HOLDING */
     TAILQ_HEAD(, promise) promises;
     struct token *tokens[PLACES];
@@ -44,6 +48,7 @@ struct judge *judge_new(struct world *world) {
     TAILQ_INIT(&judge->handles);
     TAILQ_INIT(&judge->holders);
     TAILQ_INIT(&judge->promises);
+    judge->questions = questions_new(world);
     judge->turns = world->scenario->queue ? turns_new(judge, world) : NULL;
     return judge;
 }
@@ -71,6 +76,7 @@ void judge_free(struct judge *judge) {
     }
     if (judge->turns)
         turns_free(judge->turns);
+    questions_free(judge->questions);
     free(judge);
 }
 
@@ -81,6 +87,14 @@ const char *judge_key(unsigned key) {
 
 /* --- Asked and told ----------------------------------------------------------------------------------------------- */
 
+/* A release is told within a command's time, and so is each extension once those before it are; whatever has become of
+ * the connection. */
+static int64_t limit_of(const struct process *process, const struct handle *handle, enum promise_kind kind) {
+    if (kind != P_RELEASE && kind != P_EXTEND)
+        return NEVER;
+    return process->command_timeout * (kind == P_EXTEND ? handle->extends + 1 : 1);
+}
+
 struct promise *judge_asks(struct judge *judge, struct process *process, struct handle *handle,
                            enum promise_kind kind) {
     struct promise *promise = calloc(1, sizeof(*promise));
@@ -89,6 +103,8 @@ struct promise *judge_asks(struct judge *judge, struct process *process, struct 
     promise->handle = handle;
     promise->kind = kind;
     promise->number = ++judge->next_promise;
+    promise->asked = process_time(process);
+    promise->limit = limit_of(process, handle, kind);
     TAILQ_INSERT_TAIL(&judge->promises, promise, link);
     note(judge->world, process, "h%u %s (call %u)", handle ? handle->number : 0, kinds[kind], promise->number);
     return promise;
@@ -107,15 +123,36 @@ void judge_made(struct promise *promise, int status) {
     }
     world->tally->calls++;
     promise->made = true;
+    if (promise->kind == P_EXTEND)
+        promise->handle->extends++;
+}
+
+/* Whether a call may have waited in vain for a node without a fault: for commands before its own; or, of a close, for
+ * the undoing of what may come late, which takes a ttl. */
+static bool waits_long(const struct promise *promise, const struct node *node) {
+    return promise->kind == P_CLOSE ? node->spares : promise->limit != NEVER && promise->process->few_in_flight;
+}
+
+/* How many nodes the call may have found out of reach. */
+static unsigned unreachable(const struct promise *promise) {
+    const struct world *world = promise->process->world;
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < world->plan.nodes; i++)
+        count += reach_fails(promise->process, world->nodes[i], promise->asked) || waits_long(promise, world->nodes[i]);
+    return count;
 }
 
 /* Whether a call of the kind may end so. */
 static bool fits(const struct judge *judge, const struct promise *promise, int status) {
+    unsigned nodes = judge->world->plan.nodes;
+
     switch (status) {
     case EVLOCK_OK:
     case EVLOCK_ECANCELLED:
-    case EVLOCK_EUNREACHABLE:
         return true;
+    case EVLOCK_EUNREACHABLE:
+        return unreachable(promise) > 0;
     case EVLOCK_EHELD:
     case EVLOCK_ETIMEDOUT:
         return promise->kind == P_ACQUIRE || promise->kind == P_SCOPE;
@@ -135,7 +172,8 @@ static bool fits(const struct judge *judge, const struct promise *promise, int s
     case EVLOCK_ENOTTL:
         return promise->kind == P_QUERY;
     case EVLOCK_EQUORUM:
-        return judge->world->plan.nodes > 1;
+        return nodes > 1 && ((promise->kind != P_QUERY && promise->kind != P_BREAK) ||
+                             unreachable(promise) >= nodes - nodes / 2); /* else nodes may just disagree */
     case EVLOCK_EPERM:
     case EVLOCK_EAUTH:
     case EVLOCK_EWRONGTYPE:
@@ -145,6 +183,16 @@ static bool fits(const struct judge *judge, const struct promise *promise, int s
     default:
         return false;
     }
+}
+
+static void check_in_time(const struct promise *promise) {
+    const struct process *process = promise->process;
+    int64_t from = promise->asked > process->still_until ? promise->asked : process->still_until;
+    int64_t took = process->world->now - from; /* and not what its own code took, just now */
+
+    if (promise->limit != NEVER && !process->crashed && took > promise->limit + promise->limit / 10 + MS)
+        violated(process->world, "call %u, a %s, took %" PRId64 " us, and has %" PRId64, promise->number,
+                 kinds[promise->kind], took, promise->limit);
 }
 
 void judge_told(struct promise *promise, const evlock *lock, int status) {
@@ -162,10 +210,21 @@ void judge_told(struct promise *promise, const evlock *lock, int status) {
     else if (handle && promise->kind != P_SCOPE && lock != handle->lock)
         violated(world, "call %u was told with another handle", promise->number);
     promise->told = true;
+    check_in_time(promise);
+    if (promise->kind == P_EXTEND)
+        promise->handle->extends--;
     if (promise->kind == P_ACQUIRE || promise->kind == P_SCOPE)
         promise->handle->gave_up = world->now;
     if (promise->kind != P_CLOSE)
         judge_callback(world->judge, promise->process);
+}
+
+void judge_question(struct promise *promise, enum asked what) {
+    questions_open(promise->process->world->judge->questions, promise, what);
+}
+
+void judge_answer(struct promise *promise, int status, int64_t value, const char *text) {
+    questions_close(promise->process->world->judge->questions, promise, status, value, text);
 }
 
 static bool believes(const struct handle *handle) {
@@ -218,8 +277,18 @@ static struct token *find_token(struct judge *judge, const char *bytes, size_t l
     return token;
 }
 
+/* A token that the library has drawn may have its holder's name before it, and a slash: how long these are. */
+static size_t name_len(const char *bytes, size_t len) {
+    return len > DRAWN && bytes[len - DRAWN - 1] == '/' ? len - DRAWN : 0;
+}
+
 struct token *judge_known(struct judge *judge, const char *bytes, size_t len) {
-    return find_token(judge, bytes, len);
+    size_t name = name_len(bytes, len);
+    struct token *token = find_token(judge, bytes + name, len - name);
+
+    if (token && name)
+        snprintf(token->name, sizeof(token->name), "%.*s", (int)name - 1, bytes);
+    return token;
 }
 
 static struct owner *owner_of(struct token *token, unsigned client) {
@@ -234,7 +303,7 @@ bool judge_owns(struct token *token, unsigned client) {
 }
 
 struct token *judge_token(struct judge *judge, const char *bytes, size_t len, unsigned client) {
-    struct token *token = find_token(judge, bytes, len);
+    struct token *token = judge_known(judge, bytes, len);
     struct owner *owner;
 
     if (!token) {
@@ -275,6 +344,10 @@ struct handle *judge_find(struct judge *judge, const evlock *lock) {
         if (handle->lock == lock)
             return handle;
     return NULL;
+}
+
+unsigned judge_waiting(const struct judge *judge, unsigned key, unsigned client, uint64_t *places) {
+    return turns_waiting(judge->turns, key, client, places);
 }
 
 unsigned judge_pending(const struct judge *judge, unsigned client, unsigned key) {
@@ -320,7 +393,7 @@ void judge_holds(struct handle *handle, bool fenced) {
         violated(world, "h%u: told as held, and is not", handle->number);
         return;
     }
-    handle->token = find_token(world->judge, bytes, len);
+    handle->token = judge_known(world->judge, bytes, len);
     if (!handle->token || !owner_of(handle->token, handle->client)) {
         violated(world, "h%u: holds by a token that is not its client's", handle->number);
         return;
@@ -433,7 +506,7 @@ static struct token *token_on(struct judge *judge, struct node *node, unsigned k
     size_t len;
     const char *bytes = sim_server_get(node->server, judge_key(key), strlen(judge_key(key)), &len);
 
-    return bytes ? find_token(judge, bytes, len) : NULL;
+    return bytes ? judge_known(judge, bytes, len) : NULL;
 }
 
 /* Where connections are not ended, a command that was lost with one may run at any time; for a ttl that is seen to.
@@ -491,7 +564,7 @@ static void check_prolong(struct judge *judge, struct node *node, struct token *
 /* A release hands the lock on, or who looks finds it free, and it is the first one's in the queue. */
 static void check_grant(struct judge *judge, struct node *node, unsigned key, struct token *there,
                         const char *const *argv, const size_t *lens) {
-    struct token *token = find_token(judge, argv[2], lens[2]);
+    struct token *token = judge_known(judge, argv[2], lens[2]);
 
     if (!token) {
         violated(judge->world, "granted to nobody");
@@ -505,7 +578,7 @@ static void check_grant(struct judge *judge, struct node *node, unsigned key, st
 
 static void check_set(struct judge *judge, struct node *node, unsigned key, int argc, const char *const *argv,
                       const size_t *lens) {
-    struct token *there = token_on(judge, node, key), *token = find_token(judge, argv[2], lens[2]);
+    struct token *there = token_on(judge, node, key), *token = judge_known(judge, argv[2], lens[2]);
     bool only_new = argc > 3 && strcasecmp(argv[3], "NX") == 0;
 
     if (there && only_new)
@@ -554,6 +627,7 @@ void judge_watch(void *arg, sim_session *session, int argc, const char *const *a
 
     (void)session;
     world->tally->commands++;
+    questions_look(judge->questions, node);
     note_command(world, node, argc, argv);
     if (judge->turns)
         turns_command(judge->turns, node, argc, argv, lens);
@@ -597,7 +671,7 @@ static bool keeps(struct node *node, const struct handle *handle) {
     if (token->promised & 1U << node->index)
         return true;
     bytes = sim_server_get(node_now(node), key, strlen(key), &len);
-    if (!bytes || len != token->len || memcmp(bytes, token->bytes, len) != 0)
+    if (!bytes || len < token->len || memcmp(bytes + len - token->len, token->bytes, token->len) != 0)
         return false;
     expiry = sim_server_expiry(node->server, key, strlen(key));
     return expiry == -1 || (handle->deadline != NEVER &&
@@ -661,6 +735,7 @@ void judge_look(struct judge *judge) {
         world->tally->overlaps += holders[handle->key] != NULL;
         holders[handle->key] = handle;
     }
+    questions_look(judge->questions, NULL);
     if (judge->turns)
         turns_look(judge->turns);
 }
@@ -726,7 +801,8 @@ static unsigned closed_client;
 static int64_t closed_at;
 
 static void check_closed(struct judge *judge, struct node *node, unsigned key, struct token *token) {
-    bool excused = token->loose || token->late || node->lied || judge->resurrected[node->index];
+    bool excused =
+        token->loose || token->late || node->lied || judge->resurrected[node->index] || judge->world->scenario->steps;
     int64_t expiry = sim_server_expiry(node->server, judge_key(key), strlen(judge_key(key)));
 
     if (token->owner_count == 1 && owner_of(token, closed_client) && !excused &&

@@ -16,6 +16,9 @@ struct node;
 
 enum promise_kind { P_ACQUIRE, P_ADOPT, P_RELEASE, P_EXTEND, P_QUERY, P_BREAK, P_SCOPE, P_CLOSE };
 
+/* Of queries; of a queue, the last two. */
+enum asked { ASKED_LOCKED, ASKED_OWNED, ASKED_TTL, ASKED_HOLDER, ASKED_WAITERS, ASKED_PLACE };
+
 /* What a handle is doing, as far as its user has been told. */
 enum doing { IDLE, ACQUIRING, HOLDING, LOST, RELEASING };
 
@@ -42,7 +45,8 @@ struct handle {
     bool scoped;           /* a scope is at work on it */
     bool served;           /* since the faults are over */
     bool finishing;
-    unsigned own; /* how often its own token has been given away */
+    unsigned extends; /* extensions that are not told yet */
+    unsigned own;     /* how often its own token has been given away */
 };
 
 /* A callback that evlock owes. */
@@ -52,6 +56,8 @@ struct promise {
     struct handle *handle; /* NULL: of a close */
     enum promise_kind kind;
     unsigned number;
+    int64_t asked; /* true time */
+    int64_t limit; /* how long it may take, while its process runs; NEVER: as long as it likes */
     bool made, told;
     bool fenced;
 };
@@ -77,7 +83,8 @@ struct token {
     bool own;          /* the caller's, to be used again */
     bool late;         /* set, or let wait, by a connection that had ended a ttl before: its undo was over by then */
     bool loose;        /* handed out, and adopted by nobody yet */
-    size_t len;
+    char name[16];     /* of its holder, as it was seen on a server */
+    size_t len;        /* without that */
     char bytes[128];
 };
 
@@ -91,6 +98,9 @@ struct promise *judge_asks(struct judge *judge, struct process *process, struct 
 void judge_made(struct promise *promise, int status);
 /* Its callback came. `lock`: what it was given; not for scopes and closes. */
 void judge_told(struct promise *promise, const evlock *lock, int status);
+/* A query was accepted; what it is told: a number, or `text` of a holder. */
+void judge_question(struct promise *promise, enum asked what);
+void judge_answer(struct promise *promise, int status, int64_t value, const char *text);
 /* Some callback other than a loss or a risk is being called. */
 void judge_callback(struct judge *judge, struct process *process);
 /* Code of the library is about to run from the loop; it has run. */
@@ -123,6 +133,8 @@ struct token *judge_known(struct judge *judge, const char *bytes, size_t len);
 bool judge_owns(struct token *token, unsigned client);
 /* How many acquires of the client are pending, or were so a moment ago. */
 unsigned judge_pending(const struct judge *judge, unsigned client, unsigned key);
+/* How many wait in line, of all; at which places, by bit from 1, the client does is added to `places`. */
+unsigned judge_waiting(const struct judge *judge, unsigned key, unsigned client, uint64_t *places);
 /* A break was asked for. Longer than this no ttl of the key is. */
 void judge_breaks(struct judge *judge, unsigned key);
 void judge_ttl(struct judge *judge, unsigned key, int64_t ttl);

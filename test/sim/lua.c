@@ -13,8 +13,12 @@
 #include "sha1.h"
 #include "values.h"
 
+/* A script that calls so many commands is in a loop. */
+enum { CALLS_MAX = 100000 };
+
 static lua_State *lua;
 static const struct call *running; /* the call of the script that runs */
+static unsigned calls;             /* how many commands it has called */
 
 /* The words of the command that the script calls. */
 static struct {
@@ -71,6 +75,8 @@ static void call_command(lua_State *state) {
     struct call call = {
         .server = running->server, .session = running->session, .argc = lua_gettop(state), .reply = reply};
     const char *wrong = read_words(state, call.argc);
+    if (++calls > CALLS_MAX)
+        luaL_error(state, "the script does not end");
     if (wrong) {
         push_error(state, wrong);
         return;
@@ -317,6 +323,7 @@ void script_run(const struct call *call, const char sha[41], int args, int keys)
     set_words(call, "ARGV", args + keys, call->argc);
     push_script(sha);
     running = call;
+    calls = 0;
     if (lua_pcall(lua, 0, 1, 1) == 0)
         value_answer(lua, call->reply);
     else

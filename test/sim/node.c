@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "judge.h"
+#include "reach.h"
 #include "socket.h"
 
 static void listen_again(void *arg) {
@@ -55,6 +56,7 @@ sim_server *node_now(struct node *node) {
 
 void node_refuse(struct node *node, int64_t until) {
     node->refuses = true;
+    reach_away(node, until);
     sockets_listen(node->path, false);
     agenda_set(&node->world->agenda, &node->open, until);
 }

@@ -17,6 +17,7 @@ struct node {
     bool refuses; /* connections */
     char path[32];
     int64_t paused_until; /* nothing is read before */
+    int64_t away_until;   /* it did not serve; see reach.h */
     struct event open;    /* when it listens again */
     sim_server *copy;     /* a replica that fell behind; or NULL */
     bool refused;         /* it was made to refuse commands */

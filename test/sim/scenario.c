@@ -4,13 +4,20 @@
 #include "world.h"
 
 const struct scenario scenarios[] = {
-    {.name = "single", .summary = "one node that keeps its data", .few = 1, .many = 1, .exclusive = true, .share = 36},
+    {.name = "single", .summary = "one node that keeps its data", .few = 1, .many = 1, .exclusive = true, .share = 33},
     {.name = "single-loss",
      .summary = "one node that loses its data: nothing excludes, all else holds",
      .few = 1,
      .many = 1,
      .loses_data = true,
      .share = 7},
+    {.name = "lingering",
+     .summary = "one node that ends no connection for its clients, who use their tokens again",
+     .few = 1,
+     .many = 1,
+     .exclusive = true,
+     .lingers = true,
+     .share = 3},
     {.name = "quorum",
      .summary = "three or five nodes that restart without their data, or as stale copies",
      .few = 3,
@@ -81,6 +88,9 @@ void scenario_plan(struct world *world, struct plan *plan) {
     plan->lag = draw_chance(world, 25);
     plan->outlasts = draw_chance(world, plan->nodes == 1 ? 100 : 10);
     plan->no_kill = draw_chance(world, 15);
+    plan->patient = draw_chance(world, 10);
+    if (scenario->lingers)
+        plan->no_kill = plan->own_tokens = plan->patient = true;
     plan->extends = plan->no_kill || draw_chance(world, 10);
     if (scenario->queue) { /* more of them, for the same lock */
         plan->processes += (unsigned)draw_between(world, 0, 2);

@@ -16,6 +16,7 @@ struct scenario {
     unsigned few, many; /* nodes: the one or the other */
     bool exclusive;     /* no two holders at a time */
     bool loses_data;    /* nodes restart without their data or as a stale copy */
+    bool lingers;       /* what was sent on a lost connection may run at any time */
     bool fences;        /* every acquire draws one */
     bool queue;         /* handles wait in line */
     bool steps;         /* the nodes' clocks jump */

@@ -24,6 +24,7 @@ struct waiter {
     struct token *token;
     int64_t arrived; /* by the node's clock */
     int64_t looked;  /* true time of its last look */
+    bool late;       /* nobody waits: it was let in by a command that came late */
     char channel[64];
     size_t len;
     char member[];
@@ -162,8 +163,7 @@ static void add_waiter(struct turns *turns, struct node *node, unsigned key, con
     waiter->looked = world->now;
     if (waits(turns, node, waiter))
         return;
-    if (waiter->token)
-        waiter->token->late = judge_comes_late(turns->judge, turns->ttl);
+    waiter->late = judge_comes_late(turns->judge, turns->ttl);
     waiter->arrived = clock_read(&node->clock, world->now);
 }
 
@@ -225,6 +225,7 @@ void turns_grant(struct turns *turns, struct node *node, unsigned key, struct to
 
     world->tally->handed++;
     turns->granted = token;
+    token->late |= waiter && waiter->late;
     if (!waiter || waiter->token != token)
         violated(world, "granted to who was not taken out of the queue");
     else if (waits(turns, node, waiter))
@@ -270,7 +271,7 @@ static void check_idle(struct turns *turns, struct node *node, unsigned key) {
     const struct waiter *next = held || !turns->world->calm ? NULL : next_waiter(turns, node, key);
     int64_t *since = &turns->idle_since[key];
 
-    if (!next || next->token->late) /* whom nobody looks for */
+    if (!next || next->late) /* whom nobody looks for */
         *since = NEVER;
     else if (*since == NEVER)
         *since = turns->world->now;
@@ -294,8 +295,8 @@ static void check_listener(struct turns *turns, struct node *node, const struct 
     const struct waiter *waiter;
 
     TAILQ_FOREACH (waiter, &turns->waiters, link)
-        if (strcmp(waiter->channel, listener->channel) == 0 && waiter->looked < listener->since &&
-            !waiter->token->late && waits(turns, node, waiter))
+        if (strcmp(waiter->channel, listener->channel) == 0 && waiter->looked < listener->since && !waiter->late &&
+            waits(turns, node, waiter))
             violated(turns->world, "%s listens again, and has not looked since", waiter->member);
 }
 
@@ -331,7 +332,21 @@ static unsigned count_waiting(const struct turns *turns, unsigned key, unsigned 
 
     node_now(node);
     for (size_t place = 0; (waiter = waiter_at(turns, node, key, place)); place++)
-        count += judge_owns(waiter->token, client) && !waiter->token->late;
+        count += judge_owns(waiter->token, client) && !waiter->late;
+    return count;
+}
+
+unsigned turns_waiting(const struct turns *turns, unsigned key, unsigned client, uint64_t *places) {
+    struct node *node = turns->world->nodes[0];
+    const struct waiter *waiter;
+    unsigned count = 0;
+
+    node_now(node);
+    while ((waiter = waiter_at(turns, node, key, count))) {
+        count++;
+        if (judge_owns(waiter->token, client) && count < 64)
+            *places |= UINT64_C(1) << count;
+    }
     return count;
 }
 

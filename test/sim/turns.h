@@ -17,6 +17,8 @@ void turns_command(struct turns *turns, struct node *node, int argc, const char 
 /* It gives a lock to a token, whosever that is; whether it has done so just before. */
 void turns_grant(struct turns *turns, struct node *node, unsigned key, struct token *token);
 bool turns_granted(const struct turns *turns, const struct token *token);
+/* How many wait in line; at which places, by bit from 1, the client does is added to `places`. */
+unsigned turns_waiting(const struct turns *turns, unsigned key, unsigned client, uint64_t *places);
 /* It deletes a lock. */
 void turns_delete(struct turns *turns, struct node *node, unsigned key, const struct token *token);
 

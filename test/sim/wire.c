@@ -9,6 +9,7 @@
 #include "faults.h"
 #include "loop.h"
 #include "process.h"
+#include "reach.h"
 
 static void arrive_up(void *arg);
 static void arrive_down(void *arg);
@@ -109,6 +110,7 @@ static void on_ended(void *arg) {
     struct wire *wire = arg;
 
     wire->session = NULL;
+    reach_spoil(wire, NEVER);
     flow_clear(wire, &wire->up);
     wire->up.lost = true;
     if (wire->connection)
@@ -180,6 +182,7 @@ void wire_client_gone(struct wire *wire) {
     TAILQ_REMOVE(&wire->process->wires, wire, local);
     wire->connection = NULL;
     wire->gone_at = wire->world->now;
+    reach_closed(wire);
     socket_close(&wire->socket);
     flow_clear(wire, &wire->down);
     if (!wire->connected) { /* and so nothing was sent */
@@ -187,6 +190,7 @@ void wire_client_gone(struct wire *wire) {
         return;
     }
     flow_push(wire, &wire->up, NULL, 0);
+    faults_on_gone(wire);
     free_if_over(wire);
 }
 
@@ -263,6 +267,7 @@ void wire_disturb(struct wire *wire, bool up, enum flow_fault fault, int64_t unt
     struct flow *flow = up ? &wire->up : &wire->down;
     struct segment *segment;
 
+    reach_spoil(wire, fault == FLOW_LOSE ? NEVER : until);
     if (fault == FLOW_LOSE) {
         flow->lost = true;
         flow_clear(wire, flow);
@@ -277,7 +282,17 @@ void wire_disturb(struct wire *wire, bool up, enum flow_fault fault, int64_t unt
     flow_plan(wire, flow);
 }
 
+void wire_due(struct wire *wire, int64_t at) {
+    struct segment *segment;
+
+    TAILQ_FOREACH (segment, &wire->up.segments, link)
+        segment->at = at;
+    wire->up.held_until = wire->up.last = at;
+    flow_plan(wire, &wire->up);
+}
+
 static void end_towards_process(struct wire *wire) {
+    reach_spoil(wire, NEVER);
     flow_clear(wire, &wire->down);
     if (!wire->connection)
         return;

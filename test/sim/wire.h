@@ -41,6 +41,7 @@ struct wire {
     struct redisAsyncContext *connection; /* the process's end; NULL: closed */
     sim_session *session;                 /* the server's end; NULL: not yet, or no more */
     struct socket socket;                 /* the process's */
+    int64_t spoilt_until;                 /* see reach.h */
     struct event connect;
     bool connected, dead; /* dead: the process has crashed, and sends no more */
     bool wants_read, wants_write, readable;
@@ -70,6 +71,8 @@ void wire_disturb(struct wire *wire, bool up, enum flow_fault fault, int64_t unt
 void wire_reset(struct wire *wire, bool run, bool noticed);
 /* The process sees an end; what it has sent stays at the server, unread, and is run then. */
 void wire_strand(struct wire *wire, int64_t until);
+/* All that is on its way to the server arrives then. */
+void wire_due(struct wire *wire, int64_t at);
 /* Nothing is held any more; what has lost bytes is reset. */
 void wire_heal(struct wire *wire);
 

@@ -48,6 +48,7 @@ struct plan {
     bool late_grants; /* what listeners hear is often held up for about as long as a lease */
     bool no_kill;     /* nodes do not let their clients end connections */
     bool lag;         /* user code takes time */
+    bool patient;     /* clients wait for answers for longer than some ttls */
     bool extends;     /* holders often extend */
 };
 

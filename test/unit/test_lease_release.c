@@ -318,6 +318,27 @@ static void a_lost_acquire_is_undone_until_it_cannot_run(void **state) {
     tells_nothing(&b);
 }
 
+/* Or what each attempt leaves would stay, and grow, for as long as a server ends connections in place of answers. */
+static void an_undo_ends_though_its_connections_do(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin(&b, 1);
+    sends(&b, 0, LEASE_ACQUIRE);
+    unknown(&b, 0);
+    back(&b, 0, UNSETTLED);
+    int64_t limit = b.now + life(TTL);
+    while (b.now < limit - SECOND) {
+        sends(&b, 0, LEASE_RELEASE);
+        pass(&b, SECOND);
+        unknown(&b, 0);
+        back(&b, 0, UNSETTLED);
+        is_in(&b, LEASE_UNDOING);
+    }
+    until(&b, limit);
+    is_over(&b);
+    tells_nothing(&b);
+}
+
 static void a_lost_acquire_that_was_settled_is_undone_once(void **state) {
     struct bench b = bench_new();
     (void)state;
@@ -814,6 +835,7 @@ int main(void) {
         cmocka_unit_test(a_release_goes_also_where_nothing_was_set),
         cmocka_unit_test(only_refused_releases_are_repeated),
         cmocka_unit_test(a_lost_acquire_is_undone_until_it_cannot_run),
+        cmocka_unit_test(an_undo_ends_though_its_connections_do),
         cmocka_unit_test(a_lost_acquire_that_was_settled_is_undone_once),
         cmocka_unit_test(a_stray_acquire_that_was_found_is_done_with),
         cmocka_unit_test(a_later_return_does_not_settle_an_older_connection),

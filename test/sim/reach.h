@@ -1,0 +1,24 @@
+/*
+ * Reach: whether a call may say that a node is out of reach. It may where something had been wrong, not long before,
+ * with the connection, the node or the process. Keeps when that was; does nothing to any of them.
+ */
+#ifndef EVLOCK_SIM_REACH_H
+#define EVLOCK_SIM_REACH_H
+
+#include "node.h"
+#include "process.h"
+#include "wire.h"
+
+/* The connection is slow, silent or ended until then; NEVER: for good. */
+void reach_spoil(struct wire *wire, int64_t until);
+/* The process has closed its end. */
+void reach_closed(struct wire *wire);
+/* The node does not serve until then. */
+void reach_away(struct node *node, int64_t until);
+/* All is well from now on, but for what was lost. */
+void reach_heal(struct world *world);
+
+/* Whether a call that was made at `since` may have found the node out of reach. */
+bool reach_fails(const struct process *process, const struct node *node, int64_t since);
+
+#endif
