@@ -20,6 +20,7 @@ enum {
     QUICK_SIZES = SIZES - 1,
     PAIRS = 100 * 1000, /* at least: every lock has its turn */
     COUNTED_PAIRS = 10 * 1000,
+    COUNTED_ROUNDS = 5,
 };
 
 static struct {
@@ -116,7 +117,7 @@ static void run_pairs(void (*next)(void), size_t size, long pairs) {
     event_base_dispatch(run.base);
 }
 
-static void measure(struct side *side, size_t i) {
+static void measure_round(struct side *side, int i) {
     long pairs = pairs_with(sizes[i]);
     char name[64];
     snprintf(name, sizeof(name), "%s held=%zu pairs=%ld", side->name, sizes[i], pairs);
@@ -130,7 +131,12 @@ static void measure(struct side *side, size_t i) {
     samples_add(&side->cpu[i], cost.client_cpu / (double)pairs * 1e6);
 }
 
-static void measure_evlock(struct side *side, size_t i) {
+static void measure(struct side *side, int i) {
+    for (int round = 0; round < (instructions_counted() ? COUNTED_ROUNDS : 1); round++)
+        measure_round(side, i);
+}
+
+static void measure_evlock(struct side *side, int i) {
     evlock_options options = EVLOCK_OPTIONS_INIT;
     struct locks locks;
     options.auto_renewal = 1;
@@ -144,7 +150,7 @@ static void measure_evlock(struct side *side, size_t i) {
     locks_close(&locks);
 }
 
-static void measure_floor(struct side *side, size_t i) {
+static void measure_floor(struct side *side, int i) {
     struct leases leases;
     run.leases = &leases;
     leases_open(&leases, run.base, sizes[i]);
