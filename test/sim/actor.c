@@ -313,6 +313,11 @@ static void draw_options(struct actor *actor, struct handle *handle, evlock_opti
         options->node_timeout_ms = ms_between(world, 4 * plan->latency, ttl / 4);
     if (draw_chance(world, 20))
         options->holder = "someone";
+    if (plan->replicas && handle->ttl && draw_chance(world, 40)) {
+        handle->replicas = (unsigned)(options->min_replicas = draw_between(world, 1, REPLICAS_MAX));
+        options->replica_timeout_ms =
+            ms_between(world, 6 * plan->latency + 5 * MS, actor->process->command_timeout - MS);
+    }
     options->on_lost = on_lost;
     options->on_at_risk = on_at_risk;
     options->arg = actor;

@@ -156,6 +156,8 @@ static bool fits(const struct judge *judge, const struct promise *promise, int s
     case EVLOCK_EHELD:
     case EVLOCK_ETIMEDOUT:
         return promise->kind == P_ACQUIRE || promise->kind == P_SCOPE;
+    case EVLOCK_EREPLICAS:
+        return (promise->kind == P_ACQUIRE || promise->kind == P_SCOPE) && promise->handle->replicas > 0;
     case EVLOCK_EFENCE:
         return (promise->kind == P_ACQUIRE || promise->kind == P_SCOPE) &&
                (!judge->world->scenario->exclusive || judge->keys[promise->handle->key].broken);
@@ -376,6 +378,18 @@ static void check_fence(struct handle *handle, bool fenced) {
         key->fence = fence;
 }
 
+/* A quorum of nodes had as many replicas as the handle wants. */
+static void check_replicas(const struct handle *handle) {
+    const struct world *world = handle->process->world;
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < world->plan.nodes; i++)
+        count += node_had(world->nodes[i], handle->replicas, handle->pending->asked);
+    if (handle->pending->kind != P_ADOPT && count < world->plan.nodes / 2 + 1)
+        violated(handle->process->world, "h%u was granted, and %u nodes had %u replicas", handle->number, count,
+                 handle->replicas);
+}
+
 void judge_holds(struct handle *handle, bool fenced) {
     struct world *world = handle->process->world;
     const char *bytes;
@@ -403,6 +417,7 @@ void judge_holds(struct handle *handle, bool fenced) {
     handle->token->loose = false;
     handle->token->deleted = 0;
     check_fence(handle, fenced);
+    check_replicas(handle);
     note(world, handle->process, "  h%u holds, %" PRId64 " ms", handle->number, evlock_remaining_ms(handle->lock));
 }
 

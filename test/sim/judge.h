@@ -45,8 +45,9 @@ struct handle {
     bool scoped;           /* a scope is at work on it */
     bool served;           /* since the faults are over */
     bool finishing;
-    unsigned extends; /* extensions that are not told yet */
-    unsigned own;     /* how often its own token has been given away */
+    unsigned replicas; /* that must know of its grants */
+    unsigned extends;  /* extensions that are not told yet */
+    unsigned own;      /* how often its own token has been given away */
 };
 
 /* A callback that evlock owes. */
