@@ -652,12 +652,11 @@ void judge_watch(void *arg, sim_session *session, int argc, const char *const *a
             check_counter(judge, node, argc, argv, lens);
         return;
     }
-    token = token_on(judge, node, (unsigned)key);
     if (strcasecmp(argv[0], "SET") == 0)
         check_set(judge, node, (unsigned)key, argc, argv, lens);
-    else if (strcasecmp(argv[0], "DEL") == 0 && token)
+    else if (strcasecmp(argv[0], "DEL") == 0 && (token = token_on(judge, node, (unsigned)key)))
         check_del(judge, node, token, (unsigned)key);
-    else if (strcasecmp(argv[0], "PEXPIRE") == 0 && token)
+    else if (strcasecmp(argv[0], "PEXPIRE") == 0 && (token = token_on(judge, node, (unsigned)key)))
         check_prolong(judge, node, token, (unsigned)key, strtoll(argv[2], NULL, 10) * MS);
 }
 
