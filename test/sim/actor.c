@@ -438,7 +438,8 @@ static void query(struct handle *handle) {
         [ASKED_WAITERS] = evlock_waiters, [ASKED_PLACE] = evlock_place,
     };
     struct world *world = handle->process->world;
-    enum asked what = draw_between(world, ASKED_LOCKED, world->scenario->queue ? ASKED_PLACE : ASKED_HOLDER);
+    enum asked what =
+        (enum asked)draw_between(world, ASKED_LOCKED, world->scenario->queue ? ASKED_PLACE : ASKED_HOLDER);
     struct promise *promise = ask(handle, P_QUERY);
     int status = what == ASKED_HOLDER ? evlock_holder(handle->lock, on_text, promise)
                                       : queries[what](handle->lock, on_value, promise);
