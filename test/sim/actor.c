@@ -317,6 +317,10 @@ static void draw_options(struct actor *actor, struct handle *handle, evlock_opti
         handle->replicas = (unsigned)(options->min_replicas = draw_between(world, 1, REPLICAS_MAX));
         options->replica_timeout_ms =
             ms_between(world, 6 * plan->latency + 5 * MS, actor->process->command_timeout - MS);
+        if (handle->renews && draw_chance(world, 50)) { /* also while they are asked */
+            options->renewal_interval_ms = ms_between(world, MS, ttl / 20);
+            options->at_risk_percent = 99;
+        }
     }
     options->on_lost = on_lost;
     options->on_at_risk = on_at_risk;
