@@ -79,7 +79,8 @@ void evl_client_node_back(struct evlock_client *client, const struct node *node,
     evl_client_gather(client);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         for (tenure = TAILQ_FIRST(lists[i]); tenure; tenure = next) {
-            next = TAILQ_NEXT(tenure, link);
+            if ((next = TAILQ_NEXT(tenure, link)))
+                prefetch(next, client->leases.size);
             evl_tenure_node_back(tenure, node->index, settled, replaced, now);
         }
     }

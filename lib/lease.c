@@ -57,15 +57,12 @@ static int64_t cut_to(const struct lease_slot *slot) {
     return slot->cut == LEASE_NO_CUT ? LEASE_NEVER : slot->cut * MS;
 }
 
-/* The quorum-th greatest of the nodes' deadlines: then, a majority still keeps the token. */
-int64_t evl_lease_deadline(const struct lease *lease) {
+/* The quorum-th greatest of the nodes' deadlines: then, a majority still keeps the token. Not inlined, so that who has
+ * one node does not pay for the room. */
+__attribute__((noinline)) static int64_t majority_deadline(const struct lease *lease) {
     int64_t sorted[LEASE_NODES] = {0};
     unsigned count = 0;
 
-    if (lease->state != LEASE_HELD)
-        return 0;
-    if (lease->nodes == 1)
-        return lease->slots[0].deadline;
     for (unsigned i = 0; i < lease->nodes; i++) {
         unsigned at = count++;
         for (; at > 0 && sorted[at - 1] < lease->slots[i].deadline; at--)
@@ -73,6 +70,12 @@ int64_t evl_lease_deadline(const struct lease *lease) {
         sorted[at] = lease->slots[i].deadline;
     }
     return sorted[quorum(lease) - 1];
+}
+
+int64_t evl_lease_deadline(const struct lease *lease) {
+    if (lease->state != LEASE_HELD)
+        return 0;
+    return lease->nodes == 1 ? lease->slots[0].deadline : majority_deadline(lease);
 }
 
 /* Losses are told so long before the deadline, since a timer may be late. */

@@ -76,6 +76,14 @@ static void push_number(struct command *command, int64_t number) {
     push(command, digits, (size_t)(put_number(digits, (uint64_t)number) - digits));
 }
 
+/* Arguments that are always the same, written as they are sent. */
+static void push_ready(struct command *command, unsigned count, const char *text, size_t len) {
+    command->count += count;
+    command->end = put(command->end, text, len);
+}
+
+#define READY(text) text, sizeof(text) - 1
+
 struct bytes evl_command_text(struct command *command) {
     char head[HEAD_SIZE + 16] = "*";
     size_t len = (size_t)(put(put_number(head + 1, command->count), "\r\n", 2) - head);
@@ -99,8 +107,8 @@ void evl_command_key(struct command *command, const char *verb, struct bytes key
 
 static void begin_script(struct command *command, unsigned script, const char *keys) {
     begin(command);
-    push_word(command, "EVALSHA");
-    push(command, evl_scripts[script].sha, 40);
+    push_ready(command, 2, READY("$7\r\nEVALSHA\r\n$40\r\n"));
+    command->end = put(put(command->end, evl_scripts[script].sha, 40), "\r\n", 2);
     push_word(command, keys);
 }
 
@@ -136,12 +144,12 @@ static void push_fence_key(struct command *command, struct bytes key) {
 /* The plain SET costs the server half of what a script does. */
 static void acquire(struct command *command, struct bytes key, struct bytes token, int64_t ttl) {
     begin(command);
-    push_word(command, "SET");
+    push_ready(command, 1, READY("$3\r\nSET\r\n"));
     push(command, key.data, key.len);
     push(command, token.data, token.len);
-    push_word(command, "NX");
+    push_ready(command, 1, READY("$2\r\nNX\r\n"));
     if (ttl) {
-        push_word(command, "PX");
+        push_ready(command, 1, READY("$2\r\nPX\r\n"));
         push_number(command, ms(ttl));
     }
 }
