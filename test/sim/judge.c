@@ -526,13 +526,15 @@ static struct token *token_on(struct judge *judge, struct node *node, unsigned k
     return bytes ? judge_known(judge, bytes, len) : NULL;
 }
 
-/* Where connections are not ended, a command that was lost with one may run at any time; for a ttl that is seen to.
- */
+/* Where connections are not ended, a command that was lost with one may run at any time; for a ttl that is seen to, by
+ * a process that runs. */
 bool judge_comes_late(const struct judge *judge, int64_t ttl) {
-    const struct world *world = judge->world;
-    const struct wire *wire = world->feeding;
+    const struct wire *wire = judge->world->feeding;
+    int64_t seen = judge->world->now;
 
-    return wire->node->spares && !wire->connection && world->now - wire->gone_at > ttl - ttl / 10;
+    if (seen < wire->process->still_until)
+        seen = wire->process->still_until;
+    return wire->node->spares && !wire->connection && seen - wire->gone_at > ttl - ttl / 10;
 }
 
 /* A token of the caller's own is used again; what comes late of its use before hurts it. */
