@@ -130,9 +130,10 @@ void judge_made(struct promise *promise, int status) {
 /* Whether a call may have waited in vain for a node without a fault: for commands before its own; or, of a close, for
  * the undoing of what may come late, which takes a ttl. */
 static bool waits_long(const struct promise *promise, const struct node *node) {
-    if (promise->kind == P_CLOSE)
-        return node->spares;
-    return (promise->kind == P_SCOPE || promise->limit != NEVER) && promise->process->few_in_flight;
+    if (promise->kind == P_CLOSE && node->spares)
+        return true;
+    return (promise->kind == P_CLOSE || promise->kind == P_SCOPE || promise->limit != NEVER) &&
+           promise->process->few_in_flight;
 }
 
 /* How many nodes the call may have found out of reach. */
