@@ -14,7 +14,7 @@
 #define PORTION 12
 
 /* What an owner has behind its alarm, about. */
-#define OWNER_SIZE 192
+#define OWNER_SIZE (3 * CACHE_LINE)
 
 static unsigned level_of(unsigned bucket) {
     return bucket / ALARM_DIGITS;

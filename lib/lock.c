@@ -423,7 +423,7 @@ void evl_lock_note_words(struct evlock *lock) {
 
 static void on_risk(struct evlock *lock) {
     evl_log_lock(lock, EVLOCK_LOG_WARN, "at risk: %" PRId64 " ms left, and not renewed", evlock_remaining_ms(lock));
-    if (lock->untold)
+    if (evl_lock_acquiring(lock)) /* its user does not know yet that it holds */
         return;
     notice(lock);
     lock->risky = true;

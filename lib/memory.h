@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#define CACHE_LINE 64
+
 /** A zeroed block, or NULL. */
 void *evl_alloc(size_t size);
 
@@ -22,7 +24,7 @@ char *evl_dup(const void *bytes, size_t len);
 /** Has memory on its way into the cache while something else is worked on: for what is gone through one after the
  * other, and is more than a cache holds. */
 static inline void prefetch(const void *memory, size_t size) {
-    for (size_t at = 0; at < size; at += 64)
+    for (size_t at = 0; at < size; at += CACHE_LINE)
         __builtin_prefetch((const char *)memory + at);
 }
 

@@ -49,10 +49,16 @@ static char *put_number(char *to, uint64_t number) {
     return put(to, digits + at, sizeof(digits) - at);
 }
 
-/* An argument's length, behind which its bytes follow. */
+/* An argument's length, behind which its bytes follow; most have two digits. */
 static char *put_length(char *to, size_t len) {
     *to++ = '$';
-    return put(put_number(to, len), "\r\n", 2);
+    if (len < 10 || len >= 100) {
+        to = put_number(to, len);
+    } else {
+        *to++ = (char)('0' + len / 10);
+        *to++ = (char)('0' + len % 10);
+    }
+    return put(to, "\r\n", 2);
 }
 
 static void begin(struct command *command) {

@@ -636,9 +636,10 @@ EVLOCK_EXPORT int evlock_place(evlock *lock, evlock_value_cb cb, void *arg);
 /**
  * Breaks the lock: gives it up by force, whoever holds it. Reads the token it finds, then compares and deletes that
  * one, so that a late break cannot end the next holder. On several nodes it is told when a quorum is done with it, and
- * goes on with the others. The holder learns of it when it next renews or releases. `cb` may be NULL. Status EVLOCK_OK
- * (it was broken), EVLOCK_ENOTHELD (nobody held it), EVLOCK_ENOTOWNED (its holder changed in between), or as for
- * queries.
+ * goes on with those of the others that have been asked; one that is away, or has no room for a command (see
+ * max_inflight), may keep the token. The holder learns of it when it next renews or releases. `cb` may be NULL. Status
+ * EVLOCK_OK (it was broken), EVLOCK_ENOTHELD (nobody held it), EVLOCK_ENOTOWNED (its holder changed in between), or as
+ * for queries.
  */
 EVLOCK_EXPORT int evlock_break(evlock *lock, evlock_cb cb, void *arg);
 

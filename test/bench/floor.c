@@ -9,7 +9,8 @@
 
 #include "check.h"
 
-#define FLOOR_TTL "30000"
+/* As long in bytes as evlock's default, and enough for a million leases where instructions are counted. */
+#define FLOOR_TTL "90000"
 
 static char release_sha[41], renew_sha[41];
 

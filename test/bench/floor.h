@@ -13,7 +13,6 @@
 enum {
     KEY_LEN = 9, /* short names, all of one length */
     TOKEN_LEN = 36,
-    FLOOR_TTL_MS = 30000, /* five digits, as FLOOR_TTL */
 };
 
 /* Writes the key of lock `number`, with a zero. */

@@ -1,6 +1,7 @@
 /*
- * Renewal: leases that are held and renewed, evlock beside one command a lease by the floor. First one interval is
- * measured for what it costs, then another for what is late: the renewals themselves, and a timer of the same loop.
+ * Renewal: leases that are held and renewed, evlock beside one command a lease by the floor, and beside itself where it
+ * has to renew them one by one. First one interval is measured for what it costs, then another for what is late: the
+ * renewals themselves, and a timer of the same loop.
  */
 #include "scenarios.h"
 
@@ -16,7 +17,7 @@
 
 /* One number a repetition; CPU in microseconds a renewed lease. */
 struct results {
-    struct samples client_cpu, server_cpu, allocations, renewal_late, timer_late, timer_late_own;
+    struct samples client_cpu, server_cpu, scripts, allocations, renewal_late, timer_late, timer_late_own;
 };
 
 static struct event_base *base;
@@ -45,6 +46,7 @@ static void measure_cost(size_t count, double interval, struct results *results)
     check_keys(&servers[0], count);
     samples_add(&results->client_cpu, cost.client_cpu / renewed * 1e6);
     samples_add(&results->server_cpu, cost.server_cpu / renewed * 1e6);
+    samples_add(&results->scripts, cost.scripts / renewed);
     samples_add(&results->allocations, allocations / renewed);
 }
 
@@ -103,6 +105,23 @@ static void measure_evlock(size_t count, double interval, struct results *result
     locks_check_held(&locks);
     locks_release_all(&locks);
     locks_close(&locks);
+}
+
+/* The server's own counts say whether there were batches. */
+static void measure_batches(size_t count, double interval, struct results *results) {
+    measure_evlock(count, interval, results);
+    CHECK(samples_max(&results->scripts) < 0.1, "%.3f scripts a renewed lease are no batches",
+          samples_max(&results->scripts));
+}
+
+/* Without MGET there are no batches. Afterwards the server's user may do everything again, as before. */
+static void measure_one_by_one(size_t count, double interval, struct results *results) {
+    server_do(&servers[0], "ACL SETUSER default -mget");
+    measure_evlock(count, interval, results);
+    CHECK(samples_min(&results->scripts) == 1 && samples_max(&results->scripts) == 1,
+          "%.3f to %.3f scripts a renewed lease are not one by one", samples_min(&results->scripts),
+          samples_max(&results->scripts));
+    server_do(&servers[0], "ACL SETUSER default +@all");
 }
 
 /* --- The floor ---------------------------------------------------------------------------------------------------- */
@@ -169,6 +188,7 @@ static void measure_floor(size_t count, double interval, struct results *results
 static void free_results(struct results *results) {
     samples_free(&results->client_cpu);
     samples_free(&results->server_cpu);
+    samples_free(&results->scripts);
     samples_free(&results->allocations);
     samples_free(&results->renewal_late);
     samples_free(&results->timer_late);
@@ -182,16 +202,20 @@ static const char *called(size_t count, const char *what) {
 }
 
 static void measure(size_t count, double interval, int repetitions) {
-    struct results ours = {0}, raw = {0};
-    struct aim none = {NO_AIM, 0};
+    struct results ours = {0}, alone = {0}, raw = {0};
+    struct aim none = {NO_AIM, 0}, server = {RATIO_AT_MOST, 0.55}, client = {RATIO_AT_MOST, 0.4};
     for (int repetition = 0; repetition < repetitions; repetition++) {
-        measure_evlock(count, interval, &ours);
+        measure_batches(count, interval, &ours);
+        measure_one_by_one(count, interval, &alone);
         measure_floor(count, interval, &raw);
     }
-    report_ratio(called(count, "server CPU a renewed lease"), "us", &ours.server_cpu, "floor", &raw.server_cpu,
-                 (struct aim){RATIO_AT_MOST, 0.55});
-    report_ratio(called(count, "client CPU a renewed lease"), "us", &ours.client_cpu, "floor", &raw.client_cpu,
-                 (struct aim){RATIO_AT_MOST, 0.4});
+    report_ratio(called(count, "server CPU a renewed lease"), "us", &ours.server_cpu, "floor", &raw.server_cpu, server);
+    report_ratio(called(count, "client CPU a renewed lease"), "us", &ours.client_cpu, "floor", &raw.client_cpu, client);
+    report_ratio(called(count, "scripts a renewed lease"), "", &ours.scripts, "one by one", &alone.scripts, none);
+    report_ratio(called(count, "server CPU, to evlock one by one"), "us", &ours.server_cpu, "one by one",
+                 &alone.server_cpu, server);
+    report_ratio(called(count, "client CPU, to evlock one by one"), "us", &ours.client_cpu, "one by one",
+                 &alone.client_cpu, client);
     report_value(called(count, "allocations a renewed lease"), "", &ours.allocations, (struct aim){VALUE_AT_MOST, 0});
     report_value(called(count, "the latest renewal"), "% of int.", &ours.renewal_late, (struct aim){VALUE_AT_MOST, 10});
     report_ratio(called(count, "another timer late by own work"), "ms", &ours.timer_late_own, "floor",
@@ -199,6 +223,7 @@ static void measure(size_t count, double interval, int repetitions) {
     report_ratio(called(count, "another timer late by the clock"), "ms", &ours.timer_late, "floor", &raw.timer_late,
                  none);
     free_results(&ours);
+    free_results(&alone);
     free_results(&raw);
 }
 

@@ -313,6 +313,15 @@ static void draw_options(struct actor *actor, struct handle *handle, evlock_opti
         options->node_timeout_ms = ms_between(world, 4 * plan->latency, ttl / 4);
     if (draw_chance(world, 20))
         options->holder = "someone";
+    if (plan->replicas && handle->ttl && draw_chance(world, 40)) {
+        handle->replicas = (unsigned)(options->min_replicas = draw_between(world, 1, REPLICAS_MAX));
+        options->replica_timeout_ms =
+            ms_between(world, 6 * plan->latency + 5 * MS, actor->process->command_timeout - MS);
+        if (handle->renews && draw_chance(world, 50)) { /* also while they are asked */
+            options->renewal_interval_ms = ms_between(world, MS, ttl / 20);
+            options->at_risk_percent = 99;
+        }
+    }
     options->on_lost = on_lost;
     options->on_at_risk = on_at_risk;
     options->arg = actor;
@@ -433,7 +442,8 @@ static void query(struct handle *handle) {
         [ASKED_WAITERS] = evlock_waiters, [ASKED_PLACE] = evlock_place,
     };
     struct world *world = handle->process->world;
-    enum asked what = draw_between(world, ASKED_LOCKED, world->scenario->queue ? ASKED_PLACE : ASKED_HOLDER);
+    enum asked what =
+        (enum asked)draw_between(world, ASKED_LOCKED, world->scenario->queue ? ASKED_PLACE : ASKED_HOLDER);
     struct promise *promise = ask(handle, P_QUERY);
     int status = what == ASKED_HOLDER ? evlock_holder(handle->lock, on_text, promise)
                                       : queries[what](handle->lock, on_value, promise);
@@ -482,7 +492,7 @@ static void export(struct handle *handle) {
         violated(world, "h%u: exported what it does not hold", handle->number);
         return;
     }
-    token->loose = true;
+    token->loose = token->handed = true;
     parcel.key = handle->key;
     handle->own++; /* its own token is another's now */
     judge_ends(handle, IDLE);

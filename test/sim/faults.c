@@ -171,6 +171,12 @@ static bool restart_empty(struct world *world) {
     return true;
 }
 
+static bool change_replicas(struct world *world) {
+    if (world->plan.replicas)
+        node_replicate(draw_node(world), (unsigned)draw_between(world, 0, REPLICAS_MAX));
+    return world->plan.replicas;
+}
+
 static bool fail_over(struct world *world) {
     struct node *node = draw_node(world);
 
@@ -335,6 +341,7 @@ static const struct {
     {"restart without data", 5, restart_empty},
     {"failover", 2, fail_over},
     {"failover to old copy", 6, fail_over_stale},
+    {"replicas come and go", 5, change_replicas},
     {"scripts flushed", 4, flush_scripts},
     {"clients killed", 4, kill_clients},
     {"commands refused", 8, refuse_commands},
@@ -434,6 +441,8 @@ void faults_end(struct world *world) {
         if (node->refuses)
             agenda_set(&world->agenda, &node->open, world->now);
         sim_server_allow(node_now(node));
+        if (world->plan.replicas)
+            node_replicate(node, REPLICAS_MAX);
     }
     reach_heal(world);
     for (wire = TAILQ_FIRST(&world->wires); wire; wire = next) {

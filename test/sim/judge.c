@@ -130,7 +130,10 @@ void judge_made(struct promise *promise, int status) {
 /* Whether a call may have waited in vain for a node without a fault: for commands before its own; or, of a close, for
  * the undoing of what may come late, which takes a ttl. */
 static bool waits_long(const struct promise *promise, const struct node *node) {
-    return promise->kind == P_CLOSE ? node->spares : promise->limit != NEVER && promise->process->few_in_flight;
+    if (promise->kind == P_CLOSE && node->spares)
+        return true;
+    return (promise->kind == P_CLOSE || promise->kind == P_SCOPE || promise->limit != NEVER) &&
+           promise->process->few_in_flight;
 }
 
 /* How many nodes the call may have found out of reach. */
@@ -156,6 +159,8 @@ static bool fits(const struct judge *judge, const struct promise *promise, int s
     case EVLOCK_EHELD:
     case EVLOCK_ETIMEDOUT:
         return promise->kind == P_ACQUIRE || promise->kind == P_SCOPE;
+    case EVLOCK_EREPLICAS:
+        return (promise->kind == P_ACQUIRE || promise->kind == P_SCOPE) && promise->handle->replicas > 0;
     case EVLOCK_EFENCE:
         return (promise->kind == P_ACQUIRE || promise->kind == P_SCOPE) &&
                (!judge->world->scenario->exclusive || judge->keys[promise->handle->key].broken);
@@ -376,6 +381,18 @@ static void check_fence(struct handle *handle, bool fenced) {
         key->fence = fence;
 }
 
+/* A quorum of nodes had as many replicas as the handle wants. */
+static void check_replicas(const struct handle *handle) {
+    const struct world *world = handle->process->world;
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < world->plan.nodes; i++)
+        count += node_had(world->nodes[i], handle->replicas, handle->pending->asked);
+    if (handle->pending->kind != P_ADOPT && count < world->plan.nodes / 2 + 1)
+        violated(handle->process->world, "h%u was granted, and %u nodes had %u replicas", handle->number, count,
+                 handle->replicas);
+}
+
 void judge_holds(struct handle *handle, bool fenced) {
     struct world *world = handle->process->world;
     const char *bytes;
@@ -403,6 +420,7 @@ void judge_holds(struct handle *handle, bool fenced) {
     handle->token->loose = false;
     handle->token->deleted = 0;
     check_fence(handle, fenced);
+    check_replicas(handle);
     note(world, handle->process, "  h%u holds, %" PRId64 " ms", handle->number, evlock_remaining_ms(handle->lock));
 }
 
@@ -509,13 +527,15 @@ static struct token *token_on(struct judge *judge, struct node *node, unsigned k
     return bytes ? judge_known(judge, bytes, len) : NULL;
 }
 
-/* Where connections are not ended, a command that was lost with one may run at any time; for a ttl that is seen to.
- */
+/* Where connections are not ended, a command that was lost with one may run at any time; for a ttl that is seen to, by
+ * a process that runs. */
 bool judge_comes_late(const struct judge *judge, int64_t ttl) {
-    const struct world *world = judge->world;
-    const struct wire *wire = world->feeding;
+    const struct wire *wire = judge->world->feeding;
+    int64_t seen = judge->world->now;
 
-    return wire->node->spares && !wire->connection && world->now - wire->gone_at > ttl - ttl / 10;
+    if (seen < wire->process->still_until)
+        seen = wire->process->still_until;
+    return wire->node->spares && !wire->connection && seen - wire->gone_at > ttl - ttl / 10;
 }
 
 /* A token of the caller's own is used again; what comes late of its use before hurts it. */
@@ -637,12 +657,11 @@ void judge_watch(void *arg, sim_session *session, int argc, const char *const *a
             check_counter(judge, node, argc, argv, lens);
         return;
     }
-    token = token_on(judge, node, (unsigned)key);
     if (strcasecmp(argv[0], "SET") == 0)
         check_set(judge, node, (unsigned)key, argc, argv, lens);
-    else if (strcasecmp(argv[0], "DEL") == 0 && token)
+    else if (strcasecmp(argv[0], "DEL") == 0 && (token = token_on(judge, node, (unsigned)key)))
         check_del(judge, node, token, (unsigned)key);
-    else if (strcasecmp(argv[0], "PEXPIRE") == 0 && token)
+    else if (strcasecmp(argv[0], "PEXPIRE") == 0 && (token = token_on(judge, node, (unsigned)key)))
         check_prolong(judge, node, token, (unsigned)key, strtoll(argv[2], NULL, 10) * MS);
 }
 

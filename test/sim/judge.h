@@ -45,8 +45,9 @@ struct handle {
     bool scoped;           /* a scope is at work on it */
     bool served;           /* since the faults are over */
     bool finishing;
-    unsigned extends; /* extensions that are not told yet */
-    unsigned own;     /* how often its own token has been given away */
+    unsigned replicas; /* that must know of its grants */
+    unsigned extends;  /* extensions that are not told yet */
+    unsigned own;      /* how often its own token has been given away */
 };
 
 /* A callback that evlock owes. */
@@ -82,6 +83,7 @@ struct token {
     bool broken;       /* by force */
     bool own;          /* the caller's, to be used again */
     bool late;         /* set, or let wait, by a connection that had ended a ttl before: its undo was over by then */
+    bool handed;       /* handed out, when its client may have asked for it once more */
     bool loose;        /* handed out, and adopted by nobody yet */
     char name[16];     /* of its holder, as it was seen on a server */
     size_t len;        /* without that */

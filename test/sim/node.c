@@ -34,6 +34,8 @@ struct node *node_new(struct world *world, unsigned index) {
     /* It has been running for long, or it would be excluded by those that count on several. */
     sim_server_set_time(node->server, node->clock.local - 3600 * SECOND);
     sim_server_restart(node->server, false, true);
+    if (world->plan.replicas)
+        node_replicate(node, REPLICAS_MAX);
     node->spares = world->plan.no_kill;
     if (node->spares)
         sim_server_refuse(node->server, "client|kill", "NOPERM this user has no permissions to run it", UINT32_MAX);
@@ -52,6 +54,17 @@ void node_free(struct node *node) {
 sim_server *node_now(struct node *node) {
     sim_server_set_time(node->server, clock_read(&node->clock, node->world->now));
     return node->server;
+}
+
+void node_replicate(struct node *node, unsigned replicas) {
+    for (unsigned i = 0; i <= node->replicas; i++)
+        node->had[i] = node->world->now;
+    node->replicas = replicas;
+    sim_server_set_replicas(node->server, replicas);
+}
+
+bool node_had(const struct node *node, unsigned replicas, int64_t since) {
+    return node->replicas >= replicas || node->had[replicas] >= since;
 }
 
 void node_refuse(struct node *node, int64_t until) {

@@ -20,9 +20,11 @@ struct node {
     int64_t away_until;   /* it did not serve; see reach.h */
     struct event open;    /* when it listens again */
     sim_server *copy;     /* a replica that fell behind; or NULL */
-    bool refused;         /* it was made to refuse commands */
-    bool lied;            /* and said of a lock that it is none */
-    bool spares;          /* and may have let live a connection that its client wanted ended */
+    unsigned replicas;
+    int64_t had[REPLICAS_MAX + 1]; /* until when it had so many */
+    bool refused;                  /* it was made to refuse commands */
+    bool lied;                     /* and said of a lock that it is none */
+    bool spares;                   /* and may have let live a connection that its client wanted ended */
 };
 
 struct node *node_new(struct world *world, unsigned index);
@@ -30,6 +32,10 @@ void node_free(struct node *node);
 
 /* Brings the server's clock up to the moment; before anything is asked of it. */
 sim_server *node_now(struct node *node);
+
+/* From now on it has so many replicas; whether it had at least so many at some moment from then on. */
+void node_replicate(struct node *node, unsigned replicas);
+bool node_had(const struct node *node, unsigned replicas, int64_t since);
 
 /* Refuses connections until then. */
 void node_refuse(struct node *node, int64_t until);

@@ -92,6 +92,7 @@ void scenario_plan(struct world *world, struct plan *plan) {
     if (scenario->lingers)
         plan->no_kill = plan->own_tokens = plan->patient = true;
     plan->extends = plan->no_kill || draw_chance(world, 10);
+    plan->replicas = draw_chance(world, 15);
     if (scenario->queue) { /* more of them, for the same lock */
         plan->processes += (unsigned)draw_between(world, 0, 2);
         plan->handles += (unsigned)draw_between(world, 0, 2);

@@ -74,6 +74,18 @@ static ssize_t put_out(struct socket *socket, const void *bytes, size_t len) {
 /* Each has a name of its own here, and the C library's for the linker. */
 #define STANDS_FOR(name) __asm__(#name)
 
+/* All that are the library's may be one to the kernel. */
+int socket_socket(int domain, int type, int protocol) STANDS_FOR(socket);
+int socket_socket(int domain, int type, int protocol) {
+    static int one = -1;
+
+    if (domain != AF_UNIX)
+        return (int)syscall(SYS_socket, domain, type, protocol);
+    if (one < 0)
+        one = (int)syscall(SYS_socket, domain, type, protocol);
+    return dup(one);
+}
+
 int socket_connect(int fd, const struct sockaddr *address, socklen_t len) STANDS_FOR(connect);
 int socket_connect(int fd, const struct sockaddr *address, socklen_t len) {
     const char *path = ((const struct sockaddr_un *)address)->sun_path;

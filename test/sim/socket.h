@@ -1,7 +1,7 @@
 /*
  * The process's end of a connection: a descriptor that hiredis has made, but whose bytes go through memory, since
- * system calls were most of what a schedule cost. connect(), read() and write() are met here before they are in the C
- * library; those on anything else go on to the kernel. Knows nothing of wires and of time.
+ * system calls were most of what a schedule cost. socket(), connect(), read() and write() are met here before they are
+ * in the C library; those on anything else go on to the kernel. Knows nothing of wires and of time.
  */
 #ifndef EVLOCK_SIM_SOCKET_H
 #define EVLOCK_SIM_SOCKET_H

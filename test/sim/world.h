@@ -16,7 +16,7 @@
 #define MS INT64_C(1000)
 #define SECOND (1000 * MS)
 
-enum { NODES_MAX = 5, KEYS_MAX = 2, FAULTS_MAX = 40, VIOLATION_MAX = 400 };
+enum { NODES_MAX = 5, KEYS_MAX = 2, REPLICAS_MAX = 2, FAULTS_MAX = 40, VIOLATION_MAX = 400 };
 
 struct node;
 struct process;
@@ -50,6 +50,7 @@ struct plan {
     bool lag;         /* user code takes time */
     bool patient;     /* clients wait for answers for longer than some ttls */
     bool extends;     /* holders often extend */
+    bool replicas;    /* nodes have some, more or fewer, and handles want them to know of grants */
 };
 
 struct world {
