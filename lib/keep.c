@@ -154,7 +154,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
     if (!token || !ret_len || size < lock->tenure->token_len)
         return evl_fail(EVLOCK_EINVAL, "there is no room for a token of %u bytes", lock->tenure->token_len);
     if (!evl_lease_exportable(lease_of(lock->tenure)))
-        return evl_fail(EVLOCK_EALREADY, "a replacement of its ttl is unanswered, and might shorten it later");
+        return evl_fail(EVLOCK_EALREADY, "what is unanswered might shorten it later, or wait in its queue");
     memcpy(token, token_text(lock->tenure), lock->tenure->token_len);
     *ret_len = lock->tenure->token_len;
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "handed over");

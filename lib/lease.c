@@ -899,9 +899,12 @@ void evl_lease_abandon(struct lease *lease, int64_t now, struct lease_out *out) 
 }
 
 bool evl_lease_exportable(const struct lease *lease) {
-    for (unsigned i = 0; i < lease->nodes; i++)
-        if (lease->slots[i].replacing != LEASE_NO_CUT || lease->slots[i].cut != LEASE_NO_CUT)
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        const struct lease_slot *slot = &lease->slots[i];
+        bool looks = lease->queued && (slot->flying == LEASE_ACQUIRE || slot->stray == UNSEEN);
+        if (looks || slot->replacing != LEASE_NO_CUT || slot->cut != LEASE_NO_CUT)
             return false;
+    }
     return true;
 }
 

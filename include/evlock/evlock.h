@@ -572,8 +572,8 @@ EVLOCK_EXPORT const void *evlock_token(const evlock *lock, size_t *ret_len);
  * the lease on this handle silently: nothing is released, renewed or told lost here any more, and pending extensions
  * end with EVLOCK_ECANCELLED. Whoever has the token adopts it.
  * Returns EVLOCK_OK, EVLOCK_EINVAL (also: `size` is too small), EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_EALREADY (an
- * EVLOCK_EXTEND_REPLACE is unanswered and might yet shorten the lease, which its new holder could not know: wait for
- * it), EVLOCK_ECLOSED, EVLOCK_EFORKED.
+ * EVLOCK_EXTEND_REPLACE is unanswered and might yet shorten the lease, or a look at the queue is, which might join it
+ * once more; its new holder could not know: try again a little later), EVLOCK_ECLOSED, EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len);
 

@@ -492,7 +492,7 @@ static void export(struct handle *handle) {
         violated(world, "h%u: exported what it does not hold", handle->number);
         return;
     }
-    token->loose = token->handed = true;
+    token->loose = true;
     parcel.key = handle->key;
     handle->own++; /* its own token is another's now */
     judge_ends(handle, IDLE);

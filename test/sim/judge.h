@@ -83,7 +83,6 @@ struct token {
     bool broken;       /* by force */
     bool own;          /* the caller's, to be used again */
     bool late;         /* set, or let wait, by a connection that had ended a ttl before: its undo was over by then */
-    bool handed;       /* handed out, when its client may have asked for it once more */
     bool loose;        /* handed out, and adopted by nobody yet */
     char name[16];     /* of its holder, as it was seen on a server */
     size_t len;        /* without that */

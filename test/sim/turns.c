@@ -163,9 +163,7 @@ static void add_waiter(struct turns *turns, struct node *node, unsigned key, con
     waiter->looked = world->now;
     if (waits(turns, node, waiter))
         return;
-    /* Nobody undoes a look that was lost before its token was handed out. */
-    waiter->late = judge_comes_late(turns->judge, turns->ttl) ||
-                   (waiter->token && waiter->token->handed && !world->feeding->connection);
+    waiter->late = judge_comes_late(turns->judge, turns->ttl);
     waiter->arrived = clock_read(&node->clock, world->now);
 }
 

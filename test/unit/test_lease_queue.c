@@ -494,6 +494,20 @@ static void a_lost_look_outlasts_the_release(void **state) {
     until_it_cannot_run(&b);
 }
 
+static void an_unanswered_look_is_waited_for_before_the_lease_is_handed_over(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    waits(&b);
+    look(&b);
+    sends(&b, 0, LEASE_ACQUIRE);
+    granted(&b, b.now);
+    assert_false(evl_lease_exportable(b.lease));
+    unknown(&b, 0);
+    assert_false(evl_lease_exportable(b.lease));
+    back(&b, 0, SETTLED);
+    assert_true(evl_lease_exportable(b.lease));
+}
+
 static void a_lost_look_outlasts_the_undo_of_the_grant(void **state) {
     struct bench b = bench_new();
     (void)state;
@@ -537,6 +551,7 @@ int main(void) {
         cmocka_unit_test(a_lost_look_is_undone_when_it_cannot_run_any_more),
         cmocka_unit_test(a_lost_look_that_was_settled_is_undone_once),
         cmocka_unit_test(a_lost_look_outlasts_the_release),
+        cmocka_unit_test(an_unanswered_look_is_waited_for_before_the_lease_is_handed_over),
         cmocka_unit_test(a_lost_look_outlasts_the_undo_of_the_grant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
