@@ -117,6 +117,11 @@ static void a_lost_replacement_may_shorten_the_lease_at_any_time(void **state) {
     sends(&b, 0, LEASE_RENEW);
     yes_ttl(&b, 0, TTL);
     deadline_is(&b, b.now + kept(3 * SECOND));
+    back(&b, 0, UNSETTLED); /* and this, that no other replacement was lost */
+    pass(&b, SECOND);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    deadline_is(&b, b.now + kept(3 * SECOND));
     extend(&b, LEASE_REPLACE, 60 * SECOND);
     sends(&b, 0, LEASE_REPLACE);
     yes_ttl(&b, 0, 60 * SECOND);
