@@ -34,7 +34,7 @@ struct request_ops {
 };
 
 struct request {
-    TAILQ_ENTRY(request) link; /* in `waiting` or `flying` of its node */
+    _Alignas(int64_t) TAILQ_ENTRY(request) link; /* in `waiting` or `flying` of its node; leases lie behind requests */
     const struct request_ops *ops;
     uint8_t node;     /* which of the client's */
     uint8_t flying;   /* commands unanswered */

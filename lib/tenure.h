@@ -24,6 +24,9 @@ struct tenure {
     struct request requests[]; /* one for each node; then the lease, the token, and the ticket of one that queues */
 };
 
+_Static_assert(offsetof(struct tenure, requests) % _Alignof(struct lease) == 0, "the lease is aligned");
+_Static_assert(sizeof(struct request) % _Alignof(struct lease) == 0, "the lease is aligned");
+
 TAILQ_HEAD(tenures, tenure);
 
 static inline struct lease *lease_of(struct tenure *tenure) {
