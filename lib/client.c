@@ -148,6 +148,7 @@ static void init(struct evlock_client *client, evlock_loop loop, const struct cl
     if (getrandom(&client->random, sizeof(client->random), GRND_NONBLOCK) != sizeof(client->random))
         client->random = (uint64_t)evl_client_now(client);
     client->random |= 1; /* xorshift stays at zero */
+    client->phase = evl_client_random(client);
 }
 
 /* Parses the URLs into nodes that are not started; EVLOCK_OK, or what is wrong with which. */

@@ -46,6 +46,7 @@ struct evlock_client {
     evlock_closed_cb closed;
     void *closed_arg;
     uint64_t random;
+    uint64_t phase;             /* of its renewals: another than those of clients that share the clock */
     struct queue *queue;        /* see queue.h; NULL: nobody has waited in one yet */
     struct evlock_stats stats;
     struct fence_seen *fences;  /* see fences.c */

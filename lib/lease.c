@@ -307,7 +307,7 @@ static void plan_renewal(struct lease *lease, int64_t sent, int64_t ttl) {
         interval = min64(interval, ttl / 3);
     lease->due = sent + interval;
     if (lease->terms->grain && interval == lease->terms->interval)
-        lease->due -= lease->due % lease->terms->grain;
+        lease->due -= (lease->due - lease->terms->phase) % lease->terms->grain;
 }
 
 static void hold(struct lease *lease, unsigned node, int64_t ttl, int64_t now, struct lease_out *out) {

@@ -67,6 +67,7 @@ struct lease_terms {
     int64_t max_ttl;  /* among several nodes, no more than this is counted on; 0: no limit */
     int64_t interval; /* between renewals; 0: none */
     int64_t grain;    /* renewals fall due on multiples of this, so that those of many leases come together; 0: none */
+    int64_t phase;    /* by which these are shifted, so that those of many clients do not; less than the grain */
     int64_t max_hold; /* from the grant to the last renewal; LEASE_NEVER: no limit */
     int64_t patience; /* how long an attempt without a quorum waits for a node, where there are several */
     int64_t risk;     /* at risk when a due renewal is not confirmed and no more than this is left */

@@ -144,6 +144,8 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
     if ((status = evl_config_get(&config, client->last_config, options)) != EVLOCK_OK)
         return status;
     config->terms.max_ttl = client->config.max_ttl;
+    if (config->terms.grain)
+        config->terms.phase = (int64_t)(client->phase % (uint64_t)config->terms.grain);
     if ((status = check_deployment(client, config)) != EVLOCK_OK) {
         evl_config_unref(config);
         return status;

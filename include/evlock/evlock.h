@@ -35,9 +35,9 @@
  * THREADS. A client and its handles belong to the thread that runs their loop. Clients in different threads are
  * independent of each other.
  *
- * FORK. In a forked child every call on the parent's objects returns EVLOCK_EFORKED and sends nothing. The child may
- * free the objects, which gives back memory and descriptors and leaves the parent's event registrations alone; what
- * the event loop itself allocated stays until the child exits.
+ * FORK. In a forked child every call on the parent's objects returns EVLOCK_EFORKED (or EVLOCK_ECLOSED, of a handle
+ * whose client is gone) and sends nothing. The child may free the objects, which gives back memory and descriptors and
+ * leaves the parent's event registrations alone; what the event loop itself allocated stays until the child exits.
  *
  * STRINGS. Names and tokens are bytes of any value, with a length; EVLOCK_CSTRING as the length means that the
  * bytes are a C string. evlock copies what it is given; nothing has to outlive the call.
@@ -390,7 +390,8 @@ typedef struct evlock_options {
     int64_t retry_times;         /**< attempts after the first; default EVLOCK_UNLIMITED; 0: a try, one attempt */
     int64_t wait_timeout_ms;     /**< how long an acquire may take; default EVLOCK_UNLIMITED; 0: a try, one attempt */
     int64_t auto_renewal;        /**< 1: the lease is renewed until it is released; default 0 */
-    int64_t renewal_interval_ms; /**< from one renewal to the next; 1 or more; default ttl / 3 */
+    int64_t renewal_interval_ms; /**< from one renewal to the next, or up to a twentieth less, so that many come
+                                      together; 1 or more; default ttl / 3 */
     int64_t max_hold_ms;         /**< renewal ends so long after the grant, for holders that hang, and the lease with the
                                       ttl that it has then; default EVLOCK_UNLIMITED */
     int64_t at_risk_percent;     /**< on_at_risk is called when a due renewal is not confirmed and less than this share
@@ -515,8 +516,8 @@ EVLOCK_EXPORT int evlock_release(evlock *lock, evlock_cb cb, void *arg);
  *
  * It is drawn in the script that grants the lock, from a counter beside the lock's key that keeps up with the server's
  * clock in microseconds: so a counter that was lost, or came back from an old copy of the data, goes on above every
- * number drawn before, unless the clock is behind the one by which they were drawn. On several nodes it is the greatest number of the quorum, and a quorum has been given it before
- * the acquire is told. An adopted lease has none.
+ * number drawn before, unless the clock is behind the one by which they were drawn. On several nodes it is the greatest
+ * number of the quorum, and a quorum has been given it before the acquire is told. An adopted lease has none.
  */
 EVLOCK_EXPORT uint64_t evlock_fence(const evlock *lock);
 

@@ -72,14 +72,16 @@ static int free_everything(void *arg) {
     evlock_handler_free(family->handler);
     evlock_free(family->lock);
     evlock_client_free(family->f->client);
+    int refused = evlock_acquire(family->waiter, NULL, NULL, NULL);
+    bool held = evlock_is_held(family->waiter);
     evlock_free(family->waiter);
-    return 0;
+    return refused == EVLOCK_ECLOSED && !held ? 0 : 98;
 }
 
 static int call_and_free_everything(void *arg) {
     int failed = call_everything(arg);
-    free_everything(arg);
-    return failed;
+    int freed = free_everything(arg);
+    return failed ? failed : freed;
 }
 
 static void begin_family(struct family *family, struct fixture *f) {

@@ -96,6 +96,23 @@ static void many_become_due_by_portions(void **state) {
     assert_true(evl_alarms_next(&alarms) == INT64_MAX);
 }
 
+/* One step costs about as much as an alarm that rings. */
+static void a_step_sorts_only_few(void **state) {
+    enum { ALARMS = 1000, WIDE = 1 << 20 };
+    static struct alarm alarm[ALARMS];
+    struct alarms alarms = {0};
+    int sorted = 0;
+    (void)state;
+    memset(alarm, 0, sizeof(alarm));
+    for (int i = 0; i < ALARMS; i++)
+        evl_alarm_set(&alarms, &alarm[i], WIDE + i);
+    unsigned wide = alarm[0].bucket;
+    assert_null(evl_alarms_due(&alarms, 2 * WIDE));
+    for (int i = 0; i < ALARMS; i++)
+        sorted += alarm[i].bucket != wide;
+    assert_in_range(sorted, 1, 20);
+}
+
 static void what_is_long_past_is_due_at_once(void **state) {
     struct alarms alarms = {0};
     struct alarm a = {0}, b = {0};
@@ -211,6 +228,7 @@ int main(void) {
         cmocka_unit_test(a_moment_can_be_moved_and_taken_back),
         cmocka_unit_test(alarms_of_one_moment_come_in_the_order_in_which_they_were_set),
         cmocka_unit_test(many_become_due_by_portions),
+        cmocka_unit_test(a_step_sorts_only_few),
         cmocka_unit_test(what_is_long_past_is_due_at_once),
         cmocka_unit_test(one_that_was_taken_out_may_ring_in_vain_once),
         cmocka_unit_test(random_steps_agree_with_a_model),

@@ -123,6 +123,26 @@ static void a_lost_replacement_may_shorten_the_lease_at_any_time(void **state) {
     deadline_is(&b, b.now + kept(3 * SECOND));
 }
 
+static void a_lost_replacement_by_weeks_is_not_forgotten(void **state) {
+    static const int64_t most = (LEASE_NO_CUT - INT64_C(1)) * MS; /* that is kept of it */
+    static const int64_t ttls[] = {2 * 3600 * SECOND, most, most + MS, most + 2 * MS, 2 * most};
+    (void)state;
+    for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++) {
+        struct bench b = bench_new();
+        held_by_one(&b);
+        extend(&b, LEASE_REPLACE, ttls[i]);
+        sends(&b, 0, LEASE_REPLACE);
+        assert_false(evl_lease_exportable(b.lease));
+        unknown(&b, 0);
+        back(&b, 0, UNSETTLED);
+        assert_false(evl_lease_exportable(b.lease));
+        until(&b, evl_lease_next(b.lease));
+        sends(&b, 0, LEASE_RENEW);
+        yes_ttl(&b, 0, 3 * most);
+        deadline_is(&b, b.now + kept(ttls[i] < most ? ttls[i] : most));
+    }
+}
+
 static void a_replacement_that_cannot_run_any_more_shortens_nothing(void **state) {
     struct bench b = bench_new();
     (void)state;
@@ -449,6 +469,7 @@ int main(void) {
         cmocka_unit_test(an_unanswered_replacement_ends_the_lease_by_its_own_time),
         cmocka_unit_test(an_unknown_extension_never_moves_the_deadline_out),
         cmocka_unit_test(a_lost_replacement_may_shorten_the_lease_at_any_time),
+        cmocka_unit_test(a_lost_replacement_by_weeks_is_not_forgotten),
         cmocka_unit_test(a_replacement_that_cannot_run_any_more_shortens_nothing),
         cmocka_unit_test(an_extension_that_failed_is_made_up_for_by_a_renewal),
         cmocka_unit_test(a_renewal_waits_for_an_extension),

@@ -40,6 +40,20 @@ static void renewals_fall_due_together(void **state) {
     next_is(&b, b.now + MS);
 }
 
+static void renewals_fall_due_with_those_of_their_client(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.grain = 100 * MS;
+    b.terms.phase = 70 * MS;
+    renewing(&b);
+    yes_ttl(&b, 0, TTL);
+    next_is(&b, b.now + INTERVAL - 30 * MS); /* b.now is a whole number of grains */
+    pass(&b, INTERVAL - 30 * MS);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    next_is(&b, b.now + INTERVAL);
+}
+
 static void an_answer_after_the_deadline_is_too_late(void **state) {
     struct bench b = bench_new();
     (void)state;
@@ -870,6 +884,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_renewal_counts_from_when_it_was_sent),
         cmocka_unit_test(renewals_fall_due_together),
+        cmocka_unit_test(renewals_fall_due_with_those_of_their_client),
         cmocka_unit_test(an_answer_after_the_deadline_is_too_late),
         cmocka_unit_test(without_renewal_it_is_lost_at_its_deadline),
         cmocka_unit_test(a_renewal_does_not_lower_what_the_server_has),
