@@ -159,6 +159,7 @@ static void end_undo(struct lease *lease, struct lease_out *out) {
         return;
     }
     slot->stray = slot->late = SETTLED;
+    slot->trace = MAYBE;
     slot->removed = false;
     lease->until = lease->due = LEASE_NEVER;
     want(lease, 0, LEASE_RELEASE, out);

@@ -493,6 +493,7 @@ static void export(struct handle *handle) {
         return;
     }
     token->loose = true;
+    token->handed |= world->plan.nodes > 1;
     parcel.key = handle->key;
     handle->own++; /* its own token is another's now */
     judge_ends(handle, IDLE);

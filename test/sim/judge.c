@@ -820,8 +820,8 @@ static unsigned closed_client;
 static int64_t closed_at;
 
 static void check_closed(struct judge *judge, struct node *node, unsigned key, struct token *token) {
-    bool excused =
-        token->loose || token->late || node->lied || judge->resurrected[node->index] || judge->world->scenario->steps;
+    bool excused = token->loose || token->handed || token->late || node->lied || judge->resurrected[node->index] ||
+                   judge->world->scenario->steps;
     int64_t expiry = sim_server_expiry(node->server, judge_key(key), strlen(judge_key(key)));
 
     if (token->owner_count == 1 && owner_of(token, closed_client) && !excused &&

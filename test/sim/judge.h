@@ -84,6 +84,7 @@ struct token {
     bool own;          /* the caller's, to be used again */
     bool late;         /* set, or let wait, by a connection that had ended a ttl before: its undo was over by then */
     bool loose;        /* handed out, and adopted by nobody yet */
+    bool handed;       /* handed out by one who may have asked a node for it that was away: nobody else can know */
     char name[16];     /* of its holder, as it was seen on a server */
     size_t len;        /* without that */
     char bytes[128];

@@ -494,6 +494,30 @@ static void a_lost_look_outlasts_the_release(void **state) {
     until_it_cannot_run(&b);
 }
 
+/* What may still run here is a release that was lost, of a token that is removed for all that is known. */
+static void the_last_release_is_repeated_when_it_is_refused(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    waits(&b);
+    b.lease->own = true;
+    granted(&b, b.now);
+    release(&b);
+    sends(&b, 0, LEASE_RELEASE);
+    unknown(&b, 0);
+    back(&b, 0, UNSETTLED);
+    sends(&b, 0, LEASE_RELEASE);
+    yes(&b, 0);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_OK);
+    is_in(&b, LEASE_UNDOING);
+    until(&b, evl_lease_next(b.lease));
+    sends(&b, 0, LEASE_RELEASE);
+    refused(&b, 0);
+    until(&b, evl_lease_next(b.lease));
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0);
+    is_over(&b);
+}
+
 static void an_unanswered_look_is_waited_for_before_the_lease_is_handed_over(void **state) {
     struct bench b = bench_new();
     (void)state;
@@ -551,6 +575,7 @@ int main(void) {
         cmocka_unit_test(a_lost_look_is_undone_when_it_cannot_run_any_more),
         cmocka_unit_test(a_lost_look_that_was_settled_is_undone_once),
         cmocka_unit_test(a_lost_look_outlasts_the_release),
+        cmocka_unit_test(the_last_release_is_repeated_when_it_is_refused),
         cmocka_unit_test(an_unanswered_look_is_waited_for_before_the_lease_is_handed_over),
         cmocka_unit_test(a_lost_look_outlasts_the_undo_of_the_grant),
     };
