@@ -185,7 +185,7 @@ void evl_lease_release(struct lease *lease, int64_t until, struct lease_out *out
 /* Nobody wants it any more: whatever it may have left is undone, and nothing is told from here on. */
 void evl_lease_abandon(struct lease *lease, int64_t now, struct lease_out *out);
 
-/* Whether nothing that this lease has sent can still shorten it, or join its queue: whoever adopts it could not know. */
+/* Whether nothing that this lease has sent can still shorten it, or join its queue: an adopter could not know. */
 bool evl_lease_exportable(const struct lease *lease);
 
 /* Somebody else has it now: it ends, and leaves the token where it is. */

@@ -214,8 +214,8 @@ typedef struct evlock_client_options {
     int64_t backoff_min_ms;              /**< the first pause before connecting again; 1 or more; default 50. Pauses
                                               double, each drawn at random from its upper half */
     int64_t backoff_max_ms;              /**< the longest; default 5,000 */
-    int64_t max_inflight;                /**< per node: commands sent and unanswered, at most; the rest wait their turn with
-                                              their locks; 1 or more; default 65,536 */
+    int64_t max_inflight;                /**< per node: commands sent and unanswered, at most; the rest wait their turn
+                                              with their locks; 1 or more; default 65,536 */
     int64_t max_ttl_ms;                  /**< on several nodes: the longest ttl of any lock on them, the same for all
                                               clients; longer ones, and none at all, are refused. A node that restarted
                                               does not count for so long. 1 or more; default 60,000 */
@@ -308,7 +308,7 @@ EVLOCK_EXPORT enum evlock_connection evlock_client_connection(const evlock_clien
 typedef struct evlock_stats {
     uint64_t acquired;                   /**< acquires told EVLOCK_OK */
     uint64_t waited;                     /**< of these, those that did not get the lock at once */
-    uint64_t handed;                     /**< of these, those whose grant the server told by a message, as it does in the queue */
+    uint64_t handed;                     /**< of these, those whose grant the server told by a message, as in the queue */
     uint64_t failed;                     /**< acquires told otherwise, cancelled ones too */
     uint64_t released;                   /**< releases told EVLOCK_OK */
     uint64_t renewals;                   /**< automatic renewals confirmed, by each node */
@@ -359,10 +359,11 @@ EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
  * EVLOCK_WAIT_QUEUE takes turns. The first attempt is the same; if another holds the lock, the acquire joins a queue
  * that the server keeps beside the lock, in the order in which they come, of all processes. A release grants the lock
  * to the first in the queue in the same step, and the server tells it: it becomes the holder without sending anything.
- * A waiter whose connection is gone is passed over; one whose process is stopped is not, and holds the lock for its ttl. Nobody can slip in between while holders release by handles of this
- * kind; foreign holders and polling handles exclude the queue's and are excluded by them, but their releases tell
- * nobody: so the first in the queue looks every ten retry_delay_ms (100 ms to 5 s), and when the holder's ttl ends, in
- * case it crashed; the others look more rarely, at least every 5 s.
+ * A waiter whose connection is gone is passed over; one whose process is stopped is not, and holds the lock for its
+ * ttl. Nobody can slip in between while holders release by handles of this kind; foreign holders and polling handles
+ * exclude the queue's and are excluded by them, but their releases tell nobody: so the first in the queue looks every
+ * ten retry_delay_ms (100 ms to 5 s), and when the holder's ttl ends, in case it crashed; the others look more rarely,
+ * at least every 5 s.
  *
  * It needs a single node and a ttl, and a name in whose cluster slot there can be other keys: one that has no "}", or a
  * hash tag ("{…}"); else EVLOCK_EQUEUE. And it needs rights on a second key and a channel, see docs/protocol.md. The
@@ -539,10 +540,11 @@ enum evlock_extend_mode {
 };
 
 /**
- * Extends a held lease by `ms` (1 or more), or to `ms` (as a ttl: longer than its drift). Extensions of one handle
- * are done one after the other, in order. One that shortens moves the deadline in before it is sent, one that lengthens
- * moves it out when the server has answered; one whose outcome is unknown never moves it out. Automatic renewal goes on: it
- * does not lower a longer time, and brings a shorter one back to the lock's ttl. `cb` may be NULL. The callback's status:
+ * Extends a held lease by `ms` (1 or more), or to `ms` (as a ttl: longer than its drift). Extensions of one handle are
+ * done one after the other, in order. One that shortens moves the deadline in before it is sent, one that lengthens
+ * moves it out when the server has answered; one whose outcome is unknown never moves it out. Automatic renewal goes
+ * on: it does not lower a longer time, and brings a shorter one back to the lock's ttl. `cb` may be NULL. The
+ * callback's status:
  *   EVLOCK_OK            done
  *   EVLOCK_ENOTOWNED     the token is gone (on_lost has told so), or the key has been made to last for ever
  *   EVLOCK_ELOST         the lease was lost before an answer came
