@@ -1,6 +1,7 @@
 /* The system of the fuzz targets; see system.h. Descriptors of sockets in memory are numbers that no file has. */
 #undef _GNU_SOURCE       /* with which connect() takes a union that is none of the standard */
 #undef _FILE_OFFSET_BITS /* which gives fcntl() another name: whoever calls it may have been built with or without */
+#undef _FORTIFY_SOURCE   /* with which read() and recv() are inline functions */
 #define _DEFAULT_SOURCE
 #include "system.h"
 
