@@ -13,9 +13,6 @@
 /* How many are sorted anew at a time: what an alarm that rings costs, about, when they lie scattered in memory. */
 #define PORTION 12
 
-/* What an owner has behind its alarm, about. */
-#define OWNER_SIZE (3 * CACHE_LINE)
-
 static unsigned level_of(unsigned bucket) {
     return bucket / ALARM_DIGITS;
 }

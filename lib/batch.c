@@ -9,9 +9,6 @@
 /* So many are kept when they are not on their way: renewals then go on without allocating. */
 #define KEPT 1024
 
-/* What the owner of a member has behind its request, about. */
-#define OWNER_SIZE (3 * CACHE_LINE)
-
 struct batch {
     struct request request;
     struct node *node;

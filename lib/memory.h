@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #define CACHE_LINE 64
+#define OWNER_SIZE (3 * CACHE_LINE) /* what an owner has behind its alarm or request, about */
 
 /** A zeroed block, or NULL. */
 void *evl_alloc(size_t size);
