@@ -34,12 +34,19 @@ static double field(const char *info, const char *name) {
     return found ? strtod(found + strlen(name), NULL) : 0;
 }
 
+/* The time spent in a command, whose name begins a line of what INFO says. */
+static double time_of(const char *info, const char *name) {
+    const char *found = strstr(info, name);
+    return found ? field(found, ",usec=") / 1e6 : 0;
+}
+
 static void read_server(struct server *server, struct cost *cost) {
     redisReply *reply = server_command(server, "INFO all");
     const char *info = reply->type == REDIS_REPLY_STRING ? reply->str : "";
     cost->server_cpu = field(info, "\nused_cpu_user:") + field(info, "\nused_cpu_sys:");
     cost->sets = field(info, "\ncmdstat_set:calls=");
     cost->scripts = field(info, "\ncmdstat_evalsha:calls=");
+    cost->script_time = time_of(info, "\ncmdstat_evalsha:");
     cost->deletions = field(info, "\ncmdstat_del:calls=");
     cost->expiries = field(info, "\ncmdstat_pexpire:calls=");
     cost->messages = field(info, "\ncmdstat_publish:calls=");
@@ -63,6 +70,7 @@ struct cost meter_end(struct server *server, const struct cost *begun) {
     now.server_cpu -= begun->server_cpu;
     now.sets -= begun->sets;
     now.scripts -= begun->scripts;
+    now.script_time -= begun->script_time;
     now.deletions -= begun->deletions;
     now.expiries -= begun->expiries;
     now.messages -= begun->messages;

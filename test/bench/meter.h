@@ -13,6 +13,7 @@ struct cost {
     double server_cpu;
     double sets; /* commands, also those that scripts ran */
     double scripts;
+    double script_time; /* of the server's, in all scripts */
     double deletions;
     double expiries;
     double messages;

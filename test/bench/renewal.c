@@ -1,11 +1,12 @@
 /*
  * Renewal: leases that are held and renewed, evlock beside one command a lease by the floor, and beside itself where it
  * has to renew them one by one. First one interval is measured for what it costs, then another for what is late: the
- * renewals themselves, and a timer of the same loop.
+ * renewals themselves, and a timer of the same loop. In the end evlock's connection is taken away, time and again.
  */
 #include "scenarios.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "leases.h"
@@ -17,7 +18,8 @@
 
 /* One number a repetition; CPU in microseconds a renewed lease. */
 struct results {
-    struct samples client_cpu, server_cpu, scripts, allocations, renewal_late, timer_late, timer_late_own;
+    struct samples client_cpu, server_cpu, scripts, script_time, allocations, renewal_late, timer_late, timer_late_own,
+        reconnect_late_own;
 };
 
 static struct event_base *base;
@@ -47,6 +49,7 @@ static void measure_cost(size_t count, double interval, struct results *results)
     samples_add(&results->client_cpu, cost.client_cpu / renewed * 1e6);
     samples_add(&results->server_cpu, cost.server_cpu / renewed * 1e6);
     samples_add(&results->scripts, cost.scripts / renewed);
+    samples_add(&results->script_time, cost.script_time / cost.scripts * 1e6);
     samples_add(&results->allocations, allocations / renewed);
 }
 
@@ -82,7 +85,60 @@ static void lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
     CHECK(false, "a lease was lost: %s", evlock_lost_reason_string(reason));
 }
 
-static void measure_evlock(size_t count, double interval, struct results *results) {
+/* The server ends evlock's connection as soon as it can; its answer is read when it has gone on. */
+static void order_end(void) {
+    int done = 0;
+    CHECK(redisAppendCommand(servers[0].side, "CLIENT KILL TYPE normal") == REDIS_OK, "out of memory");
+    while (!done)
+        CHECK(redisBufferWrite(servers[0].side, &done) == REDIS_OK, "the server is gone");
+}
+
+static void await_end(void) {
+    void *reply;
+    CHECK(redisGetReply(servers[0].side, &reply) == REDIS_OK, "the server is gone");
+    freeReplyObject(reply);
+}
+
+/* While leases are renewed as ever. */
+static void end_now(double interval) {
+    run_for(0.3 * interval);
+    order_end();
+    await_end();
+}
+
+/* After a silence: nearly all leases wait for an answer, or to be sent, and all are renewed at once. */
+static void end_after_silence(double interval) {
+    server_pause(&servers[0]);
+    run_for(0.9 * interval);
+    order_end();
+    server_resume(&servers[0]);
+    await_end();
+}
+
+/* And it cannot be made anew before nearly all wait for that. */
+static void end_for_long(double interval) {
+    char away[sizeof(servers[0].socket) + 8];
+    snprintf(away, sizeof(away), "%s.away", servers[0].socket);
+    CHECK(rename(servers[0].socket, away) == 0, "no socket");
+    order_end();
+    await_end();
+    run_for(0.9 * interval);
+    CHECK(rename(away, servers[0].socket) == 0, "no socket");
+}
+
+static void measure_reconnects(double interval, struct results *results) {
+    void (*const ends[])(double) = {end_now, end_after_silence, end_for_long};
+    struct probe probe;
+    probe_begin(&probe, base, NULL, NULL);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        ends[i](interval);
+        run_for(1.1 * interval); /* until all are renewed */
+    }
+    probe_end(&probe);
+    samples_add(&results->reconnect_late_own, probe.latest_own * 1e3);
+}
+
+static void measure_evlock(size_t count, double interval, bool reconnects, struct results *results) {
     evlock_options options = EVLOCK_OPTIONS_INIT;
     struct locks locks;
     struct probe probe;
@@ -102,6 +158,8 @@ static void measure_evlock(size_t count, double interval, struct results *result
     note_timer(&probe, results);
     double late = (double)watch.oldest_ms / 1e3 - interval;
     samples_add(&results->renewal_late, late > 0 ? late / interval * 100 : 0);
+    if (reconnects)
+        measure_reconnects(interval, results);
     locks_check_held(&locks);
     locks_release_all(&locks);
     locks_close(&locks);
@@ -109,7 +167,7 @@ static void measure_evlock(size_t count, double interval, struct results *result
 
 /* The server's own counts say whether there were batches. */
 static void measure_batches(size_t count, double interval, struct results *results) {
-    measure_evlock(count, interval, results);
+    measure_evlock(count, interval, true, results);
     CHECK(samples_max(&results->scripts) < 0.1, "%.3f scripts a renewed lease are no batches",
           samples_max(&results->scripts));
 }
@@ -117,7 +175,7 @@ static void measure_batches(size_t count, double interval, struct results *resul
 /* Without MGET there are no batches. Afterwards the server's user may do everything again, as before. */
 static void measure_one_by_one(size_t count, double interval, struct results *results) {
     server_do(&servers[0], "ACL SETUSER default -mget");
-    measure_evlock(count, interval, results);
+    measure_evlock(count, interval, false, results);
     CHECK(samples_min(&results->scripts) == 1 && samples_max(&results->scripts) == 1,
           "%.3f to %.3f scripts a renewed lease are not one by one", samples_min(&results->scripts),
           samples_max(&results->scripts));
@@ -189,10 +247,12 @@ static void free_results(struct results *results) {
     samples_free(&results->client_cpu);
     samples_free(&results->server_cpu);
     samples_free(&results->scripts);
+    samples_free(&results->script_time);
     samples_free(&results->allocations);
     samples_free(&results->renewal_late);
     samples_free(&results->timer_late);
     samples_free(&results->timer_late_own);
+    samples_free(&results->reconnect_late_own);
 }
 
 static const char *called(size_t count, const char *what) {
@@ -212,6 +272,8 @@ static void measure(size_t count, double interval, int repetitions) {
     report_ratio(called(count, "server CPU a renewed lease"), "us", &ours.server_cpu, "floor", &raw.server_cpu, server);
     report_ratio(called(count, "client CPU a renewed lease"), "us", &ours.client_cpu, "floor", &raw.client_cpu, client);
     report_ratio(called(count, "scripts a renewed lease"), "", &ours.scripts, "one by one", &alone.scripts, none);
+    report_value(called(count, "the server's time for a batch"), "us", &ours.script_time,
+                 (struct aim){VALUE_AT_MOST, 1000});
     report_ratio(called(count, "server CPU, to evlock one by one"), "us", &ours.server_cpu, "one by one",
                  &alone.server_cpu, server);
     report_ratio(called(count, "client CPU, to evlock one by one"), "us", &ours.client_cpu, "one by one",
@@ -220,6 +282,8 @@ static void measure(size_t count, double interval, int repetitions) {
     report_value(called(count, "the latest renewal"), "% of int.", &ours.renewal_late, (struct aim){VALUE_AT_MOST, 10});
     report_ratio(called(count, "another timer late by own work"), "ms", &ours.timer_late_own, "floor",
                  &raw.timer_late_own, (struct aim){VALUE_AT_MOST, 5});
+    report_value(called(count, "the same when a connection ends"), "ms", &ours.reconnect_late_own,
+                 (struct aim){VALUE_AT_MOST, 5});
     report_ratio(called(count, "another timer late by the clock"), "ms", &ours.timer_late, "floor", &raw.timer_late,
                  none);
     free_results(&ours);

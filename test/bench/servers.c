@@ -2,6 +2,8 @@
 #include "servers.h"
 
 #include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "check.h"
 
@@ -9,6 +11,8 @@ struct server servers[SERVERS_MAX];
 
 /* The cores that there were, in two parts: one for this process, and the others, or the same if it is alone. */
 static cpu_set_t own_core, other_cores;
+
+static pid_t owner;
 
 static void part_cores(void) {
     int first = 0;
@@ -28,6 +32,7 @@ static void keep_to(const cpu_set_t *cores) {
 void servers_start(size_t count) {
     static bool begun;
     if (!begun) {
+        owner = getpid();
         atexit(servers_stop);
         part_cores();
     }
@@ -38,7 +43,10 @@ void servers_start(size_t count) {
     keep_to(&own_core);
 }
 
+/* A process that was forked off and fails leaves them to the benchmark. */
 void servers_stop(void) {
+    if (getpid() != owner)
+        return;
     for (size_t i = 0; i < SERVERS_MAX; i++)
         server_stop(&servers[i]);
 }
