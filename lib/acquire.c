@@ -37,7 +37,7 @@ static bool is_final(int status) {
 }
 
 static void wake_at(struct call *call, int64_t at) {
-    evl_alarm_set(&call->lock->client->alarms, &call->alarm, at);
+    evl_alarm_set(&client_of(call->lock)->alarms, &call->alarm, at);
 }
 
 /* What stood in the way last, for the words that go with the end. */
@@ -52,14 +52,13 @@ static void note_obstacle(struct call *call, int status) {
 /* A token that is being undone must not be set again before that is settled, or the undo would end the new lease. */
 static bool being_undone(const struct call *call) {
     const struct evlock *lock = call->lock;
+    struct bytes token = {call->acquire.token, call->acquire.token_len};
     struct tenure *ghost;
 
     if (!call->acquire.token)
         return false;
-    TAILQ_FOREACH (ghost, &lock->client->ghosts, link)
-        if (ghost->token_len == call->acquire.token_len && ghost->lock->key_len == lock->key_len &&
-            memcmp(token_text(ghost), call->acquire.token, ghost->token_len) == 0 &&
-            memcmp(ghost->lock->key, lock->key, lock->key_len) == 0)
+    TAILQ_FOREACH (ghost, &client_of(lock)->ghosts, link)
+        if (same_bytes(token_of(ghost), token) && same_bytes(evl_lock_key(ghost->lock), evl_lock_key(lock)))
             return true;
     return false;
 }
@@ -68,7 +67,7 @@ static int64_t retry_pause(const struct evlock *lock) {
     int64_t delay = lock->config->retry_delay;
     int64_t jitter = delay * lock->config->retry_jitter / 100;
 
-    return jitter ? delay - (int64_t)(evl_client_random(lock->client) % (uint64_t)(jitter + 1)) : delay;
+    return jitter ? delay - (int64_t)(evl_client_random(client_of(lock)) % (uint64_t)(jitter + 1)) : delay;
 }
 
 /* After a failed attempt: a pause, unless that was the last one or the pause would outlast the wait. But who is about
@@ -83,7 +82,7 @@ static void pause_or_give_up(struct call *call, int status) {
     }
     if (call->acquire.retries > 0)
         call->acquire.retries--;
-    next = evl_client_now(lock->client) + retry_pause(lock);
+    next = evl_client_now(client_of(lock)) + retry_pause(lock);
     if (next >= call->acquire.wait_until && !call->acquire.contended)
         evl_call_finish(call, EVLOCK_ETIMEDOUT);
     else
@@ -92,8 +91,8 @@ static void pause_or_give_up(struct call *call, int status) {
 
 /* Another has the lock: the queue can be joined at once. */
 static void go_on_waiting(struct call *call) {
-    if (call->acquire.contended && evl_queue_listens(call->lock->client))
-        wake_at(call, evl_client_now(call->lock->client));
+    if (call->acquire.contended && evl_queue_listens(client_of(call->lock)))
+        wake_at(call, evl_client_now(client_of(call->lock)));
     else
         pause_or_give_up(call, EVLOCK_EHELD);
 }
@@ -101,7 +100,7 @@ static void go_on_waiting(struct call *call) {
 /* An earlier attempt with the token, the caller's own, is settled first: as long as a command may take, and then it is
  * this attempt that has failed. */
 static void await_settling(struct call *call) {
-    const struct evlock_client *client = call->lock->client;
+    const struct evlock_client *client = client_of(call->lock);
     const struct node *trouble = NULL;
     int64_t now = evl_client_now(client), again = now + settle_pause;
     bool away = evl_client_connection(client, &trouble) == EVLOCK_AWAY;
@@ -124,7 +123,7 @@ static int attempt(struct call *call) {
     struct entry entry = {
         .token = {call->acquire.token, call->acquire.token_len},
         .fenced = call->acquire.fenced,
-        .queued = call->acquire.contended && evl_queue_listens(lock->client),
+        .queued = call->acquire.contended && evl_queue_listens(client_of(lock)),
     };
 
     if (being_undone(call)) {
@@ -176,10 +175,10 @@ static int64_t look_pause(const struct call *call, int64_t left) {
     const struct evlock *lock = call->lock;
     int64_t pause = min64(max64(10 * lock->config->retry_delay, look_least), look_most);
 
-    if (!evl_queue_listens(lock->client))
+    if (!evl_queue_listens(client_of(lock)))
         return retry_pause(lock);
     pause = min64(min64(pause * (min64(call->acquire.ahead, 100) + 1), look_most), 10 * lock->config->terms.ttl);
-    pause -= (int64_t)(evl_client_random(lock->client) % (uint64_t)(pause / 2));
+    pause -= (int64_t)(evl_client_random(client_of(lock)) % (uint64_t)(pause / 2));
     return call->acquire.ahead == 0 && left != LEASE_NEVER ? min64(pause, left + 1000) : pause;
 }
 
@@ -192,7 +191,7 @@ void evl_acquire_queued(struct evlock *lock, int64_t sent, const struct lease_an
     call->acquire.ahead = answer->ahead;
     evl_error_set("waiting in the queue");
     note_obstacle(call, EVLOCK_EHELD);
-    wake_at(call, min64(evl_client_now(lock->client) + look_pause(call, answer->ttl), call->acquire.wait_until));
+    wake_at(call, min64(evl_client_now(client_of(lock)) + look_pause(call, answer->ttl), call->acquire.wait_until));
 }
 
 /* The lease counts from a moment that is no later than the grant: the newest answered look was before it, by as much as
@@ -203,7 +202,7 @@ void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
     struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
     int64_t passed = time - call->acquire.asked_time;
     int64_t since = call->acquire.asked_at + passed - passed / 100;
-    int64_t now = evl_client_now(lock->client);
+    int64_t now = evl_client_now(client_of(lock));
 
     if (passed < 0 || (call->acquire.fenced && fence == 0))
         return;
@@ -220,13 +219,11 @@ static bool looks(const struct call *call) {
     return call->requests[0].waiting || call->requests[0].flying;
 }
 
-void evl_acquire_wake(struct evlock *lock) {
-    struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
-
-    if (!call || call->linked || !call->acquire.contended || looks(call))
+void evl_acquire_wake(struct call *call) {
+    if (call->linked || !call->acquire.contended || looks(call))
         return;
     call->acquire.other_ears = true;
-    wake_at(call, evl_client_now(lock->client));
+    wake_at(call, evl_client_now(client_of(call->lock)));
 }
 
 /* --- A look at what holds the key: SET NX says of a list what it says of a lock ----------------------------------- */
@@ -263,28 +260,28 @@ static void see_nothing(struct request *request, int status, int64_t now) {
 
     (void)status;
     (void)now;
-    evl_node_withdraw(&call->lock->client->nodes[request->node], request);
+    evl_node_withdraw(&client_of(call->lock)->nodes[request->node], request);
     pause_or_give_up(call, EVLOCK_EHELD);
 }
 
-static const struct request_ops look_ops = {take_look, see, NULL, see_nothing};
+const struct request_ops evl_look_requests = {take_look, see, NULL, see_nothing};
 
 /* Only where there is one node: among several, one that hangs or is odd must neither hold up nor end an acquire. */
 static bool may_look(const struct call *call) {
-    bool joins = call->acquire.contended && evl_queue_listens(call->lock->client); /* which looks, too */
+    bool joins = call->acquire.contended && evl_queue_listens(client_of(call->lock)); /* which looks, too */
     return call->count == 1 && !call->acquire.looked && !call->requests[0].flying && !joins;
 }
 
 static void look(struct call *call) {
     call->acquire.looked = true;
-    call->requests[0].ops = &look_ops;
-    evl_node_submit(&call->lock->client->nodes[0], &call->requests[0], evl_client_now(call->lock->client));
+    call->requests[0].kind = REQUEST_LOOK;
+    evl_node_submit(&client_of(call->lock)->nodes[0], &call->requests[0], evl_client_now(client_of(call->lock)));
 }
 
 /* Another has the lock, and the next attempt is to join the queue for it. */
 static void contend(struct call *call) {
     call->acquire.contended = true;
-    evl_queue_open(call->lock->client);
+    evl_queue_open(client_of(call->lock));
 }
 
 void evl_acquire_failed(struct call *call, int status) {
@@ -363,7 +360,7 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
     call->acquire.retries = times;
     call->acquire.fenced = given.fence == 1;
     call->acquire.contended = lock->crowded && times != 0;
-    call->acquire.begun = evl_client_now(lock->client);
+    call->acquire.begun = evl_client_now(client_of(lock));
     call->acquire.wait_until = wait == EVLOCK_UNLIMITED ? INT64_MAX : call->acquire.begun + wait;
     if (given.token) {
         call->acquire.token = evl_dup(given.token, given.token_len);
@@ -373,11 +370,10 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
         evl_lock_give_up_lost(lock);
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "acquiring");
     if ((given.token && !call->acquire.token) || attempt(call) != EVLOCK_OK) {
-        TAILQ_REMOVE(&lock->calls, call, link);
-        evl_call_free(call);
+        evl_call_drop(call);
         return evl_fail(EVLOCK_ENOMEM, "no memory for an acquire");
     }
-    evl_client_rearm(lock->client);
+    evl_client_rearm(client_of(lock));
     return EVLOCK_OK;
 }
 
@@ -394,6 +390,6 @@ int evlock_cancel(evlock *lock) {
         return evl_fail(EVLOCK_ENOTHELD, "no acquire of this handle is pending");
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "cancelled");
     evl_lock_cancel_acquire(lock, call);
-    evl_client_rearm(lock->client);
+    evl_client_rearm(client_of(lock));
     return EVLOCK_OK;
 }

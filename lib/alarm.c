@@ -3,15 +3,29 @@
  * lies in bucket (l, d); as it is later, d is greater than the base's own digit there. So the first bucket, of the
  * lowest level and in it of the lowest digit, has the earliest alarms; and when the base moves on to the earliest of
  * them, that bucket alone has to be sorted anew, into lower levels.
+ *
+ * To sort one means to fetch it from memory. So the members of a group lie in no bucket: the group's alarm does, until
+ * the last of them is gone.
  */
 #include "alarm.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
+#include "least.h"
 #include "memory.h"
+
+#define LAST_MOMENT ((INT64_C(1) << ALARM_MOMENT_BITS) - 1)
 
 /* How many are sorted anew at a time: what an alarm that rings costs, about, when they lie scattered in memory. */
 #define PORTION 12
+
+/* In place of a bucket: in a group. */
+#define GROUPED 0xff
+
+_Static_assert(ALARM_LEVELS *ALARM_DIGITS <= GROUPED, "buckets and groups are told apart");
+
+/* --- Buckets ------------------------------------------------------------------------------------------------------ */
 
 static unsigned level_of(unsigned bucket) {
     return bucket / ALARM_DIGITS;
@@ -32,7 +46,8 @@ static unsigned first_bucket(const struct alarms *alarms) {
 }
 
 static void put(struct alarms *alarms, struct alarm *alarm) {
-    unsigned index = bucket_of(alarms, alarm->at), level = level_of(index);
+    int64_t at = (int64_t)alarm->at;
+    unsigned index = bucket_of(alarms, at), level = level_of(index);
     struct alarm_bucket *bucket = &alarms->buckets[index];
     uint16_t bit = (uint16_t)(1U << index % ALARM_DIGITS);
 
@@ -40,13 +55,12 @@ static void put(struct alarms *alarms, struct alarm *alarm) {
         alarms->digits[level] |= bit;
         alarms->levels |= (uint16_t)(1U << level);
         TAILQ_INIT(&bucket->alarms);
-        bucket->earliest = alarm->at;
-    } else if (alarm->at < bucket->earliest) {
-        bucket->earliest = alarm->at;
+        bucket->earliest = at;
+    } else if (at < bucket->earliest) {
+        bucket->earliest = at;
     }
     TAILQ_INSERT_TAIL(&bucket->alarms, alarm, link);
-    alarm->bucket = (uint8_t)index;
-    alarm->set = true;
+    alarm->bucket = index & 0xff;
 }
 
 static void empty(struct alarms *alarms, unsigned index) {
@@ -63,20 +77,81 @@ static void take_out(struct alarms *alarms, struct alarm *alarm) {
     TAILQ_REMOVE(&bucket->alarms, alarm, link);
     if (TAILQ_EMPTY(&bucket->alarms))
         empty(alarms, alarm->bucket);
-    alarm->set = false;
+}
+
+/* --- Groups ------------------------------------------------------------------------------------------------------- */
+
+/* The only one in which alarms of this moment can be. */
+static struct alarm_group *group_of(struct alarms *alarms, uint64_t at) {
+    return &alarms->groups[at * UINT64_C(0x9E3779B97F4A7C15) >> 32 & (ALARM_GROUPS - 1)];
+}
+
+static void join(struct alarm_group *group, struct alarm *alarm) {
+    TAILQ_INSERT_TAIL(&group->members, alarm, link);
+    alarm->bucket = GROUPED;
+}
+
+static void found(struct alarms *alarms, struct alarm_group *group, struct alarm *first) {
+    group->alarm.at = first->at;
+    group->alarm.group = group->alarm.set = 1;
+    TAILQ_INIT(&group->members);
+    put(alarms, &group->alarm);
+    take_out(alarms, first);
+    join(group, first);
+}
+
+static void quit(struct alarms *alarms, struct alarm *alarm) {
+    struct alarm_group *group = group_of(alarms, alarm->at);
+
+    TAILQ_REMOVE(&group->members, alarm, link);
+    if (!TAILQ_EMPTY(&group->members))
+        return;
+    take_out(alarms, &group->alarm);
+    group->alarm.set = 0;
+}
+
+/* --- The set ------------------------------------------------------------------------------------------------------ */
+
+static void enter(struct alarms *alarms, struct alarm *alarm) {
+    struct alarm_group *group = group_of(alarms, alarm->at);
+
+    if (!group->alarm.set && alarms->last && alarms->last->at == alarm->at)
+        found(alarms, group, alarms->last);
+    if (group->alarm.set && group->alarm.at == alarm->at) {
+        join(group, alarm);
+    } else {
+        put(alarms, alarm);
+        alarms->last = alarm;
+    }
+    alarm->set = 1;
+}
+
+/* This and move() are not inlined, so that a call that changes nothing, as most do, is short. */
+__attribute__((noinline)) static void leave(struct alarms *alarms, struct alarm *alarm) {
+    if (alarm->bucket == GROUPED)
+        quit(alarms, alarm);
+    else
+        take_out(alarms, alarm);
+    if (alarms->last == alarm)
+        alarms->last = NULL;
+    alarm->set = 0;
+}
+
+__attribute__((noinline)) static void move(struct alarms *alarms, struct alarm *alarm, int64_t at) {
+    at = max64(min64(at, LAST_MOMENT), alarms->base);
+    if (alarm->set && (int64_t)alarm->at == at)
+        return;
+    if (alarm->set)
+        leave(alarms, alarm);
+    alarm->at = (uint64_t)at & LAST_MOMENT;
+    enter(alarms, alarm);
 }
 
 void evl_alarm_set(struct alarms *alarms, struct alarm *alarm, int64_t at) {
-    if (at < alarms->base)
-        at = alarms->base;
-    if (alarm->set && alarm->at == at)
-        return;
-    if (alarm->set)
-        take_out(alarms, alarm);
-    if (at == INT64_MAX)
-        return;
-    alarm->at = at;
-    put(alarms, alarm);
+    if (at != INT64_MAX)
+        move(alarms, alarm, at);
+    else if (alarm->set)
+        leave(alarms, alarm);
 }
 
 int64_t evl_alarms_next(const struct alarms *alarms) {
@@ -96,21 +171,28 @@ static void sort_some(struct alarms *alarms) {
     }
 }
 
+/* The first of those that are of one moment. The owners of the next will be asked for soon. */
+static struct alarm *take_first(struct alarms *alarms, struct alarm_list *list) {
+    struct alarm *alarm = TAILQ_FIRST(list), *next;
+
+    if (alarm->group)
+        return take_first(alarms, &group_of(alarms, alarm->at)->members);
+    next = TAILQ_NEXT(alarm, link);
+    if (next && TAILQ_NEXT(next, link))
+        prefetch(TAILQ_NEXT(next, link), -CACHE_LINE / 2, OWNER_SIZE);
+    leave(alarms, alarm);
+    return alarm;
+}
+
 struct alarm *evl_alarms_due(struct alarms *alarms, int64_t now) {
-    struct alarm *alarm;
     unsigned first;
 
     if (!alarms->levels || evl_alarms_next(alarms) > now)
         return NULL;
     if (!alarms->unsorted) {
         first = first_bucket(alarms);
-        if (level_of(first) == 0) { /* all of this bucket are of the same moment */
-            alarm = TAILQ_FIRST(&alarms->buckets[first].alarms);
-            if (TAILQ_NEXT(alarm, link)) /* its owner will be asked for next */
-                prefetch(TAILQ_NEXT(alarm, link), OWNER_SIZE);
-            take_out(alarms, alarm);
-            return alarm;
-        }
+        if (level_of(first) == 0) /* all of this bucket are of one moment */
+            return take_first(alarms, &alarms->buckets[first].alarms);
         alarms->unsorted = (uint8_t)first;
         alarms->base = alarms->buckets[first].earliest;
     }

@@ -1,27 +1,31 @@
 /*
  * Alarms: the moments at which a client's many parts want to be woken, under the client's single timer. They lie in
  * their owners, linked in buckets by the leading digit in which their moment differs from the present: the farther off,
- * the wider the bucket, and it is sorted finer when its time comes. So setting one takes a few steps whatever their
- * number, and cannot fail. It never reads a clock and never allocates.
+ * the wider the bucket, and it is sorted finer when its time comes. Those that are set one after the other to the same
+ * moment are a group, which is sorted as one. So setting one takes a few steps whatever their number, and cannot fail.
+ * It never reads a clock and never allocates.
  */
 #ifndef EVL_ALARM_H
 #define EVL_ALARM_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
 #define ALARM_BITS 4 /* of a digit */
 #define ALARM_DIGITS (1 << ALARM_BITS)
-#define ALARM_LEVELS (64 / ALARM_BITS)
+#define ALARM_MOMENT_BITS 52 /* a century and more, in microseconds */
+#define ALARM_LEVELS (ALARM_MOMENT_BITS / ALARM_BITS)
+#define ALARM_GROUPS 64
 
-/** What wants to be woken; zeroed at first, and to be taken out before its owner goes. */
+/** What wants to be woken; zeroed at first, and to be taken out before its owner goes. Small, for there may be very
+ * many. */
 struct alarm {
     TAILQ_ENTRY(alarm) link;
-    int64_t at;
-    bool set;
-    uint8_t bucket;
-    uint8_t kind; /* the mark by which the owner of the set knows the owner of the alarm */
+    uint64_t at : ALARM_MOMENT_BITS;
+    uint64_t bucket : 8;
+    uint64_t kind : 2; /* the mark by which the owner of the set knows the owner of the alarm */
+    uint64_t set : 1;
+    uint64_t group : 1; /* it stands for a group */
 };
 
 TAILQ_HEAD(alarm_list, alarm);
@@ -31,6 +35,12 @@ struct alarm_bucket {
     int64_t earliest; /* no alarm of the bucket is due before */
 };
 
+/** Alarms of one moment; there is one while it has members, and its own alarm is set for them. */
+struct alarm_group {
+    struct alarm alarm;
+    struct alarm_list members;
+};
+
 /** A set of alarms; zeroed at first. */
 struct alarms {
     int64_t base;                  /* no alarm is before it, and it is not after the clock */
@@ -38,9 +48,12 @@ struct alarms {
     uint16_t levels;               /* by bit: those that have an alarm */
     uint16_t digits[ALARM_LEVELS]; /* by bit: the buckets that have one; the others are not initialised */
     struct alarm_bucket buckets[ALARM_LEVELS * ALARM_DIGITS];
+    struct alarm_group groups[ALARM_GROUPS];
+    struct alarm *last;            /* the one that was set last without a group to join */
 };
 
-/** Sets an alarm to `at`, in place of what it was set to; INT64_MAX takes it out. What is long past is due at once. */
+/** Sets an alarm to `at`, in place of what it was set to; INT64_MAX takes it out. What is long past is due at once;
+ * what is more than a century off, in a century. */
 void evl_alarm_set(struct alarms *alarms, struct alarm *alarm, int64_t at);
 
 /** No alarm is due before this; INT64_MAX when none is set. It may be too early where one was taken out. */

@@ -13,26 +13,57 @@ size_t evl_call_size(unsigned nodes) {
     return sizeof(struct call) + nodes * sizeof(struct request);
 }
 
+static void enlist(struct call *call) {
+    struct evlock *lock = call->lock;
+    struct call *newest = lock->calls ? lock->calls->previous : call;
+
+    call->previous = newest;
+    call->next = NULL;
+    if (lock->calls)
+        newest->next = lock->calls->previous = call;
+    else
+        lock->calls = call;
+    TAILQ_INSERT_TAIL(&client_of(lock)->pending, call, link);
+}
+
+static void delist(struct call *call) {
+    struct evlock *lock = call->lock;
+
+    if (call->next)
+        call->next->previous = call->previous;
+    else
+        lock->calls->previous = call->previous;
+    if (call == lock->calls)
+        lock->calls = call->next;
+    else
+        call->previous->next = call->next;
+    TAILQ_REMOVE(&client_of(lock)->pending, call, link);
+}
+
 struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg) {
     struct call *call;
 
-    call = evl_pool_alloc(&lock->client->calls);
+    call = evl_pool_alloc(&client_of(lock)->calls);
     if (!call)
         return NULL;
     call->lock = lock;
     call->kind = (uint8_t)kind;
     call->arg = arg;
     call->alarm.kind = ALARM_CALL;
-    call->count = (uint8_t)lock->client->node_count;
-    for (unsigned i = 0; i < call->count; i++)
-        call->requests[i].node = (uint8_t)i;
+    call->count = (uint8_t)client_of(lock)->node_count;
+    evl_requests_init(call->requests, REQUEST_QUERY, call->count, offsetof(struct call, requests));
     evl_lock_ref(lock);
-    TAILQ_INSERT_TAIL(&lock->calls, call, link);
+    enlist(call);
     return call;
 }
 
+void evl_call_drop(struct call *call) {
+    delist(call);
+    evl_call_free(call);
+}
+
 void evl_call_free(struct call *call) {
-    struct evlock_client *client = call->lock->client;
+    struct evlock_client *client = client_of(call->lock);
 
     evl_lock_unref(call->lock);
     evl_free(call->error);
@@ -48,7 +79,7 @@ void evl_call_free(struct call *call) {
 
 void evl_call_finish(struct call *call, int status) {
     struct evlock *lock = call->lock;
-    struct evlock_client *client = lock->client;
+    struct evlock_client *client = client_of(lock);
 
     call->status = status;
     if (!call->error)
@@ -57,9 +88,15 @@ void evl_call_finish(struct call *call, int status) {
         evl_node_withdraw(call->linked ? &client->links[i] : &client->nodes[i], &call->requests[i]);
     evl_alarm_set(&client->alarms, &call->alarm, INT64_MAX);
     call->finished = true;
-    TAILQ_REMOVE(&lock->calls, call, link);
+    delist(call);
     TAILQ_INSERT_TAIL(&client->done, call, link);
     evl_client_rearm(client);
+}
+
+void evl_call_finish_forked(struct call *call) {
+    call->finished = true;
+    delist(call);
+    TAILQ_INSERT_TAIL(&client_of(call->lock)->done, call, link);
 }
 
 void evl_call_note(struct call *call) {
@@ -79,8 +116,8 @@ void evl_call_cancel(struct call *call) {
 }
 
 void evl_call_reopen(struct call *call) {
-    TAILQ_REMOVE(&call->lock->client->done, call, link);
-    TAILQ_INSERT_TAIL(&call->lock->calls, call, link);
+    TAILQ_REMOVE(&client_of(call->lock)->done, call, link);
+    enlist(call);
     call->finished = false;
 }
 
@@ -101,8 +138,8 @@ void evl_call_tell(struct call *call) {
 
     if (lock->untold == call)
         lock->untold = NULL;
-    if (call->kind == CALL_ACQUIRE && lock->client)
-        count_acquire(call, &lock->client->stats);
+    if (call->kind == CALL_ACQUIRE && client_of(lock))
+        count_acquire(call, &client_of(lock)->stats);
     evl_error_set(call->error && call->status != EVLOCK_OK ? call->error : "");
     if (call->cb)
         call->cb(handle, call->status, call->arg);
@@ -123,5 +160,5 @@ void evl_call_settle(struct call *call) {
 }
 
 struct call *evl_call_of(struct request *request) {
-    return (struct call *)(void *)((char *)(request - request->node) - offsetof(struct call, requests));
+    return owner_of(request);
 }

@@ -1,6 +1,6 @@
 /*
- * A call: something a user asked for and will be told of, once. It waits in its handle's list, then in its client's
- * list of what is to be told. It owns its own memory and the words that go with its status.
+ * A call: something a user asked for and will be told of, once. It waits in its handle's list and its client's, then in
+ * its client's list of what is to be told. It owns its own memory and the words that go with its status.
  */
 #ifndef EVL_CALL_H
 #define EVL_CALL_H
@@ -27,7 +27,9 @@ enum call_kind {
 struct finding;
 
 struct call {
-    TAILQ_ENTRY(call) link;
+    TAILQ_ENTRY(call) link;     /* in its client's `pending` or `done` */
+    struct call *next;          /* of those pending of its handle, the next newer, or NULL */
+    struct call *previous;      /* the next older; of the oldest, the newest: a handle has room for one address */
     struct evlock *lock; /* keeps the handle's memory */
     evlock_cb cb;
     evlock_value_cb value_cb; /* of queries */
@@ -96,6 +98,9 @@ void evl_call_note(struct call *call);
 /* As finish, as cancelled, without words; also for a call that is finished otherwise and not yet told. */
 void evl_call_cancel(struct call *call);
 
+/* Its end in a forked child: it is not told, and nothing is taken back from a node. */
+void evl_call_finish_forked(struct call *call);
+
 /* A finished call that has not been told is pending again. */
 void evl_call_reopen(struct call *call);
 
@@ -104,6 +109,9 @@ void evl_call_tell(struct call *call);
 
 /* Frees a call that has been told when its last request has come back. */
 void evl_call_settle(struct call *call);
+
+/* Frees a pending call of which its user has not heard. */
+void evl_call_drop(struct call *call);
 
 /* The call that a request is of. */
 struct call *evl_call_of(struct request *request);

@@ -58,33 +58,25 @@ enum evlock_connection evl_client_connection(const struct evlock_client *client,
     return client->node_count - away < evl_client_quorum(client) ? EVLOCK_AWAY : EVLOCK_CONNECTING;
 }
 
-/* --- From the nodes ------------------------------------------------------------------------------------------------
- */
+/* --- From the nodes ----------------------------------------------------------------------------------------------- */
 
-void evl_client_gather(struct evlock_client *client) {
-    client->gathering = true;
-}
-
-void evl_client_send(struct evlock_client *client, int64_t now) {
-    client->gathering = false;
-    for (unsigned i = 0; i < client->node_count; i++)
-        evl_node_send_waiting(&client->nodes[i], now);
-}
-
-void evl_client_node_back(struct evlock_client *client, const struct node *node, bool settled, bool replaced) {
-    struct tenures *lists[] = {&client->tenures, &client->ghosts};
-    struct tenure *tenure, *next;
-    int64_t now = evl_client_now(client);
-
-    evl_client_gather(client);
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        for (tenure = TAILQ_FIRST(lists[i]); tenure; tenure = next) {
-            if ((next = TAILQ_NEXT(tenure, link)))
-                prefetch(next, client->leases.size);
-            evl_tenure_node_back(tenure, node->index, settled, replaced, now);
+/* A tenure that becomes a ghost meanwhile comes last, and may be told again, which changes nothing. One that is begun
+ * meanwhile need not be told. */
+bool evl_client_tell_back(struct evlock_client *client, struct node *node, int64_t now) {
+    for (int i = 0; i < TOLD_A_RING; i++) {
+        struct tenure *tenure = node->telling;
+        if (!tenure) {
+            if (node->telling_ghosts)
+                return true;
+            node->telling_ghosts = true;
+            node->telling = TAILQ_FIRST(&client->ghosts);
+            continue;
         }
+        if ((node->telling = TAILQ_NEXT(tenure, link)))
+            prefetch(node->telling, 0, client->leases.size);
+        evl_tenure_node_back(tenure, node->index, node->settled, node->replaced, now);
     }
-    evl_client_send(client, now);
+    return false;
 }
 
 void evl_client_node_changed(struct evlock_client *client) {
@@ -97,7 +89,8 @@ void evl_client_refuse_twins(struct evlock_client *client, struct node *node) {
 
     for (unsigned i = 0; i < client->node_count; i++) {
         struct node *other = &client->nodes[i];
-        if (other == node || other->state != NODE_READY || !node->run_id[0] || strcmp(other->run_id, node->run_id) != 0)
+        bool known = other->state == NODE_RETURNING || other->state == NODE_READY;
+        if (other == node || !known || !node->run_id[0] || strcmp(other->run_id, node->run_id) != 0)
             continue;
         snprintf(words, sizeof(words), "node %u and node %u are the same server", other->index, node->index);
         evl_node_break(other->index < node->index ? node : other, EVLOCK_ESAME, words);
@@ -140,10 +133,10 @@ static void init(struct evlock_client *client, evlock_loop loop, const struct cl
     client->config = *config;
     client->fork = evl_fork_generation();
     client->close_alarm.kind = ALARM_CLOSE;
-    TAILQ_INIT(&client->handles);
-    TAILQ_INIT(&client->noticed);
+    STAILQ_INIT(&client->noticed);
     TAILQ_INIT(&client->tenures);
     TAILQ_INIT(&client->ghosts);
+    TAILQ_INIT(&client->pending);
     TAILQ_INIT(&client->done);
     if (getrandom(&client->random, sizeof(client->random), GRND_NONBLOCK) != sizeof(client->random))
         client->random = (uint64_t)evl_client_now(client);

@@ -22,7 +22,8 @@ enum alarm_kind { ALARM_NODE, ALARM_TENURE, ALARM_CALL, ALARM_CLOSE };
 
 enum client_state { CLIENT_OPEN, CLIENT_CLOSING, CLIENT_FREED };
 
-TAILQ_HEAD(handles, evlock);
+LIST_HEAD(configs, config);
+STAILQ_HEAD(handles, evlock);
 
 struct evlock_client {
     evlock_loop loop;
@@ -34,11 +35,12 @@ struct evlock_client {
     struct node *links;         /* second connections to the nodes, for what holds up those behind it; or NULL */
     unsigned node_count;
     struct client_config config;
+    struct configs configs;     /* of its handles */
     struct config *last_config; /* of the newest handle: the next one often wants the same */
-    struct handles handles;     /* all that the user has not freed */
-    struct handles noticed;     /* those with a loss or a risk to be told */
+    struct handles noticed;     /* those with a loss or a risk to be told; each has one more reference */
     struct tenures tenures;     /* of handles: acquiring, held, releasing */
     struct tenures ghosts;      /* nobody's: being undone */
+    struct calls pending;       /* calls, oldest first */
     struct calls done;          /* to be told, in order */
     struct pool calls;          /* the memory of calls */
     struct pool leases;         /* the memory of tenures */
@@ -71,15 +73,11 @@ bool evl_client_forked(const struct evlock_client *client);
 bool evl_client_enter(struct evlock_client *client);
 void evl_client_leave(struct evlock_client *client);
 
-/* Brackets of what may ask for many renewals: they are sent together at its end. */
-void evl_client_gather(struct evlock_client *client);
-void evl_client_send(struct evlock_client *client, int64_t now);
-
 /* After a user's call: what it left to be told or woken is seen to on a later turn of the loop. */
 void evl_client_rearm(struct evlock_client *client);
 
-/* From the node: it is ready again; its state changed. */
-void evl_client_node_back(struct evlock_client *client, const struct node *node, bool settled, bool replaced);
+/* From the node: some more are to be told that it is back, is that all?; its state changed. */
+bool evl_client_tell_back(struct evlock_client *client, struct node *node, int64_t now);
 void evl_client_node_changed(struct evlock_client *client);
 
 /* Of two nodes that are one server, the later is kept away. */

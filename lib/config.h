@@ -5,6 +5,8 @@
 #ifndef EVL_CONFIG_H
 #define EVL_CONFIG_H
 
+#include <sys/queue.h>
+
 #include <evlock/evlock.h>
 
 #include "lease.h"
@@ -28,6 +30,8 @@ struct client_config {
 
 /* Of handles; times in microseconds. */
 struct config {
+    LIST_ENTRY(config) link;      /* in client->configs */
+    struct evlock_client *client; /* whose handles have it; NULL before, and once that is gone */
     uint32_t references;
     struct lease_terms terms;
     int64_t retry_delay;

@@ -41,6 +41,12 @@ static void ring_one(struct alarm *alarm, int64_t now) {
     }
 }
 
+static void send_gathered(struct evlock_client *client, int64_t now) {
+    client->gathering = false;
+    for (unsigned i = 0; i < client->node_count; i++)
+        evl_node_send_waiting(&client->nodes[i], now);
+}
+
 /* Sees to what is due, as far as a slice of work goes; whether that was all. */
 static bool ring(struct evlock_client *client, int64_t now) {
     struct alarm *alarm;
@@ -48,11 +54,11 @@ static bool ring(struct evlock_client *client, int64_t now) {
 
     if (evl_alarms_next(&client->alarms) > now)
         return true;
-    evl_client_gather(client);
+    client->gathering = true;
     for (; left > 0 && evl_alarms_next(&client->alarms) <= now; left--)
         if ((alarm = evl_alarms_due(&client->alarms, now)))
             ring_one(alarm, now);
-    evl_client_send(client, now);
+    send_gathered(client, now);
     write_out(client, WRITE_SIZE);
     return left > 0;
 }
@@ -91,8 +97,8 @@ static void deliver(struct evlock_client *client) {
         count++;
     while (client->state == state) {
         bool rung = state == CLIENT_FREED || ring(client, evl_client_now(client));
-        if (!TAILQ_EMPTY(&client->noticed)) {
-            evl_lock_tell_notices(TAILQ_FIRST(&client->noticed));
+        if (!STAILQ_EMPTY(&client->noticed)) {
+            evl_lock_tell_notices(client);
             continue;
         }
         if (!rung || count-- == 0 || !(call = TAILQ_FIRST(&client->done)))
@@ -144,8 +150,8 @@ void evl_client_leave(struct evlock_client *client) {
 
 /* The timer is set when it must ring earlier than it would; when later, it rings in vain and is set again. */
 void evl_client_rearm(struct evlock_client *client) {
-    bool waiting =
-        !TAILQ_EMPTY(&client->done) || !TAILQ_EMPTY(&client->noticed) || evl_client_is_over(client) || has_news(client);
+    bool waiting = !TAILQ_EMPTY(&client->done) || !STAILQ_EMPTY(&client->noticed) || evl_client_is_over(client) ||
+                   has_news(client);
     int64_t at = waiting ? 0 : evl_alarms_next(&client->alarms);
 
     if (client->depth > 0 || at >= client->armed || evl_client_forked(client))

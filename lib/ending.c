@@ -30,14 +30,27 @@ void evl_client_destroy(struct evlock_client *client) {
         closed(status, arg);
 }
 
-/* Nothing is sent from here on. The handles stay, without a client. */
-void evl_client_tear_down(struct evlock_client *client, bool forked) {
-    struct tenure *tenure;
+/* The handles stay, without a client. */
+static void leave_handles(struct evlock_client *client) {
+    struct config *config;
     struct evlock *lock;
 
-    TAILQ_FOREACH (lock, &client->handles, link)
-        if (lock->tenure)
-            evl_tenure_let_go(lock->tenure);
+    while ((lock = STAILQ_FIRST(&client->noticed))) {
+        STAILQ_REMOVE_HEAD(&client->noticed, notice);
+        evl_lock_unref(lock);
+    }
+    while ((config = LIST_FIRST(&client->configs))) {
+        LIST_REMOVE(config, link);
+        config->client = NULL;
+    }
+}
+
+/* Nothing is sent from here on. */
+void evl_client_tear_down(struct evlock_client *client, bool forked) {
+    struct tenure *tenure;
+
+    while ((tenure = TAILQ_FIRST(&client->tenures)))
+        evl_tenure_let_go(tenure);
     for (unsigned i = 0; i < client->node_count; i++) {
         evl_node_stop(&client->nodes[i], forked);
         if (client->links)
@@ -46,26 +59,44 @@ void evl_client_tear_down(struct evlock_client *client, bool forked) {
     evl_queue_stop(client, forked);
     while ((tenure = TAILQ_FIRST(&client->ghosts)))
         evl_tenure_destroy(tenure);
-    while ((lock = TAILQ_FIRST(&client->handles))) {
-        TAILQ_REMOVE(&client->handles, lock, link);
-        lock->client = NULL;
-    }
+    leave_handles(client);
 }
 
-static void drop_all(struct evlock_client *client) {
+/* Each handle that has anything under way, which ends by that. */
+static void drop_all(struct evlock_client *client, void (*drop)(struct evlock *lock)) {
+    struct tenure *tenure;
+    struct call *call;
+
+    while ((tenure = TAILQ_FIRST(&client->tenures)))
+        drop(tenure->lock);
+    while ((call = TAILQ_FIRST(&client->pending)))
+        drop(call->lock);
+}
+
+/* The same, but for those that wait for a release. */
+static void wind_up_all(struct evlock_client *client) {
+    struct tenure *tenure, *next_tenure;
+    struct call *call, *next_call;
     struct evlock *lock;
 
-    TAILQ_FOREACH (lock, &client->handles, link)
-        evl_lock_drop(lock);
+    STAILQ_FOREACH (lock, &client->noticed, notice)
+        evl_lock_forget_notices(lock);
+    for (tenure = TAILQ_FIRST(&client->tenures); tenure; tenure = next_tenure) {
+        next_tenure = TAILQ_NEXT(tenure, link);
+        evl_lock_wind_up(tenure->lock);
+    }
+    for (call = TAILQ_FIRST(&client->pending); call; call = next_call) {
+        next_call = TAILQ_NEXT(call, link);
+        if (call->kind != CALL_RELEASE)
+            evl_call_cancel(call);
+    }
 }
 
 /* A forked child's copy: memory goes, nobody is told, and the loop is not touched. */
 static void free_forked(struct evlock_client *client) {
-    struct evlock *lock;
     struct call *call;
 
-    TAILQ_FOREACH (lock, &client->handles, link)
-        evl_lock_drop_forked(lock);
+    drop_all(client, evl_lock_drop_forked);
     evl_client_tear_down(client, true);
     while ((call = TAILQ_FIRST(&client->done))) {
         TAILQ_REMOVE(&client->done, call, link);
@@ -93,11 +124,10 @@ bool evl_client_is_over(const struct evlock_client *client) {
 
 void evl_client_close_ring(struct evlock_client *client) {
     client->late = !all_settled(client);
-    drop_all(client);
+    drop_all(client, evl_lock_drop);
 }
 
 int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
-    struct evlock *lock;
     int status;
 
     evl_error_clear();
@@ -108,8 +138,7 @@ int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
     client->state = CLIENT_CLOSING;
     client->closed = cb;
     client->closed_arg = arg;
-    TAILQ_FOREACH (lock, &client->handles, link)
-        evl_lock_wind_up(lock);
+    wind_up_all(client);
     evl_alarm_set(&client->alarms, &client->close_alarm, evl_client_now(client) + client->config.command_timeout);
     evl_client_rearm(client);
     return EVLOCK_OK;
@@ -123,7 +152,7 @@ void evlock_client_free(evlock_client *client) {
         return;
     }
     evl_queue_stop(client, false); /* first, so that what is given back is not granted to those who go too */
-    drop_all(client);
+    drop_all(client, evl_lock_drop);
     for (unsigned i = 0; i < client->node_count; i++)
         evl_node_flush(&client->nodes[i]);
     client->state = CLIENT_FREED;

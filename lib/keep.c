@@ -50,7 +50,7 @@ int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
     evl_extensions_end(lock, EVLOCK_ECANCELLED);
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "releasing");
     evl_tenure_release(lock->tenure);
-    evl_client_rearm(lock->client);
+    evl_client_rearm(client_of(lock));
     return EVLOCK_OK;
 }
 
@@ -81,7 +81,7 @@ void evl_extension_ended(struct evlock *lock, int status) {
 
 /* Among several nodes no lease may outlast what a restarted node is kept out for. */
 static int check_max_ttl(const struct evlock *lock, int64_t ttl, enum lease_command command) {
-    const struct evlock_client *client = lock->client;
+    const struct evlock_client *client = client_of(lock);
     int64_t max = client->config.max_ttl;
 
     if (client->node_count == 1)
@@ -111,7 +111,7 @@ static int extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlo
     call->extend.ttl = ttl_ms * 1000;
     if (evl_lock_pending(lock, CALL_EXTEND) == call) /* no other is before it */
         begin_extension(call);
-    evl_client_rearm(lock->client);
+    evl_client_rearm(client_of(lock));
     return EVLOCK_OK;
 }
 
@@ -151,17 +151,17 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
         status = check_held(lock);
     if (status != EVLOCK_OK)
         return status;
-    if (!token || !ret_len || size < lock->tenure->token_len)
-        return evl_fail(EVLOCK_EINVAL, "there is no room for a token of %u bytes", lock->tenure->token_len);
+    if (!token || !ret_len || size < token_of(lock->tenure).len)
+        return evl_fail(EVLOCK_EINVAL, "there is no room for a token of %zu bytes", token_of(lock->tenure).len);
     if (!evl_lease_exportable(lease_of(lock->tenure)))
         return evl_fail(EVLOCK_EALREADY, "what is unanswered might shorten it later, or wait in its queue");
-    memcpy(token, token_text(lock->tenure), lock->tenure->token_len);
-    *ret_len = lock->tenure->token_len;
+    memcpy(token, token_of(lock->tenure).data, token_of(lock->tenure).len);
+    *ret_len = token_of(lock->tenure).len;
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "handed over");
     evl_lock_forget_notices(lock);
     evl_extensions_end(lock, EVLOCK_ECANCELLED);
     evl_tenure_export(lock->tenure);
-    evl_client_rearm(lock->client);
+    evl_client_rearm(client_of(lock));
     return EVLOCK_OK;
 }
 
@@ -169,8 +169,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
 static void give_up_lost_but(struct evlock *lock, struct bytes token) {
     struct tenure *lost = lock->tenure;
 
-    if (lost && lost->token_len == token.len && memcmp(token_text(lost), token.data, token.len) == 0 &&
-        evl_lease_exportable(lease_of(lost)))
+    if (lost && same_bytes(token_of(lost), token) && evl_lease_exportable(lease_of(lost)))
         evl_tenure_export(lost);
     else if (lost)
         evl_lock_give_up_lost(lock);
@@ -193,10 +192,9 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
     give_up_lost_but(lock, (struct bytes){token, token_len});
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "adopting");
     if (!evl_tenure_begin(lock, &(struct entry){.token = {token, token_len}, .adopt = true})) {
-        TAILQ_REMOVE(&lock->calls, call, link);
-        evl_call_free(call);
+        evl_call_drop(call);
         return evl_fail(EVLOCK_ENOMEM, "no memory for an adoption");
     }
-    evl_client_rearm(lock->client);
+    evl_client_rearm(client_of(lock));
     return EVLOCK_OK;
 }

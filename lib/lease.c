@@ -42,6 +42,18 @@ static int64_t kept_until(int64_t sent, int64_t ttl) {
     return ttl == LEASE_NEVER ? LEASE_NEVER : max64(sent + ttl - evl_lease_drift(ttl), 1);
 }
 
+/* The token is on a server for so long, perhaps. */
+static void note_life(struct lease *lease, int64_t life) {
+    uint32_t ms = (uint32_t)min64((life + MS - 1) / MS, LEASE_AGES);
+
+    if (lease->longest < ms)
+        lease->longest = ms;
+}
+
+static int64_t longest_life(const struct lease *lease) {
+    return lease->longest == LEASE_AGES ? LEASE_NEVER : lease->longest * MS;
+}
+
 /* For how long a node that has the token for `ttl` is believed in: if it starts again without its data, it is asked for
  * nothing for no longer than the greatest ttl. */
 static int64_t believed(const struct lease *lease, int64_t ttl) {
@@ -192,7 +204,9 @@ static bool may_be_late(const struct lease *lease) {
 /* An undo is needless when the token would have expired by itself, counted from when it can have been set last. What
  * waits in a queue may be granted at any time. */
 static void set_undo_limit(struct lease *lease, int64_t now) {
-    lease->until = now + lease->longest + evl_lease_drift(lease->longest);
+    int64_t life = longest_life(lease);
+
+    lease->until = life == LEASE_NEVER ? LEASE_NEVER : now + life + evl_lease_drift(life);
     for (unsigned i = 0; i < lease->nodes; i++) {
         const struct lease_slot *slot = &lease->slots[i];
         if (slot->stray == UNSEEN || slot->late == UNSEEN || slot->flying || may_wait(lease, slot))
@@ -216,7 +230,7 @@ static void undo(struct lease *lease, int64_t now, struct lease_out *out) {
 }
 
 static void repeat_later(struct lease *lease, int64_t now) {
-    lease->due = min64(lease->due, now + retry_pause(lease->longest));
+    lease->due = min64(lease->due, now + retry_pause(longest_life(lease)));
 }
 
 /* The token is not there now. Where an acquire may still run, or it waits in a queue, it may yet come. */
@@ -252,17 +266,17 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
         break;
     case LEASE_FORBIDDEN: /* to repeat it is no use: what is there expires */
         slot->removed = true;
-        lease->status = (int16_t)answer->status;
+        lease->status = (int8_t)answer->status;
         lease->left |= slot->trace != CLEAR;
         slot->trace = CLEAR;
         slot->vote = NO;
         break;
     case LEASE_REFUSED:
-        lease->status = (int16_t)answer->status;
+        lease->status = (int8_t)answer->status;
         repeat_later(lease, now);
         break;
     case LEASE_UNKNOWN:
-        lease->status = (int16_t)answer->status;
+        lease->status = (int8_t)answer->status;
         slot->resent = true;
         want(lease, node, LEASE_RELEASE, out);
         break;
@@ -365,7 +379,7 @@ static void vote_no(struct lease *lease, struct lease_slot *slot, int status) {
         return;
     slot->vote = NO;
     if (lease->status != EVLOCK_EHELD && lease->status != EVLOCK_ENOTOWNED)
-        lease->status = (int16_t)status;
+        lease->status = (int8_t)status;
 }
 
 static void note_acquire(struct lease *lease, unsigned node, enum lease_command command,
@@ -380,7 +394,7 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
         slot->replaced = false;
         slot->deadline = kept_until(slot->sent, believed(lease, ttl));
         slot->counter = answer->fence;
-        lease->longest = max64(lease->longest, lifetime(ttl));
+        note_life(lease, lifetime(ttl));
         if (lease->state == LEASE_ACQUIRING)
             slot->vote = YES;
         break;
@@ -477,7 +491,7 @@ static void confirm(struct lease *lease, unsigned node, int64_t ttl) {
     slot->replaced = false;
     slot->fresh = true;
     slot->deadline = max64(slot->deadline, deadline); /* both are what the server keeps at least */
-    lease->longest = max64(lease->longest, lifetime(ttl));
+    note_life(lease, lifetime(ttl));
     if (confirmed(lease)) {
         lease->asked = 0;
         lease->failing = false;
@@ -524,7 +538,7 @@ static void decide_extension(struct lease *lease, unsigned node, const struct le
                              struct lease_out *out) {
     lease->slots[node].vote = answer->verdict == LEASE_YES ? YES : NO;
     if (answer->verdict != LEASE_YES)
-        lease->status = (int16_t)(answer->verdict == LEASE_NO ? EVLOCK_ENOTOWNED : answer->status);
+        lease->status = (int8_t)(answer->verdict == LEASE_NO ? EVLOCK_ENOTOWNED : answer->status);
     if (agreed(lease))
         finish_extension(lease, EVLOCK_OK, out);
     else if (hopeless(lease))
@@ -649,7 +663,7 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
     lease->since = now;
     lease->due = LEASE_NEVER;
     lease->until = LEASE_NEVER;
-    lease->longest = terms->ttl ? terms->ttl : undo_without_expiry;
+    note_life(lease, terms->ttl ? terms->ttl : undo_without_expiry);
     for (unsigned i = 0; i < nodes; i++) {
         lease->slots[i].trace = adopt ? MAYBE : CLEAR;
         lease->slots[i].replacing = LEASE_NO_CUT;
@@ -808,13 +822,13 @@ void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t
         break;
     case LEASE_HELD:
         lease->failing |= slot->want == LEASE_RENEW;
-        lease->status = (int16_t)status;
+        lease->status = (int8_t)status;
         if (lease->nodes > 1)
             do_without(lease, node, status, out);
         break; /* what is wanted of the only node waits for it */
     case LEASE_RELEASING:
     case LEASE_UNDOING:
-        lease->status = (int16_t)status;
+        lease->status = (int8_t)status;
         break;
     case LEASE_LOST:
     case LEASE_ENDED:
@@ -862,8 +876,8 @@ void evl_lease_extend(struct lease *lease, enum lease_command command, int64_t t
     lease->extending = command;
     lease->extension = ttl;
     lease->until = until;
-    lease->longest = command == LEASE_ADD ? lease->longest + ttl : max64(lease->longest, ttl);
-    lease->longest = min64(lease->longest, LEASE_NEVER / 4);
+    if (lease->longest != LEASE_AGES)
+        note_life(lease, command == LEASE_ADD ? longest_life(lease) + ttl : ttl);
     open_votes(lease);
     for (unsigned i = 0; i < lease->nodes; i++)
         want(lease, i, command, out);

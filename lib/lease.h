@@ -18,6 +18,7 @@
 #define LEASE_NEVER INT64_MAX
 #define LEASE_NODES 15 /* at most */
 #define LEASE_NO_CUT UINT32_MAX /* in place of a ttl */
+#define LEASE_AGES UINT32_MAX   /* in place of a time in ms: seven weeks or more */
 
 enum lease_state {
     LEASE_ACQUIRING, /* asked; the quorum is open */
@@ -123,11 +124,11 @@ struct lease {
     int64_t due;       /* the next renewal (HELD) or repeated release (RELEASING, UNDOING) */
     int64_t asked;     /* when the renewal under way began; 0: none is */
     int64_t until;     /* the end of the user's wait (HELD, RELEASING), or of the need to undo (UNDOING) */
-    int64_t longest;   /* the longest that the token may live on a server */
     int64_t extension; /* what the extension under way asks for */
-    int16_t status;    /* the last failure */
+    uint32_t longest;  /* the longest in ms that the token may live on a server; or LEASE_AGES */
+    int8_t status;     /* the last failure */
     uint8_t nodes;
-    enum lease_state state : 4;
+    enum lease_state state : 3;
     enum lease_command extending : 4; /* while HELD: LEASE_ADD or LEASE_REPLACE if an extension is under way */
     bool fenced : 1;                  /* the acquire draws a fence */
     bool queued : 1;                  /* the acquire joins a queue, on the only node; it may ask any number of times */

@@ -32,24 +32,24 @@ int evl_lock_check(const struct evlock *lock) {
     evl_error_clear();
     if (!lock)
         return evl_fail(EVLOCK_EINVAL, "the lock is NULL");
-    if (!lock->client)
+    if (!client_of(lock))
         return evl_fail(EVLOCK_ECLOSED, "the lock's client is gone");
-    return evl_client_check(lock->client);
+    return evl_client_check(client_of(lock));
 }
 
 struct call *evl_lock_pending(const struct evlock *lock, enum call_kind kind) {
     struct call *call;
 
-    TAILQ_FOREACH (call, &lock->calls, link)
+    for (call = lock->calls; call; call = call->next)
         if (call->kind == kind)
             return call;
     return NULL;
 }
 
 bool evl_lock_holds(const struct evlock *lock) {
-    return lock && lock->client && lock->tenure && lease_of(lock->tenure)->state == LEASE_HELD &&
-           !evl_lock_acquiring(lock) && !evl_client_forked(lock->client) &&
-           evl_client_now(lock->client) < evl_lease_deadline(lease_of(lock->tenure));
+    return lock && client_of(lock) && lock->tenure && lease_of(lock->tenure)->state == LEASE_HELD &&
+           !evl_lock_acquiring(lock) && !evl_client_forked(client_of(lock)) &&
+           evl_client_now(client_of(lock)) < evl_lease_deadline(lease_of(lock->tenure));
 }
 
 bool evl_lock_acquiring(const struct evlock *lock) {
@@ -75,25 +75,33 @@ static int check_name(const void *name, size_t *len, size_t prefix_len) {
     return EVLOCK_OK;
 }
 
-static struct evlock *make(struct evlock_client *client, struct config *config, const void *name, size_t len,
-                           void *arg) {
+static size_t prefix_len_of(const struct evlock *lock) {
+    return lock->config->prefix ? strlen(lock->config->prefix) : 0;
+}
+
+static struct evlock *make(struct config *config, const void *name, size_t len, void *arg) {
     size_t prefix_len = config->prefix ? strlen(config->prefix) : 0;
     struct evlock *lock = evl_alloc(sizeof(*lock) + prefix_len + len + 1);
 
     if (!lock)
         return NULL;
-    lock->client = client;
     lock->config = config;
     lock->arg = arg;
     lock->references = 1;
-    lock->prefix_len = (uint16_t)prefix_len;
     lock->key_len = (uint16_t)(prefix_len + len);
     if (prefix_len)
         memcpy(lock->key, config->prefix, prefix_len);
     memcpy(lock->key + prefix_len, name, len);
-    TAILQ_INIT(&lock->calls);
-    TAILQ_INSERT_TAIL(&client->handles, lock, link);
     return lock;
+}
+
+/* A new config becomes the client's. */
+static void take_on(struct evlock_client *client, struct config *config) {
+    config->client = client;
+    LIST_INSERT_HEAD(&client->configs, config, link);
+    config->terms.max_ttl = client->config.max_ttl;
+    if (config->terms.grain)
+        config->terms.phase = (int64_t)(client->phase % (uint64_t)config->terms.grain);
 }
 
 /* The newest config is remembered, for the next handle often wants the same. */
@@ -143,14 +151,13 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
         return status;
     if ((status = evl_config_get(&config, client->last_config, options)) != EVLOCK_OK)
         return status;
-    config->terms.max_ttl = client->config.max_ttl;
-    if (config->terms.grain)
-        config->terms.phase = (int64_t)(client->phase % (uint64_t)config->terms.grain);
+    if (!config->client)
+        take_on(client, config);
     if ((status = check_deployment(client, config)) != EVLOCK_OK) {
         evl_config_unref(config);
         return status;
     }
-    lock = make(client, config, name, name_len, given.arg);
+    lock = make(config, name, name_len, given.arg);
     if (!lock) {
         evl_config_unref(config);
         return evl_fail(EVLOCK_ENOMEM, "no memory for a lock");
@@ -165,8 +172,6 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
 }
 
 void evl_lock_forget_notices(struct evlock *lock) {
-    if (lock->lost || lock->risky)
-        TAILQ_REMOVE(&lock->client->noticed, lock, notice);
     lock->lost = 0;
     lock->risky = false;
 }
@@ -189,7 +194,7 @@ void evl_lock_drop(struct evlock *lock) {
 
     evl_lock_forget_notices(lock);
     drop_tenure(lock);
-    while ((call = TAILQ_FIRST(&lock->calls)))
+    while ((call = lock->calls))
         evl_call_cancel(call);
 }
 
@@ -200,8 +205,8 @@ void evl_lock_wind_up(struct evlock *lock) {
         evl_lock_drop(lock);
         return;
     }
-    for (call = TAILQ_FIRST(&lock->calls); call; call = next) {
-        next = TAILQ_NEXT(call, link);
+    for (call = lock->calls; call; call = next) {
+        next = call->next;
         if (call != release)
             evl_call_cancel(call);
     }
@@ -218,14 +223,12 @@ void evl_lock_give_up_lost(struct evlock *lock) {
 }
 
 void evl_lock_drop_forked(struct evlock *lock) {
-    struct evlock_client *client = lock->client;
     struct call *call;
 
     evl_lock_forget_notices(lock);
     lock->untold = NULL;
-    TAILQ_FOREACH (call, &lock->calls, link)
-        call->finished = true;
-    TAILQ_CONCAT(&client->done, &lock->calls, link);
+    while ((call = lock->calls))
+        evl_call_finish_forked(call);
     if (lock->tenure)
         evl_tenure_let_go(lock->tenure);
 }
@@ -235,23 +238,21 @@ void evlock_free(evlock *lock) {
 
     if (!lock)
         return;
-    client = lock->client;
+    client = client_of(lock);
     lock->freed = true;
     if (client && evl_client_forked(client))
         evl_lock_drop_forked(lock);
     else if (client)
         evl_lock_drop(lock);
-    if (client) {
-        TAILQ_REMOVE(&client->handles, lock, link);
+    if (client)
         evl_client_rearm(client);
-    }
     evl_lock_unref(lock);
 }
 
 const void *evlock_name(const evlock *lock, size_t *ret_len) {
     if (ret_len)
-        *ret_len = lock ? (size_t)lock->key_len - lock->prefix_len : 0;
-    return lock ? lock->key + lock->prefix_len : NULL;
+        *ret_len = lock ? lock->key_len - prefix_len_of(lock) : 0;
+    return lock ? lock->key + prefix_len_of(lock) : NULL;
 }
 
 /* --- What is known without asking --------------------------------------------------------------------------------- */
@@ -268,7 +269,7 @@ int64_t evlock_remaining_ms(const evlock *lock) {
     deadline = evl_lease_deadline(lease_of(lock->tenure));
     if (deadline == LEASE_NEVER)
         return INT64_MAX;
-    deadline -= evl_client_now(lock->client);
+    deadline -= evl_client_now(client_of(lock));
     return deadline > 0 ? deadline / 1000 : 0;
 }
 
@@ -280,41 +281,55 @@ const void *evlock_token(const evlock *lock, size_t *ret_len) {
     if (!evl_lock_holds(lock))
         return NULL;
     if (ret_len)
-        *ret_len = lock->tenure->token_len;
-    return token_text(lock->tenure);
+        *ret_len = token_of(lock->tenure).len;
+    return token_of(lock->tenure).data;
 }
 
 int64_t evlock_waited_ms(const evlock *lock) {
-    const struct call *call = lock && lock->client ? evl_lock_pending(lock, CALL_ACQUIRE) : NULL;
+    const struct call *call = lock && client_of(lock) ? evl_lock_pending(lock, CALL_ACQUIRE) : NULL;
 
-    return call && !evl_client_forked(lock->client) ? (evl_client_now(lock->client) - call->acquire.begun) / 1000 : 0;
+    return call && !evl_client_forked(client_of(lock)) ? (evl_client_now(client_of(lock)) - call->acquire.begun) / 1000
+                                                       : 0;
 }
 
 void evl_lock_count_hold(struct evlock *lock, int64_t now) {
-    evl_stats_count(lock->client->stats.hold, now - lease_of(lock->tenure)->since);
+    evl_stats_count(client_of(lock)->stats.hold, now - lease_of(lock->tenure)->since);
 }
 
 /* --- What a lease leads to ---------------------------------------------------------------------------------------- */
 
 static void notice(struct evlock *lock) {
-    if (!lock->lost && !lock->risky)
-        TAILQ_INSERT_TAIL(&lock->client->noticed, lock, notice);
+    if (lock->noticed)
+        return;
+    STAILQ_INSERT_TAIL(&client_of(lock)->noticed, lock, notice);
+    lock->noticed = true;
+    evl_lock_ref(lock);
 }
 
-void evl_lock_tell_notices(struct evlock *lock) {
-    enum evlock_lost_reason reason = (enum evlock_lost_reason)lock->lost;
+static void tell_notices(struct evlock *lock) {
+    enum evlock_lost_reason reason = lock->lost;
     const struct config *config = lock->config;
+    bool risky = lock->risky;
 
     evl_lock_forget_notices(lock);
     evl_error_clear();
     if (reason) {
-        if (lock->client->node_count > 1)
-            evl_fail(EVLOCK_ELOST, "%u of %u nodes still agreed", lock->agreed, lock->client->node_count);
+        if (client_of(lock)->node_count > 1)
+            evl_fail(EVLOCK_ELOST, "%u of %u nodes still agreed", lock->agreed, client_of(lock)->node_count);
         if (config->on_lost)
             config->on_lost(lock, reason, lock->arg);
-    } else if (config->on_at_risk) {
+    } else if (risky && config->on_at_risk) {
         config->on_at_risk(lock, evlock_remaining_ms(lock), lock->arg);
     }
+}
+
+void evl_lock_tell_notices(struct evlock_client *client) {
+    struct evlock *lock = STAILQ_FIRST(&client->noticed);
+
+    STAILQ_REMOVE_HEAD(&client->noticed, notice);
+    lock->noticed = false;
+    tell_notices(lock);
+    evl_lock_unref(lock);
 }
 
 static void on_granted(struct evlock *lock) {
@@ -331,7 +346,7 @@ static void on_granted(struct evlock *lock) {
 void evl_lock_grant(struct evlock *lock, struct call *call) {
     int64_t fence = lease_of(lock->tenure)->fence;
 
-    if (fence && !evl_client_note_fence(lock->client, evl_lock_key(lock), fence)) {
+    if (fence && !evl_client_note_fence(client_of(lock), evl_lock_key(lock), fence)) {
         evl_error_set("the fence went backwards");
         evl_lock_fail(lock, call, EVLOCK_EFENCE);
         return;
@@ -352,8 +367,8 @@ static void count_denied(const struct evlock *lock, uint8_t denied) {
     char words[200];
 
     snprintf(words, sizeof(words), "%s", evlock_last_error());
-    evl_fail(EVLOCK_EQUORUM, "%u of %u nodes did not agree%s%s", denied, lock->client->node_count, words[0] ? ": " : "",
-             words);
+    evl_fail(EVLOCK_EQUORUM, "%u of %u nodes did not agree%s%s", denied, client_of(lock)->node_count,
+             words[0] ? ": " : "", words);
 }
 
 static void on_failed(struct evlock *lock, int status, uint8_t denied) {
@@ -396,10 +411,10 @@ static void on_lost(struct evlock *lock, int reason, uint8_t agreed) {
         return;
     }
     evl_log_lock(lock, EVLOCK_LOG_ERROR, "lost: %s", evlock_lost_reason_string((enum evlock_lost_reason)reason));
-    lock->client->stats.lost[reason]++;
-    evl_lock_count_hold(lock, evl_client_now(lock->client));
+    client_of(lock)->stats.lost[reason]++;
+    evl_lock_count_hold(lock, evl_client_now(client_of(lock)));
     notice(lock);
-    lock->lost = (uint8_t)reason;
+    lock->lost = (enum evlock_lost_reason)reason;
     lock->agreed = agreed;
 }
 
@@ -407,7 +422,7 @@ static void on_released(struct evlock *lock, int status) {
     struct call *call = evl_lock_pending(lock, CALL_RELEASE);
 
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "released: %s", evlock_strerror(status));
-    lock->client->stats.released += status == EVLOCK_OK;
+    client_of(lock)->stats.released += status == EVLOCK_OK;
     evl_tenure_let_go(lock->tenure);
     evl_call_finish(call, status);
 }

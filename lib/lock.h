@@ -8,24 +8,27 @@
 #include "client.h"
 
 struct evlock {
-    struct evlock_client *client; /* NULL once it is gone */
     struct config *config;
-    struct tenure *tenure;        /* the present one: acquiring, held, lost, releasing; or NULL */
-    struct call *untold;          /* an acquire that was granted and not yet told */
-    struct calls calls;           /* pending, oldest first */
-    TAILQ_ENTRY(evlock) link;     /* in client->handles */
-    TAILQ_ENTRY(evlock) notice;   /* in client->noticed */
+    struct tenure *tenure;       /* the present one: acquiring, held, lost, releasing; or NULL */
+    struct call *untold;         /* an acquire that was granted and not yet told */
+    struct call *calls;          /* the oldest of those pending, or NULL */
+    STAILQ_ENTRY(evlock) notice; /* in client->noticed */
     void *arg;
-    uint32_t references;          /* the user's, and one for each tenure and call */
+    uint32_t references;         /* the user's, one for each tenure and call, and one while it is `noticed` */
     uint16_t key_len;
-    uint16_t prefix_len;
-    uint8_t agreed;               /* with `lost`: the nodes that had confirmed the last renewal */
-    uint8_t lost;                 /* enum evlock_lost_reason to be told */
-    bool risky;                   /* to be told */
-    bool freed;
-    bool crowded;                 /* its last acquire waited in the queue: the next one joins it at once */
+    uint8_t agreed;              /* with `lost`: the nodes that had confirmed the last renewal */
+    enum evlock_lost_reason lost : 4; /* to be told; 0: none */
+    bool risky : 1;                   /* to be told */
+    bool noticed : 1;                 /* in client->noticed, even if there is nothing left to tell */
+    bool freed : 1;
+    bool crowded : 1;                 /* its last acquire waited in the queue: the next one joins it at once */
     char key[];
 };
+
+/* A handle's client; NULL once that is gone. */
+static inline struct evlock_client *client_of(const struct evlock *lock) {
+    return lock->config->client;
+}
 
 /* An acquire or an adoption is pending, or its success is yet to be told. */
 bool evl_lock_acquiring(const struct evlock *lock);
@@ -71,8 +74,8 @@ void evl_lock_note_words(struct evlock *lock);
 /* What the lease of the present tenure leads to; to be done in this order: lost, then the ends of calls. */
 void evl_lock_events(struct evlock *lock, const struct lease_out *out);
 
-/* Tells the notices of one handle. */
-void evl_lock_tell_notices(struct evlock *lock);
+/* Tells the notices of the first handle that is in the client's list for them, which has one more reference. */
+void evl_lock_tell_notices(struct evlock_client *client);
 
 /* Whether a lease is the user's: held, told, and before its deadline. */
 bool evl_lock_holds(const struct evlock *lock);
@@ -90,7 +93,7 @@ void evl_acquire_ring(struct call *call, int64_t now);
  * granted it, at `time` by its clock; what is known of it may be out of date. */
 void evl_acquire_queued(struct evlock *lock, int64_t sent, const struct lease_answer *answer);
 void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence);
-void evl_acquire_wake(struct evlock *lock);
+void evl_acquire_wake(struct call *call);
 
 /* acquire.c: a token's length, EVLOCK_CSTRING resolved; whether the handle is free to acquire or adopt. With words. */
 int evl_check_token(const void *token, size_t *len);

@@ -29,8 +29,8 @@ void evl_log(struct evlock_client *client, enum evlock_log_level level, const ch
 /* The label or the name, with unprintable bytes as \xXX, cut to what fits. */
 static void write_name(const struct evlock *lock, char *to, size_t size) {
     const char *label = lock->config->label;
-    const unsigned char *name = (const unsigned char *)(label ? label : lock->key + lock->prefix_len);
-    size_t len = label ? strlen(label) : (size_t)lock->key_len - lock->prefix_len;
+    size_t len = label ? strlen(label) : 0;
+    const unsigned char *name = label ? (const void *)label : evlock_name(lock, &len);
 
     to[0] = '\0';
     for (size_t i = 0; i < len && size > 5; i++) {
@@ -45,11 +45,11 @@ void evl_log_lock(const struct evlock *lock, enum evlock_log_level level, const 
     char name[96], words[192];
     va_list args;
 
-    if (!wanted(lock->client, level))
+    if (!wanted(client_of(lock), level))
         return;
     write_name(lock, name, sizeof(name));
     va_start(args, format);
     vsnprintf(words, sizeof(words), format, args);
     va_end(args);
-    evl_log(lock->client, level, "%s: %s", name, words);
+    evl_log(client_of(lock), level, "%s: %s", name, words);
 }

@@ -6,9 +6,10 @@
 #define EVL_MEMORY_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #define CACHE_LINE 64
-#define OWNER_SIZE (3 * CACHE_LINE) /* what an owner has behind its alarm or request, about */
+#define OWNER_SIZE 224 /* of a lease's owner, about; its alarm is near the beginning, its request near the end */
 
 /** A zeroed block, or NULL. */
 void *evl_alloc(size_t size);
@@ -23,10 +24,12 @@ void evl_free(void *block);
 char *evl_dup(const void *bytes, size_t len);
 
 /** Has memory on its way into the cache while something else is worked on: for what is gone through one after the
- * other, and is more than a cache holds. */
-static inline void prefetch(const void *memory, size_t size) {
-    for (size_t at = 0; at < size; at += CACHE_LINE)
-        __builtin_prefetch((const char *)memory + at);
+ * other, and is more than a cache holds. It begins so many bytes from `memory`, before it if negative. */
+static inline void prefetch(const void *memory, ptrdiff_t from, size_t size) {
+    uintptr_t begin = (uintptr_t)memory + (uintptr_t)from;
+
+    for (uintptr_t line = begin & ~(uintptr_t)(CACHE_LINE - 1); line < begin + size; line += CACHE_LINE)
+        __builtin_prefetch((const void *)line);
 }
 
 #endif

@@ -24,6 +24,9 @@
  * the replies in the socket. */
 static const int64_t grace = 20000;
 
+/* Bytes: more is not queued before some of it is written. It keeps the server at work for a turn of the loop. */
+#define QUEUE_SIZE 65536
+
 static void connect_begin(struct node *node);
 static void connection_end(struct node *node, int status);
 
@@ -85,12 +88,28 @@ static struct reply reply_from(const redisReply *from) {
     return reply;
 }
 
+void evl_requests_init(struct request *requests, enum request_kind kind, unsigned count, size_t back) {
+    for (unsigned i = 0; i < count; i++) {
+        requests[i].kind = kind;
+        requests[i].node = (uint8_t)i;
+        requests[i].back = (uint16_t)(back + i * sizeof(*requests));
+    }
+}
+
+const struct request_ops *const evl_request_ops[] = {
+    [REQUEST_LEASE] = &evl_lease_requests,
+    [REQUEST_QUERY] = &evl_query_requests,
+    [REQUEST_LOOK] = &evl_look_requests,
+    [REQUEST_REPLICAS] = &evl_replicas_requests,
+};
+
 void evl_node_fly(struct node *node, struct request *request) {
     if (request->flying++ == 0)
         TAILQ_INSERT_TAIL(&node->flying, request, link);
 }
 
-void evl_node_land(struct node *node, struct request *request) {
+static void land(struct node *node, struct request *request) {
+    assert(request->flying > 0 && !request->batch);
     if (--request->flying == 0)
         TAILQ_REMOVE(&node->flying, request, link);
 }
@@ -106,42 +125,45 @@ void evl_node_break(struct node *node, int status, const char *error) {
 }
 
 static bool may_send(const struct node *node) {
-    return node->state == NODE_READY && !node->broken && node->inflight < node->client->config.max_inflight;
-}
-
-void evl_node_send_waiting(struct node *node, int64_t now) {
-    struct request *request;
-
-    while (may_send(node) && (request = TAILQ_FIRST(&node->waiting))) {
-        if (evl_batch_send(node, now))
-            continue;
-        evl_node_withdraw(node, request);
-        evl_node_submit(node, request, now);
-    }
+    return node->state == NODE_READY && !node->broken && !node->gone && !node->full && node->unwritten < QUEUE_SIZE &&
+           node->inflight < node->client->config.max_inflight;
 }
 
 /* A script that is missing is loaded, and the command sent again by its owner; the second time in a row, the owner is
- * told why that does not help. */
-static void mend_noscript(struct node *node, struct request *request, struct reply *reply) {
-    bool older = request->older > 0;
+ * told why that does not help. The refusal of a batch counts for each of its members, whoever they are sent with next;
+ * one load serves all. */
+static struct reply mend_noscript(struct node *node, struct request *request, const struct reply *reply) {
+    struct reply why = {.type = REPLY_ERROR};
 
-    request->older = (uint8_t)(request->older - older);
-    if (reply->type != REPLY_ERROR || strncmp(reply->text, "NOSCRIPT", 8) != 0) {
-        request->reloaded &= older;
-        return;
-    }
-    if (older)
-        return;
     if (request->reloaded) {
-        reply->text = node->load_error[0] ? node->load_error : "TRYAGAIN the server keeps losing its scripts";
-        reply->len = strlen(reply->text);
+        why.text = node->load_error[0] ? node->load_error : "TRYAGAIN the server keeps losing its scripts";
+        why.len = strlen(why.text);
         request->reloaded = false;
-        return;
+        return why;
     }
     request->reloaded = true;
     request->older = (uint8_t)(request->flying - 1);
     if (!evl_node_load_scripts(node))
         evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
+    return *reply;
+}
+
+void evl_node_answer(struct node *node, struct request *request, const struct reply *reply, int64_t now) {
+    bool noscript = reply->type == REPLY_ERROR && strncmp(reply->text, "NOSCRIPT", 8) == 0;
+    struct reply mended;
+
+    if (request->older > 0) { /* it was sent before the scripts were loaded */
+        request->older--;
+    } else if (noscript) {
+        mended = mend_noscript(node, request, reply);
+        reply = &mended;
+    } else {
+        request->reloaded = false;
+    }
+    land(node, request);
+    evl_error_clear();
+    if (!evl_request_ops[request->kind]->answer(request, reply, now))
+        evl_node_break(node, EVLOCK_EPROTOCOL, "a reply that the command cannot have");
 }
 
 static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {
@@ -159,16 +181,15 @@ static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {
     now = node->since = node->client->now; /* hiredis has many replies from one reading of the socket */
     node->overdue = false;
     reply = reply_from(raw);
-    mend_noscript(node, request, &reply);
     if (reply.type != REPLY_ERROR)
         node->good = true;
     else if (evl_reply_meaning(reply.text).reconnect)
         evl_node_break(node, evl_reply_meaning(reply.text).status, reply.text);
     node->inflight--;
-    evl_node_land(node, request);
-    evl_error_clear();
-    if (!request->ops->answer(request, &reply, now))
-        evl_node_break(node, EVLOCK_EPROTOCOL, "a reply that the command cannot have");
+    if (request->batch)
+        evl_batch_answer(node, request, &reply, now);
+    else
+        evl_node_answer(node, request, &reply, now);
     evl_node_send_waiting(node, now);
 }
 
@@ -178,17 +199,15 @@ static int queue(struct node *node, struct request *request, struct bytes text) 
     void (*add_write)(void *data) = node->connection->ev.addWrite;
     int status;
 
-    if (node->client->depth > 0) {
+    node->unwritten += text.len;
+    if (node->client->depth > 0)
         node->connection->ev.addWrite = NULL;
-        node->unwritten += text.len;
-    }
     status = redisAsyncFormattedCommand(node->connection, on_reply, request, text.data, text.len);
     node->connection->ev.addWrite = add_write;
     return status;
 }
 
 void evl_node_send(struct node *node, struct request *request, struct command *command, int64_t now) {
-    evl_node_fly(node, request);
     if (node->inflight++ == 0) {
         node->since = now;
         if (!node->alarm.set)
@@ -198,27 +217,51 @@ void evl_node_send(struct node *node, struct request *request, struct command *c
         evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
 
-/* What follows an unanswered command of its own goes the same way, so as to arrive behind it. What may be sent with
- * others waits for them. */
+/* What follows an unanswered command of its own goes the same way, so as to arrive behind it. */
 static bool must_wait(const struct node *node, const struct request *request) {
-    if (node->state != NODE_READY || node->broken)
-        return true;
-    return !request->flying && (!may_send(node) || (node->client->gathering && request->ops->join));
+    return node->state != NODE_READY || node->broken || (!request->flying && !may_send(node));
+}
+
+static void send_alone(struct node *node, struct request *request, int64_t now) {
+    struct command command;
+
+    if (evl_request_ops[request->kind]->take(request, now, &command)) {
+        evl_node_fly(node, request);
+        evl_node_send(node, request, &command, now);
+    }
+}
+
+void evl_node_send_waiting(struct node *node, int64_t now) {
+    struct request *request;
+
+    node->gathered = 0;
+    while (may_send(node) && (request = TAILQ_FIRST(&node->waiting))) {
+        if (evl_batch_send(node, now))
+            continue;
+        evl_node_withdraw(node, request);
+        send_alone(node, request, now);
+    }
+}
+
+static void hold_back(struct node *node, struct request *request) {
+    TAILQ_INSERT_TAIL(&node->waiting, request, link);
+    request->waiting = true;
+    node->waiting_count++;
 }
 
 void evl_node_submit(struct node *node, struct request *request, int64_t now) {
-    struct command command;
-
     if (request->waiting || node->state == NODE_STOPPED)
         return;
     if (must_wait(node, request)) {
-        assert(!request->flying || node->broken);
-        if (!request->flying) {
-            TAILQ_INSERT_TAIL(&node->waiting, request, link);
-            request->waiting = true;
-        }
-    } else if (request->ops->take(request, now, &command)) {
-        evl_node_send(node, request, &command, now);
+        assert(!request->flying || node->broken || node->state == NODE_ENDED);
+        if (!request->flying)
+            hold_back(node, request);
+    } else if (node->client->gathering && evl_request_ops[request->kind]->join && !request->flying) {
+        hold_back(node, request); /* for others to be sent with */
+        if (++node->gathered == BATCH_MEMBERS)
+            evl_node_send_waiting(node, now);
+    } else {
+        send_alone(node, request, now);
     }
 }
 
@@ -227,40 +270,41 @@ void evl_node_withdraw(struct node *node, struct request *request) {
         return;
     TAILQ_REMOVE(&node->waiting, request, link);
     request->waiting = false;
+    node->waiting_count--;
 }
 
-/* Tells each waiting request once; what the handlers queue meanwhile comes behind. */
-static void tell_away(struct node *node, int status) {
+/* Tells some waiting requests more; what is queued meanwhile comes behind. Where some were withdrawn, others are told
+ * again, which changes nothing. */
+static void tell_away(struct node *node, int64_t now) {
     struct request *request;
-    size_t count = 0;
 
-    TAILQ_FOREACH (request, &node->waiting, link)
-        count++;
-    while (count-- > 0 && (request = TAILQ_FIRST(&node->waiting))) {
+    for (int i = 0; i < TOLD_A_RING && node->untold > 0; i++) {
+        node->untold--;
+        if (!(request = TAILQ_FIRST(&node->waiting)))
+            continue;
         TAILQ_REMOVE(&node->waiting, request, link);
         TAILQ_INSERT_TAIL(&node->waiting, request, link);
         evl_error_set(node->error);
-        request->ops->away(request, status, now_of(node));
+        evl_request_ops[request->kind]->away(request, node->status, now);
     }
+    wake_at(node, node->untold ? now : node->retry_at);
 }
 
-/* Every unanswered command ends as lost. */
-static void tell_lost(struct node *node) {
-    struct requests lost = TAILQ_HEAD_INITIALIZER(lost);
+/* Some unanswered commands more end as lost. */
+static void tell_lost(struct node *node, int64_t now) {
     struct reply reply = {REPLY_LOST, 0, node->error, strlen(node->error)};
     struct request *request;
 
-    TAILQ_CONCAT(&lost, &node->flying, link);
-    node->inflight = 0;
-    while ((request = TAILQ_FIRST(&lost))) {
+    for (int i = 0; i < TOLD_A_RING && (request = TAILQ_FIRST(&node->flying)); i++) {
         unsigned count = request->flying;
-        TAILQ_REMOVE(&lost, request, link);
+        TAILQ_REMOVE(&node->flying, request, link);
         request->flying = 0;
         request->reloaded = false;
         request->older = 0;
+        request->batch = 0;
         /* The owner may go with its last answer, and queues nothing here before it. */
         while (count-- > 0)
-            request->ops->answer(request, &reply, now_of(node));
+            evl_request_ops[request->kind]->answer(request, &reply, now);
     }
 }
 
@@ -285,13 +329,14 @@ static void back_off(struct node *node, int status) {
     node->status = status;
     node->backoff = pause * 2 < config->backoff_max ? pause * 2 : config->backoff_max;
     pause = pause / 2 + (int64_t)(evl_client_random(node->client) % (uint64_t)(pause / 2 + 1));
-    wake_at(node, now_of(node) + pause);
+    node->retry_at = now_of(node) + pause;
+    node->untold = node->waiting_count;
+    wake_at(node, node->untold ? 0 : node->retry_at);
     evl_log(node->client, status == EVLOCK_EAUTH ? EVLOCK_LOG_ERROR : EVLOCK_LOG_WARN,
             "node %u: not connected: %s; next try in %" PRId64 " ms", node->index,
             node->error[0] ? node->error : evlock_strerror(status), pause / 1000);
     evl_error_set(node->error);
     changed(node);
-    tell_away(node, status);
 }
 
 static void release_context(struct node *node, bool forked) {
@@ -316,31 +361,42 @@ static void connection_end(struct node *node, int status) {
         node->resolution = NULL;
     }
     release_context(node, false);
-    node->gone = node->broken = node->overdue = false;
+    node->gone = node->broken = node->overdue = node->full = false;
     node->greetings = 0;
     node->unwritten = 0;
     if (node->inflight) {
         node->unsettled = true;
         node->lost_id = node->id;
     }
+    node->inflight = 0;
     quick = was_ready && (node->good || now_of(node) - node->ready_at > node->client->config.backoff_max);
     if (quick)
         node->backoff = node->client->config.backoff_min;
     node->good = false;
-    node->state = NODE_AWAY;
+    node->quick = quick && status == EVLOCK_EUNREACHABLE;
     node->status = status;
-    wake_at(node, LEASE_NEVER);
-    tell_lost(node);
-    /* A connection that served is worth an immediate try; nobody needs to be told that it is away. */
-    if (quick && status == EVLOCK_EUNREACHABLE) {
+    if (node->quick)
         evl_log(node->client, busy ? EVLOCK_LOG_WARN : EVLOCK_LOG_INFO, "node %u: connection lost: %s", node->index,
                 node->error);
-        connect_begin(node);
-    } else if (node->address_next < node->address_count && !was_ready && status == EVLOCK_EUNREACHABLE) {
+    if (was_ready) {
+        node->state = NODE_ENDED;
+        wake_at(node, 0);
+    } else if (node->address_next < node->address_count && status == EVLOCK_EUNREACHABLE) {
         evl_node_open(node);
     } else {
         back_off(node, status);
     }
+}
+
+/* A connection that served is worth an immediate try; nobody needs to be told that it is away. */
+static void after_end(struct node *node, int64_t now) {
+    tell_lost(node, now);
+    if (!TAILQ_EMPTY(&node->flying))
+        wake_at(node, now);
+    else if (node->quick)
+        connect_begin(node);
+    else
+        back_off(node, node->status);
 }
 
 void evl_node_settle(struct node *node) {
@@ -496,20 +552,14 @@ static void exclude(struct node *node, bool changed) {
 int evl_node_trouble(const struct node *node, int64_t now) {
     if (node->state == NODE_AWAY)
         return node->status;
-    return node->state == NODE_READY && now < node->excluded_until ? EVLOCK_EEXCLUDED : EVLOCK_OK;
+    if (node->state != NODE_RETURNING && node->state != NODE_READY)
+        return EVLOCK_OK;
+    return now < node->excluded_until ? EVLOCK_EEXCLUDED : EVLOCK_OK;
 }
 
-void evl_node_ready(struct node *node, bool settled) {
-    bool replaced = differs(node->old_run_id, node->run_id);
-
-    if (!node->link)
-        evl_client_refuse_twins(node->client, node);
-    if (node->broken)
-        return;
-
-    /* The commands of a process that has ended cannot run any more. */
-    settled = settled || replaced;
-    exclude(node, replaced || differs(node->old_replid, node->replid));
+/* All have been told. Only now is the connection before done with: had this one ended meanwhile, the next would tell
+ * all anew, and those who had been told would keep to the worse of the two. */
+static void serve(struct node *node) {
     memcpy(node->old_run_id, node->run_id, sizeof(node->run_id));
     memcpy(node->old_replid, node->replid, sizeof(node->replid));
     node->unsettled = false;
@@ -518,18 +568,41 @@ void evl_node_ready(struct node *node, bool settled) {
     node->client->stats.reconnects += !node->link && node->ready_at != 0;
     node->good = node->ears; /* it answers nothing more */
     node->ready_at = node->since = now_of(node);
-    node->error[0] = '\0';
     wake_at(node, LEASE_NEVER);
     evl_log(node->client, EVLOCK_LOG_INFO, "node %u: connected%s", node->index,
-            replaced ? ", to another server process than before" : "");
+            node->replaced ? ", to another server process than before" : "");
     changed(node);
     if (node->ears)
         evl_queue_ready(node->client);
-    if (evl_node_trouble(node, node->since) != EVLOCK_OK) /* before anything that waits is sent */
-        tell_away(node, EVLOCK_EEXCLUDED);
+}
+
+static void tell_back(struct node *node, int64_t now) {
+    if (evl_client_tell_back(node->client, node, now))
+        serve(node);
+    else
+        wake_at(node, now);
+}
+
+void evl_node_ready(struct node *node, bool settled) {
     if (!node->link)
-        evl_client_node_back(node->client, node, settled, replaced);
-    evl_node_send_waiting(node, node->since);
+        evl_client_refuse_twins(node->client, node);
+    if (node->broken)
+        return;
+
+    /* The commands of a process that has ended cannot run any more. */
+    node->replaced = differs(node->old_run_id, node->run_id);
+    node->settled = settled || node->replaced;
+    node->error[0] = '\0';
+    exclude(node, node->replaced || differs(node->old_replid, node->replid));
+    if (node->link) {
+        serve(node);
+        evl_node_send_waiting(node, node->since);
+        return;
+    }
+    node->state = NODE_RETURNING;
+    node->telling = TAILQ_FIRST(&node->client->tenures);
+    node->telling_ghosts = false;
+    wake_at(node, 0);
 }
 
 /* --- From the client and the loop --------------------------------------------------------------------------------- */
@@ -543,7 +616,6 @@ void evl_node_init(struct node *node, struct evlock_client *client, unsigned ind
     node->backoff = client->config.backoff_min;
     TAILQ_INIT(&node->waiting);
     TAILQ_INIT(&node->flying);
-    evl_batches_init(&node->batches);
 }
 
 void evl_node_start(struct node *node) {
@@ -559,8 +631,8 @@ void evl_node_stop(struct node *node, bool forked) {
     release_context(node, forked);
     node->state = NODE_STOPPED;
     wake_at(node, LEASE_NEVER);
-    tell_lost(node);
-    evl_pool_clear(&node->batches);
+    while (!TAILQ_EMPTY(&node->flying))
+        tell_lost(node, now_of(node));
     forget_addresses(node);
     evl_url_clear(&node->url);
 }
@@ -591,8 +663,14 @@ void evl_node_ring(struct node *node, int64_t now) {
         return;
     }
     switch (node->state) {
+    case NODE_ENDED:
+        after_end(node, now);
+        break;
     case NODE_AWAY:
-        connect_begin(node);
+        if (node->untold)
+            tell_away(node, now);
+        else
+            connect_begin(node);
         break;
     case NODE_RESOLVING:
     case NODE_CONNECTING:
@@ -600,6 +678,9 @@ void evl_node_ring(struct node *node, int64_t now) {
                  node->client->config.connect_timeout / 1000);
         evl_node_note(node, words);
         connection_end(node, EVLOCK_EUNREACHABLE);
+        break;
+    case NODE_RETURNING:
+        tell_back(node, now);
         break;
     case NODE_READY:
         give_up_on_silence(node, now);
@@ -623,20 +704,28 @@ static void write_quietly(redisAsyncContext *connection) {
         sigpending(&pending);
     node->unwritten = 0;
     redisAsyncHandleWrite(connection);
+    node->full = !node->gone && connection->c.obuf[0];
     if (node->gone && !sigismember(&pending, SIGPIPE))
         sigtimedwait(&pipe, NULL, &none);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void evl_node_flush(struct node *node) {
+static void write_queued(struct node *node) {
     if (node->state == NODE_READY && !node->gone && !node->broken)
         write_quietly(node->connection);
+}
+
+void evl_node_flush(struct node *node) {
+    do {
+        evl_node_send_waiting(node, now_of(node));
+        write_queued(node);
+    } while (may_send(node) && !TAILQ_EMPTY(&node->waiting));
 }
 
 void evl_node_write(struct node *node, size_t bytes) {
     if (node->unwritten <= bytes)
         return;
-    evl_node_flush(node);
+    write_queued(node);
     evl_node_settle(node);
 }
 
@@ -674,5 +763,6 @@ void evlock_on_writable(redisAsyncContext *connection) {
         read_guarded(connection);
     if (node->connection == connection && !node->gone && !node->broken)
         write_quietly(connection);
+    evl_node_send_waiting(node, node->client->now);
     evl_client_leave(node->client);
 }

@@ -14,7 +14,6 @@
 #include <sys/queue.h>
 
 #include "alarm.h"
-#include "pool.h"
 #include "shield.h"
 #include "url.h"
 #include "wire.h"
@@ -33,19 +32,48 @@ struct request_ops {
     void (*away)(struct request *request, int status, int64_t now);
 };
 
+/* What may be asked for, each with its owner's operations. */
+enum request_kind { REQUEST_LEASE, REQUEST_QUERY, REQUEST_LOOK, REQUEST_REPLICAS };
+
+extern const struct request_ops evl_lease_requests, evl_query_requests, evl_look_requests, evl_replicas_requests;
+extern const struct request_ops *const evl_request_ops[];
+
 struct request {
-    _Alignas(int64_t) TAILQ_ENTRY(request) link; /* in `waiting` or `flying` of its node; leases lie behind requests */
-    const struct request_ops *ops;
-    uint8_t node;     /* which of the client's */
-    uint8_t flying;   /* commands unanswered */
-    bool waiting;
-    bool reloaded;    /* the last answer was NOSCRIPT, and the script was loaded again */
-    uint8_t older;    /* commands unanswered that were sent before that */
+    TAILQ_ENTRY(request) link; /* in `waiting` or `flying` of its node */
+    uint16_t back;     /* how far it lies behind the beginning of its owner, in bytes */
+    uint8_t node;      /* which of the client's */
+    uint8_t flying;    /* commands unanswered */
+    uint8_t older;     /* commands unanswered that were sent before the script was loaded again */
+    uint8_t batch;     /* its oldest unanswered command renews so many: its own lease, and those of the requests behind
+                        * it in `flying`; 0: it is no batch, or not the first of one */
+    enum request_kind kind : 2;
+    bool waiting : 1;
+    bool reloaded : 1; /* the last answer was NOSCRIPT, and the script was loaded again */
 };
 
 TAILQ_HEAD(requests, request);
 
-enum node_state { NODE_AWAY, NODE_RESOLVING, NODE_CONNECTING, NODE_READY, NODE_STOPPED };
+_Static_assert(sizeof(struct request) == sizeof(void *) * 2 + 8, "a request is small");
+
+/* Prepares an owner's requests, one for each node, which are zeroed and begin so many bytes behind its beginning. */
+void evl_requests_init(struct request *requests, enum request_kind kind, unsigned count, size_t back);
+
+static inline void *owner_of(struct request *request) {
+    return (char *)request - request->back;
+}
+
+enum node_state {
+    NODE_AWAY,
+    NODE_ENDED, /* its connection; what was unanswered is told so, before the next is made */
+    NODE_RESOLVING,
+    NODE_CONNECTING,
+    NODE_RETURNING, /* logged in; nothing is sent before all leases have been told */
+    NODE_READY,
+    NODE_STOPPED,
+};
+
+/* So many are told at a ring of the node's alarm: about as much work as that of any other alarm. */
+#define TOLD_A_RING 4
 
 struct node {
     struct evlock_client *client;
@@ -53,17 +81,25 @@ struct node {
     struct url url;
     struct redisAsyncContext *connection;
     struct shield shield;   /* before the connection's reader */
-    struct alarm alarm;     /* connect timeout, command timeout, or the end of the backoff */
+    struct alarm alarm;     /* connect timeout, command timeout, or the end of the backoff; or there is more to tell */
     enum node_state state;
     int status;             /* AWAY: why */
     int64_t since;          /* CONNECTING: when it began; READY: the last reply, or the first command after none */
     int64_t backoff;        /* the next pause */
+    int64_t retry_at;       /* AWAY: when the present one ends */
     struct requests waiting;
+    size_t waiting_count;
+    size_t untold;          /* AWAY: of those at the front */
+    struct tenure *telling; /* RETURNING: the next to be told; NULL: they were all of the client's `tenures`, */
+    bool telling_ghosts;    /* or of its `ghosts` */
+    bool settled;           /* RETURNING: what all are told */
+    bool replaced;
     struct requests flying;
-    struct pool batches;    /* the memory of batches; see batch.c */
+    unsigned gathered;      /* of those that wait, how many do so for others to be sent with */
     bool renews_many;       /* the server is new enough, and has not refused it */
     uint32_t inflight;      /* commands unanswered */
-    size_t unwritten;       /* bytes queued that are to be written when the library is left */
+    size_t unwritten;       /* bytes queued since it was written last */
+    bool full;              /* the socket did not take all that was written */
     char **addresses;       /* what the name resolved to */
     size_t address_count;
     size_t address_next;
@@ -80,6 +116,7 @@ struct node {
     bool agreed;            /* its last answer about a lease was yes */
     int64_t ready_at;       /* READY: since when */
     bool good;              /* this connection has answered a request */
+    bool quick;             /* ENDED: it served, and is worth an immediate try */
     bool ears;              /* a second connection that listens for grants, and is sent nothing */
     bool link;              /* a second connection to a node, which does not count for anything itself */
     bool killed;            /* the connection before has been ended on the server */
@@ -102,11 +139,11 @@ void evl_node_start(struct node *node);
  * child the loop's registrations are left alone. */
 void evl_node_stop(struct node *node, bool forked);
 
-/* Writes out once what is queued, as far as the socket takes it. */
+/* Sends and writes what waits and what is queued, as far as the socket takes it. */
 void evl_node_flush(struct node *node);
 
-/* The same for what the loop was not asked to write, if it is more than so many bytes, and ends a connection that breaks
- * at that. To be called with nothing of hiredis on the stack. */
+/* Writes what is queued, if it is more than so many bytes, and ends a connection that breaks at that. To be called with
+ * nothing of hiredis on the stack. */
 void evl_node_write(struct node *node, size_t bytes);
 
 /* Sends as soon as can be: now, by a clock read no later than that, or when the node is ready. A request that waits
@@ -116,10 +153,11 @@ void evl_node_submit(struct node *node, struct request *request, int64_t now);
 /* Sends what waits, as far as may be sent. */
 void evl_node_send_waiting(struct node *node, int64_t now);
 
-/* For batch.c: sends a command of a request; counts a request as sent, and as answered. */
-void evl_node_send(struct node *node, struct request *request, struct command *command, int64_t now);
+/* For batch.c: counts a request as sent; sends a command, whose reply is to come to such a request; gives a request the
+ * answer to its oldest command. */
 void evl_node_fly(struct node *node, struct request *request);
-void evl_node_land(struct node *node, struct request *request);
+void evl_node_send(struct node *node, struct request *request, struct command *command, int64_t now);
+void evl_node_answer(struct node *node, struct request *request, const struct reply *reply, int64_t now);
 
 /* Takes a waiting request back; one with unanswered commands stays until they are answered. */
 void evl_node_withdraw(struct node *node, struct request *request);

@@ -45,10 +45,12 @@ static unsigned count(const struct call *call, enum finding_state state) {
 
 static unsigned count_token(const struct call *call, const char *token, size_t len) {
     const struct finding *findings = call->query.findings;
+    const struct bytes sought = {token, len};
     unsigned sum = 0;
 
     for (unsigned i = 0; i < call->count; i++)
-        sum += findings[i].state == FOUND && findings[i].token_len == len && memcmp(findings[i].token, token, len) == 0;
+        sum +=
+            findings[i].state == FOUND && same_bytes((struct bytes){findings[i].token, findings[i].token_len}, sought);
     return sum;
 }
 
@@ -126,7 +128,7 @@ static void decide_break(struct call *call, unsigned quorum) {
 }
 
 static void decide(struct call *call) {
-    unsigned quorum = evl_client_quorum(call->lock->client);
+    unsigned quorum = evl_client_quorum(client_of(call->lock));
     unsigned open = count(call, ASKED);
     unsigned holder;
 
@@ -150,7 +152,7 @@ static struct finding *finding_of(struct request *request) {
 }
 
 static void submit(struct request *request) {
-    struct evlock_client *client = evl_call_of(request)->lock->client;
+    struct evlock_client *client = client_of(evl_call_of(request)->lock);
 
     evl_node_submit(&client->nodes[request->node], request, evl_client_now(client));
 }
@@ -233,7 +235,7 @@ static bool note_token(struct request *request, const struct reply *reply) {
 /* The command did not run, or may be run twice without harm. */
 static bool send_again(struct request *request, const struct reply *reply) {
     struct finding *finding = finding_of(request);
-    const struct node *node = &evl_call_of(request)->lock->client->nodes[request->node];
+    const struct node *node = &client_of(evl_call_of(request)->lock)->nodes[request->node];
     bool missing = reply->type == REPLY_ERROR && evl_reply_meaning(reply->text).verdict == LEASE_AGAIN;
 
     if (!missing && (reply->type != REPLY_LOST || finding->resent || node->state == NODE_STOPPED))
@@ -270,7 +272,7 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
         if (call->kind == CALL_BREAK && reply->type != REPLY_LOST)
             note(request, reply);
         /* Nobody is told of it any more: its second step goes at once or not at all. */
-        evl_node_withdraw(&call->lock->client->nodes[request->node], request);
+        evl_node_withdraw(&client_of(call->lock)->nodes[request->node], request);
         evl_call_settle(call);
         return true;
     }
@@ -287,20 +289,19 @@ static void away(struct request *request, int status, int64_t now) {
     (void)now;
     if (status == EVLOCK_EEXCLUDED) /* it grants nothing, and may still tell what it has */
         return;
-    evl_node_withdraw(&call->lock->client->nodes[request->node], request);
+    evl_node_withdraw(&client_of(call->lock)->nodes[request->node], request);
     fail(request, status);
     decide(call);
 }
 
-static const struct request_ops ops = {take, answer, NULL, away};
+const struct request_ops evl_query_requests = {take, answer, NULL, away};
 
 /* --- The calls ---------------------------------------------------------------------------------------------------- */
 
 static void begin(struct call *call) {
-    struct evlock_client *client = call->lock->client;
+    struct evlock_client *client = client_of(call->lock);
 
     for (unsigned i = 0; i < call->count; i++) {
-        call->requests[i].ops = &ops;
         if (client->nodes[i].state != NODE_AWAY) {
             submit(&call->requests[i]);
             continue;
@@ -319,8 +320,8 @@ static bool copy_sought(struct call *call) {
     struct waiter place;
 
     if (call->kind == CALL_OWNED && evl_lock_holds(call->lock)) {
-        call->query.token = evl_dup(token_text(tenure), tenure->token_len);
-        call->query.token_len = tenure->token_len;
+        call->query.token = evl_dup(token_of(tenure).data, token_of(tenure).len);
+        call->query.token_len = token_of(tenure).len;
         return call->query.token;
     }
     if (call->kind == CALL_PLACE && evl_lock_queues(call->lock)) {
@@ -341,8 +342,7 @@ static struct call *new_query(evlock *lock, enum call_kind kind, void *arg) {
     call->query.findings = evl_alloc(call->count * sizeof(struct finding));
     if (call->query.findings && copy_sought(call))
         return call;
-    TAILQ_REMOVE(&lock->calls, call, link);
-    evl_call_free(call);
+    evl_call_drop(call);
     return NULL;
 }
 
@@ -354,7 +354,7 @@ static int query(evlock *lock, enum call_kind kind, evlock_value_cb cb, evlock_t
         return status;
     if (!cb && !text_cb)
         return evl_fail(EVLOCK_EINVAL, "a query needs a callback");
-    if ((kind == CALL_WAITERS || kind == CALL_PLACE) && lock->client->node_count > 1)
+    if ((kind == CALL_WAITERS || kind == CALL_PLACE) && client_of(lock)->node_count > 1)
         return evl_fail(EVLOCK_EQUEUE, "several nodes have no queue in common");
     call = new_query(lock, kind, arg);
     if (!call)

@@ -73,7 +73,7 @@ static bool grow(struct queue *queue) {
 }
 
 bool evl_queue_enter(struct tenure *tenure) {
-    struct queue *queue = tenure->lock->client->queue;
+    struct queue *queue = client_of(tenure->lock)->queue;
     char random[EVL_TOKEN_TEXT];
     uint32_t at;
 
@@ -97,7 +97,7 @@ static struct tenure *holder_of(const struct queue *queue, const char *text) {
 }
 
 void evl_queue_leave(struct tenure *tenure) {
-    struct queue *queue = tenure->lock->client->queue;
+    struct queue *queue = client_of(tenure->lock)->queue;
     uint32_t at = (uint32_t)strtoul(ticket_text(tenure), NULL, 16);
 
     if (queue->places[at].tenure != tenure)
@@ -111,11 +111,11 @@ void evl_queue_leave(struct tenure *tenure) {
 
 /* What was granted meanwhile was not heard, and who was not listening may have been passed over. */
 void evl_queue_ready(struct evlock_client *client) {
-    struct evlock *lock;
+    struct call *call;
 
-    TAILQ_FOREACH (lock, &client->handles, link)
-        if (lock->config->queue)
-            evl_acquire_wake(lock);
+    TAILQ_FOREACH (call, &client->pending, link)
+        if (call->kind == CALL_ACQUIRE)
+            evl_acquire_wake(call);
 }
 
 /* What stands behind the ticket; false: no clock shows such a time, or no counter such a fence. */

@@ -21,7 +21,7 @@ static bool take(struct request *request, int64_t now, struct command *command) 
 
 static void stop(struct call *call) {
     for (unsigned i = 0; i < call->count; i++)
-        evl_node_withdraw(&call->lock->client->links[i], &call->requests[i]);
+        evl_node_withdraw(&client_of(call->lock)->links[i], &call->requests[i]);
     call->linked = false;
 }
 
@@ -33,7 +33,7 @@ void evl_replicas_fail(struct call *call, const char *why) {
 
 static void decide(struct call *call) {
     struct evlock *lock = call->lock;
-    unsigned quorum = evl_client_quorum(lock->client);
+    unsigned quorum = evl_client_quorum(client_of(lock));
 
     if ((unsigned)__builtin_popcount(call->acquire.confirmed) >= quorum) {
         stop(call);
@@ -55,7 +55,7 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
     }
     if (number && reply->integer > 0 && !(call->acquire.waiting & node)) {
         call->acquire.waiting |= node;
-        evl_node_submit(&lock->client->links[request->node], request, now);
+        evl_node_submit(&client_of(lock)->links[request->node], request, now);
         return true;
     }
     if (number && reply->integer >= lock->config->min_replicas)
@@ -71,16 +71,16 @@ static void away(struct request *request, int status, int64_t now) {
 
     (void)status;
     (void)now;
-    evl_node_withdraw(&call->lock->client->links[request->node], request);
+    evl_node_withdraw(&client_of(call->lock)->links[request->node], request);
     call->acquire.denied |= (uint16_t)(1U << request->node);
     decide(call);
 }
 
-static const struct request_ops ops = {take, answer, NULL, away};
+const struct request_ops evl_replicas_requests = {take, answer, NULL, away};
 
 /* A node whose last WAIT is not over, of an attempt before this one, is not asked. */
 void evl_replicas_ask(struct call *call) {
-    struct evlock_client *client = call->lock->client;
+    struct evlock_client *client = client_of(call->lock);
     int64_t now = evl_client_now(client), late = now + call->lock->config->replica_timeout;
 
     call->linked = true;
@@ -93,7 +93,7 @@ void evl_replicas_ask(struct call *call) {
             continue;
         }
         call->acquire.asked |= node;
-        call->requests[i].ops = &ops;
+        call->requests[i].kind = REQUEST_REPLICAS;
         evl_node_submit(&client->links[i], &call->requests[i], now);
     }
     decide(call);

@@ -19,6 +19,9 @@ enum reply_type {
     REPLY_STRING,
     REPLY_ERROR,
     REPLY_OTHER,
+    /* To a member of a batch, and from no server: renewed for as long as was asked; to be sent again. */
+    REPLY_RENEWED,
+    REPLY_AGAIN,
 };
 
 struct reply {

@@ -163,7 +163,7 @@ int evlock_handler_call(evlock_handler *handler, evlock_scope_cb done, void *arg
     if ((status = evl_lock_check(handler->lock)) != EVLOCK_OK)
         return status;
     name = evlock_name(handler->lock, &len);
-    return evlock_run(handler->lock->client, name, len, &handler->options, handler->body, done, arg);
+    return evlock_run(client_of(handler->lock), name, len, &handler->options, handler->body, done, arg);
 }
 
 void evlock_handler_free(evlock_handler *handler) {

@@ -11,23 +11,26 @@
 #include "status.h"
 #include "token.h"
 
-static struct tenure *tenure_of(struct request *request) {
-    char *first = (char *)(request - request->node);
-    return (struct tenure *)(void *)(first - offsetof(struct tenure, requests));
+/* Its handle has no more use for it. */
+static bool ghost(const struct tenure *tenure) {
+    return tenure->lock->tenure != tenure;
 }
 
 static void take_out(struct tenure *tenure) {
-    struct evlock_client *client = tenure->lock->client;
+    struct evlock_client *client = client_of(tenure->lock);
 
-    if (tenure->ghost)
+    for (unsigned i = 0; i < client->node_count; i++)
+        if (client->nodes[i].telling == tenure)
+            client->nodes[i].telling = TAILQ_NEXT(tenure, link);
+    if (ghost(tenure))
         TAILQ_REMOVE(&client->ghosts, tenure, link);
     else
         TAILQ_REMOVE(&client->tenures, tenure, link);
 }
 
 static size_t size_of(unsigned nodes, size_t token_len, bool queued) {
-    return sizeof(struct tenure) + nodes * sizeof(struct request) + evl_lease_size(nodes) + token_len +
-           (queued ? TICKET_SIZE : 0);
+    return sizeof(struct tenure) + evl_lease_size(nodes) + nodes * sizeof(struct request) + sizeof(struct tenure_rest) +
+           token_len + (queued ? TICKET_SIZE : 0);
 }
 
 size_t evl_tenure_size(unsigned nodes) {
@@ -42,14 +45,14 @@ static struct tenure *allocate(struct evlock_client *client, size_t size) {
 }
 
 static void give_back(struct evlock_client *client, struct tenure *tenure, bool queued) {
-    if (size_of(client->node_count, tenure->token_len, queued) == client->leases.size)
+    if (size_of(client->node_count, rest_of(tenure)->token_len, queued) == client->leases.size)
         evl_pool_free(&client->leases, tenure);
     else
         evl_free(tenure);
 }
 
 void evl_tenure_destroy(struct tenure *tenure) {
-    struct evlock_client *client = tenure->lock->client;
+    struct evlock_client *client = client_of(tenure->lock);
     const struct lease *lease = lease_of(tenure);
     /* What was not let out of the queue has no ttl before its turn comes. */
     int64_t until = lease->queued && !lease->granted ? INT64_MAX : lease->until;
@@ -59,19 +62,28 @@ void evl_tenure_destroy(struct tenure *tenure) {
         client->left_until = until;
     take_out(tenure);
     for (unsigned i = 0; i < client->node_count; i++)
-        evl_node_withdraw(&client->nodes[i], &tenure->requests[i]);
+        evl_node_withdraw(&client->nodes[i], &requests_of(tenure)[i]);
     evl_alarm_set(&client->alarms, &tenure->alarm, INT64_MAX);
     evl_lock_unref(tenure->lock);
     give_back(client, tenure, lease_of(tenure)->queued);
 }
 
+/* By way of its terms, which are a config's: there may be so many handles that theirs is in no cache. */
+static struct evlock_client *client_for(struct tenure *tenure) {
+    const char *terms = (const char *)lease_of(tenure)->terms;
+
+    return ((const struct config *)(const void *)(terms - offsetof(struct config, terms)))->client;
+}
+
 static void set_alarm(struct tenure *tenure) {
-    evl_alarm_set(&tenure->lock->client->alarms, &tenure->alarm, evl_lease_next(lease_of(tenure)));
+    evl_alarm_set(&client_for(tenure)->alarms, &tenure->alarm, evl_lease_next(lease_of(tenure)));
 }
 
 /* What the node has just said, or what is said of it, is kept for a call that may end by its time. */
 static void note_words(struct tenure *tenure) {
-    if (!tenure->ghost)
+    const struct lease *lease = lease_of(tenure);
+
+    if ((lease->extending || lease->state == LEASE_RELEASING) && !ghost(tenure))
         evl_lock_note_words(tenure->lock);
 }
 
@@ -88,13 +100,13 @@ static bool gives_back(struct tenure *tenure, unsigned node, int trouble) {
 /* Sends what the lease wants sent to a node. One that is away, or must not grant anything now, may make it want
  * something else; a release waits for it. */
 static void send_wanted(struct tenure *tenure, unsigned i, int64_t now, struct lease_out *out) {
-    struct node *node = &tenure->lock->client->nodes[i];
+    struct node *node = &client_for(tenure)->nodes[i];
     int trouble = evl_node_trouble(node, now);
 
     if (gives_back(tenure, i, trouble))
         trouble = EVLOCK_OK;
     if (trouble != EVLOCK_EEXCLUDED)
-        evl_node_submit(node, &tenure->requests[i], now);
+        evl_node_submit(node, &requests_of(tenure)[i], now);
     if (trouble != EVLOCK_OK) {
         evl_error_set(node->error);
         note_away(tenure, i, trouble, now, out);
@@ -104,21 +116,18 @@ static void send_wanted(struct tenure *tenure, unsigned i, int64_t now, struct l
 /* Does what an input at `now` led to. What the handle makes of it may be inputs in turn. The tenure may be gone on
  * return. */
 static void act(struct tenure *tenure, int64_t now, struct lease_out *out) {
-    struct evlock *lock = tenure->lock;
-
-    tenure->acting++;
-    for (unsigned i = 0; out->wake; i = (i + 1) % lock->client->node_count) {
-        if (!(out->wake & 1U << i))
-            continue;
-        out->wake &= ~(1U << i);
-        send_wanted(tenure, i, now, out);
+    rest_of(tenure)->acting++;
+    while (out->wake) {
+        unsigned node = (unsigned)__builtin_ctz(out->wake);
+        out->wake &= ~(1U << node);
+        send_wanted(tenure, node, now, out);
     }
     set_alarm(tenure);
     if (lease_of(tenure)->queued && lease_of(tenure)->state != LEASE_ACQUIRING)
         evl_queue_leave(tenure);
-    if (out->events && !tenure->ghost)
-        evl_lock_events(lock, out);
-    if (--tenure->acting == 0 && tenure->ghost && evl_lease_over(lease_of(tenure)))
+    if (out->events && !ghost(tenure))
+        evl_lock_events(tenure->lock, out);
+    if (--rest_of(tenure)->acting == 0 && evl_lease_over(lease_of(tenure)) && ghost(tenure))
         evl_tenure_destroy(tenure);
 }
 
@@ -128,7 +137,7 @@ struct waiter evl_tenure_waiter(struct tenure *tenure) {
     if (!lease_of(tenure)->queued)
         return (struct waiter){.ticket = NULL};
     return (struct waiter){
-        .channel = evl_queue_channel(tenure->lock->client),
+        .channel = evl_queue_channel(client_of(tenure->lock)),
         .ticket = ticket_text(tenure),
         .ttl = lease_of(tenure)->terms->ttl,
         .fenced = lease_of(tenure)->fenced,
@@ -136,7 +145,7 @@ struct waiter evl_tenure_waiter(struct tenure *tenure) {
 }
 
 static bool take(struct request *request, int64_t now, struct command *command) {
-    struct tenure *tenure = tenure_of(request);
+    struct tenure *tenure = owner_of(request);
     struct lease *lease = lease_of(tenure);
     struct bytes key = evl_lock_key(tenure->lock);
     struct bytes token = token_of(tenure);
@@ -156,13 +165,13 @@ static bool take(struct request *request, int64_t now, struct command *command) 
     else
         evl_command_lease(command, kind, key, token,
                           kind == LEASE_ADD || kind == LEASE_REPLACE ? lease->extension : lease->terms->ttl);
-    if (!tenure->acting) /* a node that was away takes it later than it was asked for */
+    if (!rest_of(tenure)->acting) /* a node that was away takes it later than it was asked for */
         set_alarm(tenure);
     return true;
 }
 
 static bool join(struct request *request, int64_t now, struct renewal *ret) {
-    struct tenure *tenure = tenure_of(request);
+    struct tenure *tenure = owner_of(request);
     struct lease *lease = lease_of(tenure);
 
     if (lease->slots[request->node].want != LEASE_RENEW || (ret->ttl && ret->ttl != lease->terms->ttl))
@@ -176,7 +185,7 @@ static bool join(struct request *request, int64_t now, struct renewal *ret) {
 }
 
 static bool answer(struct request *request, const struct reply *reply, int64_t now) {
-    struct tenure *tenure = tenure_of(request);
+    struct tenure *tenure = owner_of(request);
     const struct lease_slot *slot = &lease_of(tenure)->slots[request->node];
     enum lease_command kind = slot->flying ? slot->flying : LEASE_RELEASE;
     struct lease_answer answer;
@@ -188,11 +197,11 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
         answer.status = EVLOCK_EPROTOCOL;
     }
     if (kind == LEASE_RENEW || kind == LEASE_REARM)
-        tenure->lock->client->stats.renewals += answer.verdict == LEASE_YES;
+        client_for(tenure)->stats.renewals += answer.verdict == LEASE_YES;
     if (kind != LEASE_RELEASE)
-        tenure->lock->client->nodes[request->node].agreed = answer.verdict == LEASE_YES;
+        client_for(tenure)->nodes[request->node].agreed = answer.verdict == LEASE_YES;
     note_words(tenure);
-    if (answer.verdict == LEASE_QUEUED && !tenure->ghost && lease_of(tenure)->state == LEASE_ACQUIRING)
+    if (answer.verdict == LEASE_QUEUED && !ghost(tenure) && lease_of(tenure)->state == LEASE_ACQUIRING)
         evl_acquire_queued(tenure->lock, slot->sent, &answer);
     evl_lease_answer(lease_of(tenure), request->node, &answer, now, &out);
     act(tenure, now, &out);
@@ -200,7 +209,7 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
 }
 
 static void away(struct request *request, int status, int64_t now) {
-    struct tenure *tenure = tenure_of(request);
+    struct tenure *tenure = owner_of(request);
     struct lease_out out = {0};
 
     if (gives_back(tenure, request->node, status))
@@ -209,7 +218,7 @@ static void away(struct request *request, int status, int64_t now) {
     act(tenure, now, &out);
 }
 
-static const struct request_ops ops = {take, answer, join, away};
+const struct request_ops evl_lease_requests = {take, answer, join, away};
 
 /* --- From the handle ---------------------------------------------------------------------------------------------- */
 
@@ -228,33 +237,37 @@ static size_t drawn_len(const struct config *config) {
     return (config->holder ? strlen(config->holder) + 1 : 0) + EVL_TOKEN_TEXT;
 }
 
-static struct tenure *make(struct evlock *lock, struct bytes token, bool queued) {
-    struct evlock_client *client = lock->client;
-    size_t token_len = token.data ? token.len : drawn_len(lock->config);
-    struct tenure *tenure = allocate(client, size_of(client->node_count, token_len, queued));
+/* Its lease is begun, and nothing more. */
+static struct tenure *make(struct evlock *lock, const struct entry *entry, int64_t now, struct lease_out *out) {
+    struct evlock_client *client = client_of(lock);
+    size_t token_len = entry->token.data ? entry->token.len : drawn_len(lock->config);
+    struct tenure *tenure = allocate(client, size_of(client->node_count, token_len, entry->queued));
+    struct lease *lease;
 
     if (!tenure)
         return NULL;
+    lease = lease_of(tenure);
     tenure->lock = lock;
     tenure->alarm.kind = ALARM_TENURE;
-    tenure->nodes = (uint8_t)client->node_count;
-    tenure->token_len = (uint8_t)token_len;
-    if (token.data)
-        memcpy(token_text(tenure), token.data, token_len);
+    evl_lease_begin(lease, &lock->config->terms, client->node_count, entry->adopt, now, out);
+    lease->fenced = entry->fenced;
+    lease->queued = entry->queued;
+    lease->own = entry->token.data != NULL;
+    evl_requests_init(requests_of(tenure), REQUEST_LEASE, client->node_count,
+                      sizeof(*tenure) + evl_lease_size(client->node_count));
+    rest_of(tenure)->token_len = (uint8_t)token_len;
+    if (entry->token.data)
+        memcpy(rest_of(tenure)->token, entry->token.data, token_len);
     else
-        draw_token(lock->config, token_text(tenure));
-    for (unsigned i = 0; i < client->node_count; i++) {
-        tenure->requests[i].ops = &ops;
-        tenure->requests[i].node = (uint8_t)i;
-    }
+        draw_token(lock->config, rest_of(tenure)->token);
     return tenure;
 }
 
 bool evl_tenure_begin(struct evlock *lock, const struct entry *entry) {
-    struct evlock_client *client = lock->client;
-    struct tenure *tenure = make(lock, entry->token, entry->queued);
+    struct evlock_client *client = client_of(lock);
     int64_t now = evl_client_now(client);
     struct lease_out out = {0};
+    struct tenure *tenure = make(lock, entry, now, &out);
 
     if (!tenure)
         return false;
@@ -265,10 +278,6 @@ bool evl_tenure_begin(struct evlock *lock, const struct entry *entry) {
     evl_lock_ref(lock);
     lock->tenure = tenure;
     TAILQ_INSERT_TAIL(&client->tenures, tenure, link);
-    evl_lease_begin(lease_of(tenure), &lock->config->terms, client->node_count, entry->adopt, now, &out);
-    lease_of(tenure)->fenced = entry->fenced;
-    lease_of(tenure)->queued = entry->queued;
-    lease_of(tenure)->own = entry->token.data != NULL;
     act(tenure, now, &out);
     return true;
 }
@@ -288,7 +297,7 @@ void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence, int
 }
 
 void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl) {
-    const struct evlock_client *client = tenure->lock->client;
+    const struct evlock_client *client = client_of(tenure->lock);
     int64_t now = evl_client_now(client);
     struct lease_out out = {0};
 
@@ -297,7 +306,7 @@ void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_
 }
 
 void evl_tenure_release(struct tenure *tenure) {
-    const struct evlock_client *client = tenure->lock->client;
+    const struct evlock_client *client = client_of(tenure->lock);
     int64_t now = evl_client_now(client);
     struct lease_out out = {0};
 
@@ -311,16 +320,15 @@ void evl_tenure_let_go(struct tenure *tenure) {
     struct evlock *lock = tenure->lock;
 
     assert(lock->tenure == tenure);
-    lock->tenure = NULL;
     if (lease_of(tenure)->queued)
         evl_queue_leave(tenure);
     take_out(tenure);
-    tenure->ghost = true;
-    TAILQ_INSERT_TAIL(&lock->client->ghosts, tenure, link);
+    lock->tenure = NULL;
+    TAILQ_INSERT_TAIL(&client_of(lock)->ghosts, tenure, link);
 }
 
 void evl_tenure_abandon(struct tenure *tenure) {
-    int64_t now = evl_client_now(tenure->lock->client);
+    int64_t now = evl_client_now(client_of(tenure->lock));
     struct lease_out out = {0};
 
     evl_tenure_let_go(tenure);
@@ -329,7 +337,7 @@ void evl_tenure_abandon(struct tenure *tenure) {
 }
 
 void evl_tenure_export(struct tenure *tenure) {
-    int64_t now = evl_client_now(tenure->lock->client);
+    int64_t now = evl_client_now(client_of(tenure->lock));
     struct lease_out out = {0};
 
     evl_tenure_let_go(tenure);
@@ -342,6 +350,7 @@ void evl_tenure_export(struct tenure *tenure) {
 void evl_tenure_ring(struct tenure *tenure, int64_t now) {
     struct lease_out out = {0};
 
+    prefetch(tenure->lock, 0, sizeof(struct evlock) + CACHE_LINE); /* for its key, if there is anything to send */
     evl_lease_time(lease_of(tenure), now, &out);
     act(tenure, now, &out);
 }
@@ -349,6 +358,8 @@ void evl_tenure_ring(struct tenure *tenure, int64_t now) {
 void evl_tenure_node_back(struct tenure *tenure, unsigned node, bool settled, bool replaced, int64_t now) {
     struct lease_out out = {0};
 
+    if (requests_of(tenure)[node].waiting) /* in vain, if the node must not grant anything now */
+        send_wanted(tenure, node, now, &out);
     evl_lease_node_back(lease_of(tenure), node, settled, replaced, now, &out);
     act(tenure, now, &out);
 }

@@ -13,36 +13,42 @@
 
 struct evlock;
 
+/* There may be very many, so it is one block without gaps: this, the lease, a request for each node, and the rest. */
 struct tenure {
     TAILQ_ENTRY(tenure) link;
     struct evlock *lock; /* keeps the handle's memory */
     struct alarm alarm;
-    bool ghost;
-    uint8_t acting; /* depth of what an input leads to: only the outermost may free it */
-    uint8_t nodes;
-    uint8_t token_len;
-    struct request requests[]; /* one for each node; then the lease, the token, and the ticket of one that queues */
 };
 
-_Static_assert(offsetof(struct tenure, requests) % _Alignof(struct lease) == 0, "the lease is aligned");
-_Static_assert(sizeof(struct request) % _Alignof(struct lease) == 0, "the lease is aligned");
+struct tenure_rest {
+    uint8_t acting; /* depth of what an input leads to: only the outermost may free it */
+    uint8_t token_len;
+    char token[]; /* and the ticket of one that queues */
+};
+
+_Static_assert(sizeof(struct tenure) % _Alignof(struct lease) == 0, "the lease is aligned");
+_Static_assert(sizeof(struct lease_slot) % _Alignof(struct request) == 0, "the requests are aligned");
 
 TAILQ_HEAD(tenures, tenure);
 
 static inline struct lease *lease_of(struct tenure *tenure) {
-    return (struct lease *)(void *)&tenure->requests[tenure->nodes];
+    return (struct lease *)(void *)(tenure + 1);
 }
 
-static inline char *token_text(struct tenure *tenure) {
-    return (char *)lease_of(tenure) + evl_lease_size(tenure->nodes);
+static inline struct request *requests_of(struct tenure *tenure) {
+    return (struct request *)(void *)&lease_of(tenure)->slots[lease_of(tenure)->nodes];
+}
+
+static inline struct tenure_rest *rest_of(struct tenure *tenure) {
+    return (struct tenure_rest *)(void *)&requests_of(tenure)[lease_of(tenure)->nodes];
 }
 
 static inline char *ticket_text(struct tenure *tenure) {
-    return token_text(tenure) + tenure->token_len;
+    return rest_of(tenure)->token + rest_of(tenure)->token_len;
 }
 
 static inline struct bytes token_of(struct tenure *tenure) {
-    return (struct bytes){token_text(tenure), tenure->token_len};
+    return (struct bytes){rest_of(tenure)->token, rest_of(tenure)->token_len};
 }
 
 /* How a tenure begins. */

@@ -343,6 +343,13 @@ bool evl_command_answer(enum lease_command kind, const struct lease *lease, cons
         return !plain && answer_integer(kind, reply->integer, ret_answer);
     case REPLY_STRING:
         return kind == LEASE_ACQUIRE && lease->queued && answer_queued(reply->text, ret_answer);
+    case REPLY_RENEWED:
+        ret_answer->verdict = LEASE_YES;
+        ret_answer->ttl = lease->terms->ttl;
+        return kind == LEASE_RENEW;
+    case REPLY_AGAIN:
+        ret_answer->verdict = LEASE_AGAIN;
+        return kind == LEASE_RENEW;
     case REPLY_OTHER:
         break;
     }

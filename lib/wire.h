@@ -5,6 +5,8 @@
 #ifndef EVL_WIRE_H
 #define EVL_WIRE_H
 
+#include <string.h>
+
 #include "reply.h"
 
 /* Enough for many renewals; any other command is shorter. */
@@ -30,6 +32,10 @@ struct bytes {
     const void *data;
     size_t len;
 };
+
+static inline bool same_bytes(struct bytes a, struct bytes b) {
+    return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
+}
 
 /* A command as it is sent. Its head, which counts the arguments, is written in front of them when all are there. */
 struct command {

@@ -339,11 +339,12 @@ typedef void (*evlock_closed_cb)(int status, void *arg);
 EVLOCK_EXPORT int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg);
 
 /**
- * Ends a client at once. What is held is released as far as the socket takes the commands without waiting; nobody
- * waits for the answers, and what could not be sent is left to its ttl. Pending calls end with EVLOCK_ECANCELLED on the
- * next turn of the loop, so give it one (event_base_loop(base, EVLOOP_NONBLOCK)) before you free the loop; with none
- * pending everything is gone when this returns. A close under way is overtaken: its callback is told
- * EVLOCK_ECANCELLED. Handles stay the user's. NULL is allowed; so is a forked child's copy.
+ * Ends a client at once. What is held is released as far as the socket takes the commands without waiting; nobody waits
+ * for the answers, and what could not be sent is left to its ttl. So is, on a unix socket, what the server had not read
+ * when it answered a command before, for its answer finds nobody, and it reads no further. Pending calls end with
+ * EVLOCK_ECANCELLED on the next turn of the loop, so give it one (event_base_loop(base, EVLOOP_NONBLOCK)) before you
+ * free the loop; with none pending everything is gone when this returns. A close under way is overtaken: its callback
+ * is told EVLOCK_ECANCELLED. Handles stay the user's. NULL is allowed; so is a forked child's copy.
  */
 EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
 
@@ -360,10 +361,10 @@ EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
  * that the server keeps beside the lock, in the order in which they come, of all processes. A release grants the lock
  * to the first in the queue in the same step, and the server tells it: it becomes the holder without sending anything.
  * A waiter whose connection is gone is passed over; one whose process is stopped is not, and holds the lock for its
- * ttl. Nobody can slip in between while holders release by handles of this kind; foreign holders and polling handles
- * exclude the queue's and are excluded by them, but their releases tell nobody: so the first in the queue looks every
- * ten retry_delay_ms (100 ms to 5 s), and when the holder's ttl ends, in case it crashed; the others look more rarely,
- * at least every 5 s.
+ * ttl. One that was asking when its connection ended, or was refused, joins again at the end. Nobody can slip in
+ * between while holders release by handles of this kind; foreign holders and polling handles exclude the queue's and
+ * are excluded by them, but their releases tell nobody: so the first in the queue looks every ten retry_delay_ms (100
+ * ms to 5 s), and when the holder's ttl ends, in case it crashed; the others look more rarely, at least every 5 s.
  *
  * It needs a single node and a ttl, and a name in whose cluster slot there can be other keys: one that has no "}", or a
  * hash tag ("{…}"); else EVLOCK_EQUEUE. And it needs rights on a second key and a channel, see docs/protocol.md. The
@@ -639,7 +640,10 @@ EVLOCK_EXPORT int evlock_place(evlock *lock, evlock_value_cb cb, void *arg);
  * Breaks the lock: gives it up by force, whoever holds it. Reads the token it finds, then compares and deletes that
  * one, so that a late break cannot end the next holder. On several nodes it is told when a quorum is done with it, and
  * goes on with those of the others that have been asked; one that is away, or has no room for a command (see
- * max_inflight), may keep the token. The holder learns of it when it next renews or releases. `cb` may be NULL. Status
+ * max_inflight), may keep the token. The holder learns of it when it next renews or releases. But a holder that renews
+ * sets its token again on nodes where it is gone: if some nodes are slow, and the break reaches the last of a quorum
+ * later than the first by more than the holder's renewal interval, the holder may keep the lock although EVLOCK_OK is
+ * told. Then evlock_locked() tells 1 and the holder's on_lost does not come: break it again. `cb` may be NULL. Status
  * EVLOCK_OK (it was broken), EVLOCK_ENOTHELD (nobody held it), EVLOCK_ENOTOWNED (its holder changed in between), or as
  * for queries.
  */

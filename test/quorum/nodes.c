@@ -76,10 +76,7 @@ int quorum_setup(void **state) {
 int quorum_teardown(void **state) {
     for (size_t i = 0; i < EVLOCK_NODES_MAX; i++)
         server_resume(&nodes[i]);
-    int left = fixture_free(*state);
-    if (left)
-        fail_msg("%d registrations were left on the loop", left);
-    return 0;
+    return fixture_teardown(state);
 }
 
 /* --- Clients and locks -------------------------------------------------------------------------------------------- */

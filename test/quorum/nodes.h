@@ -13,7 +13,7 @@
 enum {
     NODES = 5,
     MAJORITY = 3,
-    LONG_TTL = 30 * 1000, /* outlives any test */
+    LONG_TTL = 40 * 1000, /* outlives any wait of a test */
 };
 
 /* The servers; the first five run in every suite, with TCP. */

@@ -131,9 +131,12 @@ static void a_close_releases_everywhere(void **state) {
     assert_int_equal(nodes_having("a") + nodes_having("b"), 0);
 }
 
+/* A server that still has to answer may find the connection's end before it has read the release. */
 static void a_freed_client_releases_what_it_can(void **state) {
     struct fixture *f = *state;
     acquired(f, "a", NULL);
+    for (size_t i = 0; i < NODES; i++)
+        await(f, node_info(f->client, i).agreed);
     client_free(f, f->client);
     await(f, nodes_having("a") == 0);
 }
@@ -219,7 +222,7 @@ static void extensions_reach_all_nodes(void **state) {
     struct fixture *f = *state;
     evlock *lock = acquired(f, "a", NULL);
     await(f, nodes_with(lock) == NODES);
-    assert_status(await_extend(f, lock, 20 * 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
+    assert_status(await_extend(f, lock, 19 * 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
     assert_true(evlock_remaining_ms(lock) > LONG_TTL);
     for (size_t i = 0; i < NODES; i++)
         await(f, key_ttl(&nodes[i], "a") > LONG_TTL);
@@ -297,6 +300,15 @@ static void queries_ask_the_majority(void **state) {
     assert_int_equal(asked(f, lock, evlock_owned), 0);
 }
 
+/* No more than a majority has it. */
+static void the_ttl_is_for_how_long_a_majority_keeps_it(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", NULL);
+    for (int i = 0; i < MAJORITY; i++)
+        server_do(&nodes[i], "SET a stranger PX %d", 1000000 * (1 + (i + 1) % MAJORITY));
+    assert_in_range(asked(f, lock, evlock_server_ttl), 1, 1000000);
+}
+
 static void a_key_on_a_minority_is_no_lock(void **state) {
     struct fixture *f = *state;
     evlock *lock = lock_new(f, "a", NULL);
@@ -306,6 +318,32 @@ static void a_key_on_a_minority_is_no_lock(void **state) {
     assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_ENOTHELD);
 }
 
+static void record_name(evlock *lock, int status, const char *text, size_t len, void *arg) {
+    record_value(lock, status, len == 6 && memcmp(text, "host:1", 6) == 0, arg);
+}
+
+/* That on a minority is another's. */
+static void the_holder_is_the_majoritys(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = quick_options();
+    options.holder = "host:1";
+    foreign_hold("a", 0, NODES - MAJORITY);
+    evlock *lock = acquired(f, "a", &options);
+    await(f, nodes_with(lock) == MAJORITY);
+    for (int i = 0; i < 20; i++) {
+        struct record record = {0};
+        assert_status(evlock_holder(lock, record_name, &record), EVLOCK_OK);
+        await(f, record.count);
+        assert_ended(&record, EVLOCK_OK);
+        assert_int_equal(record.value, 1);
+    }
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    struct record record = {0};
+    assert_status(evlock_holder(lock, record_name, &record), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_ENOTHELD);
+}
+
 static void a_break_ends_it_everywhere(void **state) {
     struct fixture *f = *state;
     struct record lost = {0};
@@ -313,8 +351,9 @@ static void a_break_ends_it_everywhere(void **state) {
     options.on_lost = record_lost;
     options.arg = &lost;
     evlock *lock = acquired(f, "a", &options);
-    evlock *breaker = lock_new_on(f, quorum_client(f, NODES, NULL), "a", NULL);
-    await(f, nodes_with(lock) == NODES);
+    evlock_client *other = quorum_client(f, NODES, NULL);
+    evlock *breaker = lock_new_on(f, other, "a", NULL);
+    await(f, nodes_with(lock) == NODES && nodes_counting(other) == NODES); /* all at once, before it is renewed */
     assert_status(await_break(f, breaker), EVLOCK_OK);
     await(f, lost.count);
     assert_int_equal(lost.status, EVLOCK_LOST_GONE);
@@ -498,6 +537,22 @@ static void a_node_that_hangs_holds_up_no_break(void **state) {
     await(f, nodes_having("a") == 0);
 }
 
+/* What the others say is enough, also for that nobody holds it. */
+static void a_node_that_hangs_holds_up_no_query(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_client_options options = durable_options(f);
+    options.command_timeout_ms = 10 * WAIT_MS;
+    evlock_client *client = quorum_client(f, NODES, &options);
+    await(f, nodes_counting(client) == NODES);
+    evlock *lock = lock_new_on(f, client, "a", NULL);
+    server_pause(&nodes[0]);
+    assert_status(evlock_locked(lock, record_value, &record), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_int_equal(record.value, 0);
+}
+
 /* A node that hangs is still connected: nobody must wait for what it might say of a lock that is held elsewhere. */
 static void a_node_that_hangs_holds_up_no_contender(void **state) {
     struct fixture *f = *state;
@@ -548,7 +603,9 @@ int main(void) {
         QUORUM_TEST(an_extension_needs_a_majority),
         QUORUM_TEST(a_lease_that_a_majority_forgot_is_lost),
         QUORUM_TEST(queries_ask_the_majority),
+        QUORUM_TEST(the_ttl_is_for_how_long_a_majority_keeps_it),
         QUORUM_TEST(a_key_on_a_minority_is_no_lock),
+        QUORUM_TEST(the_holder_is_the_majoritys),
         QUORUM_TEST(a_break_ends_it_everywhere),
         QUORUM_TEST(scopes_run_under_the_lock),
         QUORUM_TEST(another_client_adopts),
@@ -560,6 +617,7 @@ int main(void) {
         QUORUM_TEST(something_else_under_the_name),
         QUORUM_TEST(a_node_that_hangs_holds_up_no_contender),
         QUORUM_TEST(a_node_that_hangs_holds_up_no_break),
+        QUORUM_TEST(a_node_that_hangs_holds_up_no_query),
         QUORUM_TEST(a_stranger_who_breaks_in_on_one_node),
     };
     return run_quorum_suite("lock", tests);

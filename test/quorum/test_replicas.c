@@ -7,6 +7,9 @@
 #include "nodes.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+
+#include "../redis/relay.h"
 
 enum { MASTERS = 2, FIRST_REPLICA = 3 };
 
@@ -147,6 +150,85 @@ static void the_wait_for_replicas_can_be_cancelled(void **state) {
     await(f, !key_exists(&nodes[0], "a"));
 }
 
+/* Whoever listens anew looks how its waiters stand; but this one waits for replicas. */
+static void a_listener_that_comes_back_does_not_end_the_wait_for_replicas(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    size_t len;
+    evlock_options options = replicated(1, LONG_TTL), plain = quick_options();
+    options.wait = plain.wait = EVLOCK_WAIT_QUEUE;
+    evlock *holder = lock_new(f, "a", &plain), *lock = lock_new(f, "a", &options);
+    assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, server_integer(&nodes[0], "ZCARD {a}:queue") == 1);
+    server_pause(&nodes[FIRST_REPLICA]);
+    assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
+    await(f, server_integer(&nodes[0], "EVAL %s 0", waiting) == 1);
+    redisReply *token = server_command(&nodes[0], "GET a");
+    assert_int_equal(server_integer(&nodes[0], "CLIENT KILL TYPE pubsub"), 1);
+    await(f, server_integer(&nodes[0], "EVAL %s 0", "return #redis.call('PUBSUB', 'CHANNELS')") == 1);
+    run_for(f, 50);
+    server_resume(&nodes[FIRST_REPLICA]);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    const void *granted = evlock_token(lock, &len);
+    assert_int_equal(len, token->len);
+    assert_memory_equal(granted, token->str, len);
+    freeReplyObject(token);
+}
+
+/* It was broken before the replicas were asked: what they have is without it. */
+static void a_grant_that_is_gone_before_the_wait_is_none(void **state) {
+    static struct relay relay;
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = replicated(1, LONG_TTL);
+    evlock_client_options client_options = durable_options(f);
+    options.retry_times = 0;
+    client_options.command_timeout_ms = 2 * LONG_TTL;
+    relay_start(&relay, &nodes[0]);
+    evlock_client *client = client_new(f, relay.url, &client_options);
+    await(f, relay_pump(&relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    await(f, relay_pump(&relay) && relay.count == 2);
+    relay.pairs[1].held = true;
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, relay_pump(&relay) && key_exists(&nodes[0], "a"));
+    server_do(&nodes[0], "DEL a");
+    relay.pairs[1].held = false;
+    await(f, relay_pump(&relay) && record.count);
+    assert_ended(&record, EVLOCK_EREPLICAS);
+    client_free(f, client);
+    relay_stop(&relay);
+}
+
+static void end_the_wait(struct server *server) {
+    redisReply *reply = server_command(server, "CLIENT LIST");
+    const char *at = NULL;
+    assert_non_null(reply->str);
+    for (char *line = strtok(reply->str, "\n"); line; line = strtok(NULL, "\n"))
+        at = strstr(line, " cmd=wait ") ? line + strlen("id=") : at;
+    assert_non_null(at);
+    server_do(server, "CLIENT UNBLOCK %lld", strtoll(at, NULL, 10));
+    freeReplyObject(reply);
+}
+
+/* Then the server says how many had it by then: too few. */
+static void a_wait_for_replicas_that_the_server_ends_grants_nothing(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = replicated(1, LONG_TTL);
+    options.retry_times = 0;
+    evlock *lock = lock_new(f, "a", &options);
+    server_pause(&nodes[FIRST_REPLICA]);
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, server_integer(&nodes[0], "EVAL %s 0", waiting) == 1);
+    end_the_wait(&nodes[0]);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_EREPLICAS);
+    await(f, !key_exists(&nodes[0], "a"));
+}
+
 static void the_wait_for_replicas_is_part_of_the_wait(void **state) {
     struct fixture *f = *state;
     evlock_acquire_options acquire = EVLOCK_ACQUIRE_OPTIONS_INIT;
@@ -247,6 +329,9 @@ int main(void) {
         REPLICAS_TEST(a_waiter_goes_on_until_the_replica_is_back),
         REPLICAS_TEST(nothing_else_waits_for_replicas),
         REPLICAS_TEST(the_wait_for_replicas_can_be_cancelled),
+        REPLICAS_TEST(a_listener_that_comes_back_does_not_end_the_wait_for_replicas),
+        REPLICAS_TEST(a_grant_that_is_gone_before_the_wait_is_none),
+        REPLICAS_TEST(a_wait_for_replicas_that_the_server_ends_grants_nothing),
         REPLICAS_TEST(the_wait_for_replicas_is_part_of_the_wait),
         REPLICAS_TEST(a_grant_of_replicas_that_comes_too_late_is_none),
         REPLICAS_TEST(a_held_lock_says_so_at_once),

@@ -94,12 +94,16 @@ static void connect_side(struct server *server) {
         redisSetTimeout(server->side, limit);
 }
 
-/* Whether the server answers, with whatever: it may want a password, or be loading its data. */
+/* Whether the server answers, with whatever: it may want a password, or be loading its data. One of a cluster listens
+ * before it finds that its second port is taken, and ends: then to write to it raises SIGPIPE. */
 static bool answers(struct server *server) {
+    struct sigaction before, ignore = {.sa_handler = SIG_IGN};
     connect_side(server);
     if (!server->side || server->side->err)
         return false;
+    sigaction(SIGPIPE, &ignore, &before);
     redisReply *reply = redisCommand(server->side, "PING");
+    sigaction(SIGPIPE, &before, NULL);
     if (!reply)
         return false;
     freeReplyObject(reply);
@@ -252,14 +256,24 @@ long long server_integer(struct server *server, const char *format, ...) {
     return value;
 }
 
+long long server_info(struct server *server, const char *section, const char *words) {
+    redisReply *reply = server_command(server, "INFO %s", section);
+    const char *found = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, words) : NULL;
+    long long count = found ? strtoll(found + strlen(words), NULL, 10) : 0;
+    freeReplyObject(reply);
+    return count;
+}
+
 long long server_calls(struct server *server, const char *name) {
     char wanted[64];
-    redisReply *reply = server_command(server, "INFO commandstats");
     snprintf(wanted, sizeof(wanted), "cmdstat_%s:calls=", name);
-    const char *found = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, wanted) : NULL;
-    long long calls = found ? strtoll(found + strlen(wanted), NULL, 10) : 0;
-    freeReplyObject(reply);
-    return calls;
+    return server_info(server, "commandstats", wanted);
+}
+
+long long server_errors(struct server *server, const char *code) {
+    char wanted[64];
+    snprintf(wanted, sizeof(wanted), "errorstat_%s:count=", code);
+    return server_info(server, "errorstats", wanted);
 }
 
 bool key_exists(struct server *server, const char *key) {

@@ -51,8 +51,12 @@ redisReply *server_command(struct server *server, const char *format, ...);
 void server_do(struct server *server, const char *format, ...);
 /* As server_command(), for integer answers; anything else fails the test. */
 long long server_integer(struct server *server, const char *format, ...);
+/* The number that follows these words in a section of INFO; 0 if they are not there. */
+long long server_info(struct server *server, const char *section, const char *words);
 /* How often a command was run since the start or CONFIG RESETSTAT, also by scripts; `command` in lower case. */
 long long server_calls(struct server *server, const char *command);
+/* How many errors with this code it has answered since the start or CONFIG RESETSTAT. */
+long long server_errors(struct server *server, const char *code);
 
 /* Whether the key exists. */
 bool key_exists(struct server *server, const char *key);

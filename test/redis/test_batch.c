@@ -12,6 +12,7 @@ enum { TTL_MS = 60 * 1000, INTERVAL_MS = 200, MANY = 250 };
 struct held {
     evlock *lock;
     struct record lost;
+    int64_t deadline_ms; /* as it was */
 };
 
 static void told_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
@@ -50,12 +51,20 @@ static const char *key_of(const struct held *held) {
     return (const char *)evlock_name(held->lock, NULL) - strlen("lock:");
 }
 
+static int64_t deadline_ms(const struct held *held) {
+    return evlock_clock_us() / 1000 + evlock_remaining_ms(held->lock);
+}
+
 /* All are held, and have been renewed since now. */
-static void assert_renewed(struct fixture *f, const struct held *held, int count) {
-    for (int i = 0; i < count; i++)
+static void assert_renewed(struct fixture *f, struct held *held, int count) {
+    for (int i = 0; i < count; i++) {
         server_do(f->server, "PEXPIRE %s %d", key_of(&held[i]), TTL_MS / 2);
-    for (int i = 0; i < count; i++)
+        held[i].deadline_ms = deadline_ms(&held[i]);
+    }
+    for (int i = 0; i < count; i++) {
         await(f, key_ttl(f->server, key_of(&held[i])) > TTL_MS * 2 / 3);
+        await(f, deadline_ms(&held[i]) > held[i].deadline_ms + 10);
+    }
     for (int i = 0; i < count; i++) {
         assert_int_equal(held[i].lost.count, 0);
         assert_true(evlock_is_held(held[i].lock));
@@ -138,20 +147,82 @@ static void each_of_many_has_its_own_answer(void **state) {
     assert_renewed(f, held, 1);
 }
 
+/* A user that may do what one lease needs, scripts included; not MGET. */
+static void worker_set(struct fixture *f) {
+    server_do(f->server, "ACL SETUSER worker on >work resetkeys ~lock:* -@all "
+                         "+evalsha +script|load +info +get +set +pexpire +pttl +del");
+}
+
+static void client_of_worker(struct fixture *f, int64_t max_inflight) {
+    evlock_client_options options = client_options(f);
+    worker_set(f);
+    options.user = "worker";
+    options.password = "work";
+    options.max_inflight = max_inflight;
+    f->client = NULL;
+    client_new(f, NULL, &options);
+}
+
+/* The server has forgotten them, and nothing falls due but what that leads to. */
+static void hold_three_restarted(struct fixture *f, struct held *held) {
+    for (int i = 0; i < 3; i++) {
+        evlock_options options = renewed("lock:", TTL_MS, &held[i]);
+        options.renewal_interval_ms = TTL_MS - 1000;
+        held[i] = (struct held){.lock = lock_new(f, (const char[]){(char)('a' + i), '\0'}, &options)};
+        assert_status(await_acquire(f, held[i].lock, NULL), EVLOCK_OK);
+    }
+    server_restart(f->server);
+    worker_set(f);
+}
+
+/* What the server has answered has been heard then, and what that led to has been answered. The lock is not there. */
+static void await_answers(struct fixture *f, evlock *lock) {
+    for (int i = 0; i < 2; i++)
+        assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_ENOTHELD);
+}
+
+static void what_is_refused_together_is_asked_alone_at_once(void **state) {
+    struct fixture *f = *state;
+    struct held held[3];
+    client_of_worker(f, EVLOCK_DEFAULT);
+    hold_three_restarted(f, held);
+    await(f, server_calls(f->server, "evalsha") >= 1);
+    await_answers(f, held[0].lock);
+    assert_int_equal(server_calls(f->server, "evalsha"), 1 + 3);
+    for (int i = 0; i < 3; i++)
+        await(f, held[i].lost.count);
+    server_do(f->server, "ACL DELUSER worker");
+}
+
+static void what_is_refused_to_each_is_asked_alone(void **state) {
+    struct fixture *f = *state;
+    struct held held[3];
+    client_of_worker(f, EVLOCK_DEFAULT);
+    server_do(f->server, "ACL SETUSER worker +mget -pexpire");
+    await_connected(f, f->client);
+    server_do(f->server, "CONFIG RESETSTAT");
+    hold_all(f, held, 3);
+    fall_due();
+    await(f, server_calls(f->server, "mget") >= 4);
+    assert_true(server_calls(f->server, "evalsha") > 2 * server_calls(f->server, "mget"));
+    assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
+    server_do(f->server, "ACL SETUSER worker +pexpire");
+    assert_renewed(f, held, 3);
+    server_do(f->server, "ACL DELUSER worker");
+}
+
 static void what_is_refused_together_is_asked_alone(void **state) {
     struct fixture *f = *state;
     struct held held[3];
-    evlock_client_options options = client_options(f);
-    server_do(f->server, "ACL SETUSER worker on >work resetkeys ~lock:* -@all "
-                         "+evalsha +script|load +info +get +set +pexpire +pttl +del");
-    options.user = "worker";
-    options.password = "work";
-    f->client = NULL;
-    client_new(f, NULL, &options);
+    client_of_worker(f, EVLOCK_DEFAULT);
     hold_all(f, held, 3);
     fall_due(); /* MGET is forbidden */
     assert_renewed(f, held, 3);
-    server_do(f->server, "ACL SETUSER worker +mget resetkeys ~lock:a ~lock:c");
+    server_do(f->server, "ACL SETUSER worker +mget");
+    fall_due();
+    assert_renewed(f, held, 3);
+    assert_int_equal(server_calls(f->server, "mget"), 0); /* not tried again */
+    server_do(f->server, "ACL SETUSER worker resetkeys ~lock:a ~lock:c");
     assert_renewed(f, held, 1);
     server_do(f->server, "CLIENT KILL TYPE normal"); /* what was refused once is tried again by the next connection */
     fall_due();                                      /* one key is forbidden */
@@ -169,8 +240,32 @@ static void scripts_that_were_lost_are_loaded(void **state) {
     for (int i = 0; i < 3; i++) {
         fall_due();
         server_do(f->server, "SCRIPT FLUSH");
+        server_do(f->server, "CONFIG RESETSTAT");
         assert_renewed(f, held, 5);
+        assert_int_equal(server_calls(f->server, "script|load"), 11); /* all there are, once */
+        assert_in_range(server_errors(f->server, "NOSCRIPT"), 1, 5);  /* none is refused alone as well */
     }
+}
+
+/* The refusal of a batch is the first of two for each of its members, and the second is told: they do not go on. */
+static void assert_noscripts(struct fixture *f, int64_t max_inflight, int refusals) {
+    struct held held[3];
+    client_of_worker(f, max_inflight);
+    hold_three_restarted(f, held);
+    server_do(f->server, "ACL SETUSER worker -script");
+    await(f, server_errors(f->server, "NOSCRIPT") >= refusals);
+    await_answers(f, held[0].lock);
+    assert_int_equal(server_errors(f->server, "NOSCRIPT"), refusals);
+    for (int i = 0; i < 3; i++)
+        assert_true(evlock_is_held(held[i].lock));
+    client_free(f, f->client);
+}
+
+static void scripts_that_stay_lost_are_told_of(void **state) {
+    struct fixture *f = *state;
+    assert_noscripts(f, EVLOCK_DEFAULT, 1 + 3); /* together, then each alone */
+    assert_noscripts(f, 1, 1 + 1 + 1);          /* together, then one alone while two wait, which go together */
+    server_do(f->server, "ACL DELUSER worker");
 }
 
 static void a_lost_connection_loses_no_lease(void **state) {
@@ -190,22 +285,43 @@ static void a_lost_connection_loses_no_lease(void **state) {
 
 static void a_release_follows_an_unanswered_renewal(void **state) {
     struct fixture *f = *state;
+    struct held held[4];
+    struct record released[2] = {0};
+    hold_all(f, held, 4);
+    fall_due();
+    server_pause(f->server);
+    run_for(f, INTERVAL_MS);
+    for (int i = 0; i < 2; i++)
+        assert_status(evlock_release(held[i].lock, record_end, &released[i]), EVLOCK_OK);
+    lock_free(f, held[2].lock);
+    run_for(f, INTERVAL_MS);
+    assert_int_equal(released[0].count + released[1].count, 0);
+    server_resume(f->server);
+    await(f, released[0].count && released[1].count && !key_exists(f->server, "lock:c"));
+    for (int i = 0; i < 2; i++) {
+        assert_ended(&released[i], EVLOCK_OK);
+        assert_false(key_exists(f->server, key_of(&held[i])));
+        assert_int_equal(held[i].lost.count, 0);
+    }
+    assert_renewed(f, &held[3], 1);
+}
+
+static void a_release_follows_a_lost_renewal(void **state) {
+    struct fixture *f = *state;
     struct held held[3];
     struct record released = {0};
     hold_all(f, held, 3);
     fall_due();
-    server_pause(f->server);
+    server_do(f->server, "CLIENT PAUSE 3600000 WRITE");
+    run_for(f, 2 * INTERVAL_MS);
+    assert_status(evlock_release(held[0].lock, record_end, &released), EVLOCK_OK);
+    server_do(f->server, "CLIENT KILL TYPE normal");
     run_for(f, INTERVAL_MS);
-    assert_status(evlock_release(held[1].lock, record_end, &released), EVLOCK_OK);
-    lock_free(f, held[2].lock);
-    run_for(f, INTERVAL_MS);
-    assert_int_equal(released.count, 0);
-    server_resume(f->server);
-    await(f, released.count && !key_exists(f->server, "lock:c"));
+    server_do(f->server, "CLIENT UNPAUSE");
+    await(f, released.count);
     assert_ended(&released, EVLOCK_OK);
-    assert_false(key_exists(f->server, "lock:b"));
-    assert_int_equal(held[1].lost.count + held[2].lost.count, 0);
-    assert_renewed(f, held, 1);
+    assert_false(key_exists(f->server, "lock:a"));
+    assert_renewed(f, &held[1], 2);
 }
 
 static void a_client_that_goes_leaves_nothing(void **state) {
@@ -227,9 +343,13 @@ int main(void) {
         TEST(leases_of_other_ttls_go_apart),
         TEST(each_of_many_has_its_own_answer),
         TEST_BARE(what_is_refused_together_is_asked_alone),
+        TEST_BARE(what_is_refused_together_is_asked_alone_at_once),
+        TEST_BARE(what_is_refused_to_each_is_asked_alone),
         TEST(scripts_that_were_lost_are_loaded),
+        TEST_BARE(scripts_that_stay_lost_are_told_of),
         TEST(a_lost_connection_loses_no_lease),
         TEST(a_release_follows_an_unanswered_renewal),
+        TEST(a_release_follows_a_lost_renewal),
         TEST(a_client_that_goes_leaves_nothing),
     };
     return run_suite("batch", tests);

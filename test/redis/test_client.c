@@ -453,6 +453,7 @@ static void a_free_overtakes_a_close(void **state) {
     assert_status(evlock_client_close(f->client, record_closed, &closed), EVLOCK_OK);
     run_for(f, 20);
     client_free(f, f->client);
+    assert_int_equal(closed.count, 0);
     await(f, closed.count);
     assert_ended(&closed, EVLOCK_ECANCELLED);
     assert_int_equal(loop_registrations(f->loop), 0);

@@ -116,6 +116,34 @@ static void an_unsettled_token_of_ones_own_does_not_wait_for_ever(void **state) 
     assert_true(status == EVLOCK_EUNREACHABLE || status == EVLOCK_EREFUSED);
 }
 
+static void a_token_that_is_being_removed_is_waited_for(void **state) {
+    struct fixture *f = *state;
+    evlock_acquire_options mine = with_token("mine", 0);
+    client_new(f, NULL, NULL);
+    evlock *lock = lock_new(f, "a", NULL), *next = lock_new(f, "a", NULL);
+    assert_status(await_acquire(f, lock, &mine), EVLOCK_OK);
+    lock_free(f, lock);
+    assert_status(await_acquire(f, next, &mine), EVLOCK_OK);
+    run_for(f, 50);
+    assert_true(key_is(f->server, "a", "mine", 4));
+}
+
+/* The server answers, and refuses to have it removed. */
+static void a_token_that_cannot_be_removed_holds_up_no_other(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = impatient(f);
+    evlock_acquire_options mine = with_token("mine", 0), ours = with_token("ours", 0);
+    client_new(f, NULL, &options);
+    evlock *lock = lock_new(f, "a", NULL), *next = lock_new(f, "a", NULL);
+    assert_status(await_acquire(f, lock, &mine), EVLOCK_OK);
+    server_do(f->server, "CONFIG SET min-replicas-to-write 1");
+    lock_free(f, lock);
+    assert_status(await_acquire(f, next, &mine), EVLOCK_EREFUSED);
+    assert_non_null(strstr(f->ended.error, "not settled"));
+    assert_status(await_acquire(f, next, &ours), EVLOCK_EREFUSED);
+    assert_non_null(strstr(f->ended.error, "NOREPLICAS"));
+}
+
 /* The lease was lost by the holder's clock alone: the server still has the token. */
 static void a_lost_token_can_be_adopted_by_the_handle_that_lost_it(void **state) {
     struct fixture *f = *state;
@@ -132,6 +160,43 @@ static void a_lost_token_can_be_adopted_by_the_handle_that_lost_it(void **state)
     assert_true(evlock_is_held(lock));
     assert_true(key_is(f->server, "a", "mine", 4));
     assert_status(await_release(f, lock), EVLOCK_OK);
+}
+
+static void a_lost_token_is_given_up_for_another(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock_options options = watched(1000, &lost);
+    evlock_acquire_options own = with_token("mine", 0);
+    client_new(f, NULL, NULL);
+    evlock *lock = lock_new(f, "a", &options);
+    assert_status(await_acquire(f, lock, &own), EVLOCK_OK);
+    server_do(f->server, "PEXPIRE a 600000");
+    await(f, lost.count);
+    assert_status(await_adopt(f, lock, "ours", EVLOCK_CSTRING), EVLOCK_ENOTOWNED);
+    await(f, !key_exists(f->server, "a"));
+}
+
+/* A shortening is on its way to it: it goes, and nothing is adopted. */
+static void a_lost_token_that_may_yet_be_cut_short_is_not_adopted(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0}, acquire = {0}, adopt = {0};
+    evlock_client_options options = client_options(f);
+    evlock_options lasting = watched(600 * 1000, &lost);
+    evlock_acquire_options own = with_token("mine", 0);
+    options.command_timeout_ms = 600 * 1000;
+    relay_start(&relay, f->server);
+    client_new(f, relay.url, &options);
+    evlock *lock = lock_new(f, "a", &lasting);
+    assert_status(evlock_acquire(lock, &own, record_end, &acquire), EVLOCK_OK);
+    await(f, relay_pump(&relay) && acquire.count);
+    relay.pairs[0].held = true;
+    assert_status(evlock_extend(lock, 500, EVLOCK_EXTEND_REPLACE, NULL, NULL), EVLOCK_OK);
+    await(f, lost.count);
+    assert_status(evlock_adopt(lock, "mine", 4, record_end, &adopt), EVLOCK_OK);
+    relay.pairs[0].held = false;
+    await(f, relay_pump(&relay) && adopt.count);
+    assert_ended(&adopt, EVLOCK_ENOTOWNED);
+    await(f, relay_pump(&relay) && !key_exists(f->server, "a"));
 }
 
 static void a_foreign_lease_without_end_to_speak_of_can_be_adopted(void **state) {
@@ -292,6 +357,35 @@ static void a_loss_is_told_before_the_end_of_the_next_acquire(void **state) {
     }
 }
 
+/* Of two that are lost in one turn: inside the first loss the other has its tenure taken away, and all is closed. */
+struct closer {
+    struct fixture *f;
+    evlock *other;
+    struct record closed;
+};
+
+static void close_inside_a_loss(struct record *record) {
+    struct closer *closer = record->then_arg;
+    evlock_acquire(closer->other, NULL, NULL, NULL);
+    evlock_cancel(closer->other);
+    if (evlock_client_close(closer->f->client, record_closed, &closer->closed) == EVLOCK_OK)
+        client_forget(closer->f, closer->f->client);
+}
+
+static void no_loss_is_told_after_a_close(void **state) {
+    struct fixture *f = *state;
+    struct closer closer[2] = {{.f = f}, {.f = f}};
+    struct record lost[2] = {{.then = close_inside_a_loss, .then_arg = &closer[0]},
+                             {.then = close_inside_a_loss, .then_arg = &closer[1]}};
+    evlock_options options[2] = {watched(1000, &lost[0]), watched(1000, &lost[1])};
+    client_new(f, NULL, NULL);
+    closer[1].other = held(f, "a", &options[0]);
+    closer[0].other = held(f, "b", &options[1]);
+    usleep(1200 * 1000);
+    await(f, closer[0].closed.count || closer[1].closed.count);
+    assert_int_equal(lost[0].count + lost[1].count, 1);
+}
+
 /* --- Renewals and extensions -------------------------------------------------------------------------------------- */
 
 static void a_refused_shortening_leaves_the_deadline(void **state) {
@@ -307,6 +401,31 @@ static void a_refused_shortening_leaves_the_deadline(void **state) {
     assert_int_equal(lost.count, 0);
     assert_true(evlock_is_held(lock));
     assert_true(llabs(deadline_of(lock) - before) < 1000 * 1000);
+}
+
+/* The replacement waits behind a question, and counts from when it is sent, answered or not. */
+static void a_shortening_that_was_held_back_moves_the_loss_in(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0}, acquire = {0}, question = {0}, extend = {0};
+    evlock_client_options options = client_options(f);
+    evlock_options lasting = watched(600 * 1000, &lost);
+    options.max_inflight = 1;
+    options.command_timeout_ms = 600 * 1000;
+    relay_start(&relay, f->server);
+    client_new(f, relay.url, &options);
+    evlock *lock = lock_new(f, "a", &lasting);
+    assert_status(evlock_acquire(lock, NULL, record_end, &acquire), EVLOCK_OK);
+    await(f, relay_pump(&relay) && acquire.count);
+    assert_ended(&acquire, EVLOCK_OK);
+
+    assert_status(evlock_locked(lock, record_value, &question), EVLOCK_OK);
+    assert_status(evlock_extend(lock, 500, EVLOCK_EXTEND_REPLACE, record_end, &extend), EVLOCK_OK);
+    assert_true(evlock_remaining_ms(lock) > 500);
+    await(f, question.count || !relay_pump(&relay));
+    relay.pairs[0].muted = true; /* before anything of the extension has gone through */
+    await(f, relay_pump(&relay) && lost.count);
+    assert_int_equal(lost.status, EVLOCK_LOST_DEADLINE);
+    assert_ended(&extend, EVLOCK_ELOST);
 }
 
 /* The renewal falls due while an extension waits for a server that is away, and after that its interval is longer than
@@ -641,7 +760,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CROSSING(a_late_release_does_not_make_two_holders),
         CROSSING(an_unsettled_token_of_ones_own_does_not_wait_for_ever),
+        CROSSING(a_token_that_is_being_removed_is_waited_for),
+        CROSSING(a_token_that_cannot_be_removed_holds_up_no_other),
+        CROSSING(a_lost_token_is_given_up_for_another),
         CROSSING(a_lost_token_can_be_adopted_by_the_handle_that_lost_it),
+        CROSSING(a_lost_token_that_may_yet_be_cut_short_is_not_adopted),
         CROSSING(a_foreign_lease_without_end_to_speak_of_can_be_adopted),
         CROSSING(a_close_ends_a_query_behind_a_release),
         CROSSING(a_close_ends_a_break_behind_a_release),
@@ -650,8 +773,10 @@ int main(void) {
         CROSSING(a_hash_in_the_locks_place_is_a_loss_at_the_next_renewal),
         CROSSING(a_hash_in_the_locks_place_is_not_owned_to_an_extension),
         CROSSING(an_acquire_inside_a_loss_does_not_silence_another_loss),
+        CROSSING(no_loss_is_told_after_a_close),
         CROSSING(a_loss_is_told_before_the_end_of_the_next_acquire),
         CROSSING(a_refused_shortening_leaves_the_deadline),
+        CROSSING(a_shortening_that_was_held_back_moves_the_loss_in),
         CROSSING(an_extension_that_ran_out_of_time_does_not_starve_the_renewal),
         CROSSING(a_release_behind_a_renewal_finds_its_script_again),
         CROSSING(a_break_whose_answer_was_lost_was_done),

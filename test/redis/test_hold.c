@@ -5,6 +5,7 @@
 #include "harness.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 /* A handle that holds the lock of that name. */
 static evlock *held(struct fixture *f, const char *name, const evlock_options *options) {
@@ -288,6 +289,10 @@ static void extend_needs_a_hold(void **state) {
     assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_ELOST);
     assert_status(evlock_reacquire(lock, record_end, &f->ended), EVLOCK_ELOST);
     await(f, server_integer(f->server, "DBSIZE") == 0);
+    lock = held_with_ttl(f, "c", 100);
+    f->ended = (struct record){0};
+    usleep(100 * 1000); /* it is over, and that has not been told yet */
+    assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_ELOST);
     assert_int_equal(f->ended.count, 0);
 }
 
@@ -552,6 +557,8 @@ static void an_export_needs_a_hold_and_room(void **state) {
     assert_status(evlock_export(lock, token, sizeof(token), NULL), EVLOCK_EINVAL);
     assert_true(evlock_is_held(lock));
     assert_int_equal(len, 77);
+    evlock_token(lock, &len);
+    assert_status(evlock_export(lock, token, len, &len), EVLOCK_OK);
 }
 
 static void another_handle_adopts(void **state) {

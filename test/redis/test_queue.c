@@ -190,6 +190,32 @@ static void a_foreign_release_is_found(void **state) {
     leaves_nothing(f);
 }
 
+/* Who is eager finds the release before who is calm. */
+static void the_first_looks_as_often_as_its_delay_says(void **state) {
+    enum { EACH = 5 };
+    struct fixture *f = *state;
+    evlock_options eager = queueing(60000), calm = patient(60000);
+    struct record records[2 * EACH] = {0};
+
+    server_do(f->server, "MSET 0 foreign 1 foreign 2 foreign 3 foreign 4 foreign");
+    server_do(f->server, "MSET 5 foreign 6 foreign 7 foreign 8 foreign 9 foreign");
+    for (int i = 0; i < 2 * EACH; i++) {
+        char name[] = {(char)('0' + i), '\0'};
+        evlock *lock = lock_new(f, name, i < EACH ? &eager : &calm);
+        assert_status(evlock_acquire(lock, NULL, record_end, &records[i]), EVLOCK_OK);
+    }
+    for (int i = 0; i < 2 * EACH; i++)
+        await(f, server_integer(f->server, "ZCARD {%d}:queue", i) == 1);
+    server_do(f->server, "DEL 0 1 2 3 4 5 6 7 8 9");
+    for (int i = 0; i < EACH; i++) {
+        await(f, records[i].count);
+        assert_ended(&records[i], EVLOCK_OK);
+    }
+    for (int i = EACH; i < 2 * EACH; i++)
+        assert_int_equal(records[i].count, 0);
+    leaves_nothing(f);
+}
+
 /* Its looks are seconds apart, but for the one when the holder's ttl ends. */
 static void a_dead_holders_lock_passes_on_with_its_ttl(void **state) {
     struct fixture *f = *state;
@@ -303,6 +329,24 @@ static void who_may_not_wait_never_joins(void **state) {
     assert_int_equal(connections(f), before);
     assert_status(await_release(f, holder), EVLOCK_OK);
     assert_status(await_acquire(f, lock, &no_time), EVLOCK_OK);
+    leaves_nothing(f);
+}
+
+/* The client listens, for another handle. */
+static void who_polls_goes_on_as_before_beside_who_queues(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000), polling = with_ttl(60000);
+    struct record record = {0};
+
+    held(f, "a", &options);
+    joins(f, f->client, &options, &record);
+    assert_status(await_try(f, lock_new(f, "a", &polling)), EVLOCK_EHELD);
+    polling.wait_timeout_ms = 300;
+    polling.retry_delay_ms = 200;
+    polling.retry_jitter = 0;
+    long long before = server_calls(f->server, "set");
+    assert_status(await_acquire(f, lock_new(f, "a", &polling), NULL), EVLOCK_ETIMEDOUT);
+    assert_in_range(server_calls(f->server, "set") - before, 1, 2);
     leaves_nothing(f);
 }
 
@@ -847,11 +891,13 @@ int main(void) {
         TEST(a_newcomer_does_not_overtake),
         TEST(queue_and_polling_exclude_each_other),
         TEST(a_foreign_release_is_found),
+        TEST(the_first_looks_as_often_as_its_delay_says),
         TEST(a_dead_holders_lock_passes_on_with_its_ttl),
         TEST(a_holder_without_expiry_is_waited_for),
         TEST(without_a_wait_it_is_as_without_a_queue),
         TEST(a_turn_costs_three_commands),
         TEST(who_may_not_wait_never_joins),
+        TEST(who_polls_goes_on_as_before_beside_who_queues),
         TEST(no_deadline_is_later_than_the_servers),
         TEST(a_grant_is_nearly_the_whole_ttl),
         TEST(fences_grow_through_the_queue),

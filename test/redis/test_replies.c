@@ -33,22 +33,6 @@ static void move_to_other(struct fixture *f, bool tcp, const char *const *extra)
     f->server = &other;
 }
 
-/* The number after `name` and a separator in a section of INFO; 0 if it is not there. */
-static long long info_number(struct server *server, const char *section, const char *name) {
-    redisReply *reply = server_command(server, "INFO %s", section);
-    const char *found = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, name) : NULL;
-    long long number = found ? strtoll(found + strlen(name), NULL, 10) : 0;
-    freeReplyObject(reply);
-    return number;
-}
-
-/* How many errors with this code the server has answered since its start or CONFIG RESETSTAT. */
-static long long errors(struct server *server, const char *code) {
-    char name[64];
-    snprintf(name, sizeof(name), "errorstat_%s:count=", code);
-    return info_number(server, "errorstats", name);
-}
-
 static void assert_words(struct fixture *f, const char *words) {
     if (!strstr(f->ended.error, words))
         fail_msg("the last error is \"%s\", not \"%s\"", f->ended.error, words);
@@ -90,8 +74,8 @@ static void refused_until(struct fixture *f, const char *code, int each, const c
     server_do(f->server, mend);
     await(f, record.count);
     assert_ended(&record, EVLOCK_OK);
-    assert_in_range(errors(f->server, code), 2, INT32_MAX);
-    assert_paced(errors(f->server, code) / each, begun, 4, 50);
+    assert_in_range(server_errors(f->server, code), 2, INT32_MAX);
+    assert_paced(server_errors(f->server, code) / each, begun, 4, 50);
     assert_status(await_release(f, lock), EVLOCK_OK);
     assert_false(key_exists(f->server, "a"));
     assert_int_equal(record.count, 1);
@@ -106,8 +90,8 @@ static void refused_until(struct fixture *f, const char *code, int each, const c
         server_do((f)->server, "CONFIG RESETSTAT");                                                                    \
         assert_status((call), EVLOCK_OK);                                                                              \
         assert_int_equal(server_calls((f)->server, "evalsha"), 2);                                                     \
-        assert_int_equal(errors((f)->server, "NOSCRIPT"), 1);                                                          \
-        assert_int_equal(server_calls((f)->server, "script|load"), 11); /* all there are */                             \
+        assert_int_equal(server_errors((f)->server, "NOSCRIPT"), 1);                                                   \
+        assert_int_equal(server_calls((f)->server, "script|load"), 11); /* all there are */                            \
     } while (0)
 
 static void noscript_is_mended_by_one_load(void **state) {
@@ -134,7 +118,7 @@ static void noscript_to_a_renewal_is_mended_by_one_load(void **state) {
     server_do(f->server, "SCRIPT FLUSH");
     server_do(f->server, "PEXPIRE a 30000");
     await(f, key_ttl(f->server, "a") > 40000);
-    assert_int_equal(errors(f->server, "NOSCRIPT"), 1);
+    assert_int_equal(server_errors(f->server, "NOSCRIPT"), 1);
     assert_status(await_release(f, lock), EVLOCK_OK);
 }
 
@@ -247,11 +231,11 @@ static void a_lease_outlasts_readonly(void **state) {
     evlock *lock = lock_new(f, "a", &options);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
     server_do(f->server, "REPLICAOF 127.0.0.1 1");
-    await(f, errors(f->server, "READONLY") >= 2);
+    await(f, server_errors(f->server, "READONLY") >= 2);
     int64_t begun = evlock_clock_us();
-    long long before = errors(f->server, "READONLY");
+    long long before = server_errors(f->server, "READONLY");
     run_for(f, 500);
-    assert_paced(errors(f->server, "READONLY") - before, begun, 4, 50);
+    assert_paced(server_errors(f->server, "READONLY") - before, begun, 4, 50);
     server_do(f->server, "REPLICAOF NO ONE");
     server_do(f->server, "PEXPIRE a %d", WAIT_MS);
     await(f, key_ttl(f->server, "a") > 3 * WAIT_MS / 2);
@@ -331,7 +315,7 @@ static void a_release_outlasts_its_refusal(void **state) {
     assert_words(f, "NOREPLICAS");
     assert_true(key_exists(f->server, "a"));
     run_for(f, 500);
-    assert_paced(errors(f->server, "NOREPLICAS"), begun, 4, 50);
+    assert_paced(server_errors(f->server, "NOREPLICAS"), begun, 4, 50);
     server_do(f->server, "CONFIG SET min-replicas-to-write 0");
     await(f, !key_exists(f->server, "a"));
 }
@@ -373,7 +357,7 @@ static void max_clients_is_waited_out(void **state) {
     options.backoff_min_ms = 1;
     options.backoff_max_ms = 400;
     client_free(f, f->client);
-    await(f, info_number(f->server, "clients", "connected_clients:") == 1);
+    await(f, server_info(f->server, "clients", "connected_clients:") == 1);
     server_do(f->server, "CONFIG SET maxclients 1");
     evlock *lock = lock_new_on(f, client_new(f, NULL, &options), "a", NULL);
     int64_t begun = evlock_clock_us();
@@ -383,7 +367,7 @@ static void max_clients_is_waited_out(void **state) {
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
     run_for(f, 1000);
     assert_int_equal(record.count, 0);
-    assert_paced(info_number(f->server, "stats", "rejected_connections:"), begun, 2, 200);
+    assert_paced(server_info(f->server, "stats", "rejected_connections:"), begun, 2, 200);
     server_do(f->server, "CONFIG SET maxclients 100");
     await(f, record.count);
     assert_ended(&record, EVLOCK_OK);
@@ -417,7 +401,7 @@ static void login_is_refused(struct fixture *f, const char *url, int status, con
     assert_status(await_query(f, lock, evlock_locked), status);
     assert_words(f, words);
     run_for(f, 500);
-    assert_paced(info_number(f->server, "stats", "total_connections_received:"), begun, 1, 1000);
+    assert_paced(server_info(f->server, "stats", "total_connections_received:"), begun, 1, 1000);
     assert_int_equal(server_calls(f->server, "set"), 0);
 }
 
@@ -572,7 +556,7 @@ static void a_release_without_permission_leaves_the_lock_to_its_ttl(void **state
         run_for(f, 300);
         assert_in_range(key_ttl(f->server, "lock:a"), 1, 60000);
         assert_in_range(server_calls(f->server, "evalsha"), 0, 1); /* to repeat it is no use */
-        assert_in_range(errors(f->server, "NOPERM"), 0, 1);
+        assert_in_range(server_errors(f->server, "NOPERM"), 0, 1);
         server_do(f->server, "DEL lock:a");
         server_do(f->server, "ACL SETUSER worker +%s", missing[i]);
     }
@@ -586,7 +570,7 @@ static void a_key_without_permission_ends_an_acquire(void **state) {
     assert_status(await_acquire(f, lock, NULL), EVLOCK_EPERM);
     assert_words(f, "NOPERM");
     run_for(f, 300);
-    assert_in_range(errors(f->server, "NOPERM"), 1, 10); /* some of them the login's */
+    assert_in_range(server_errors(f->server, "NOPERM"), 1, 10); /* some of them the login's */
     assert_status(await_query(f, lock, evlock_locked), EVLOCK_EPERM);
 }
 
@@ -605,7 +589,7 @@ static void scripts_that_may_not_be_loaded_may_be_there(void **state) {
     server_do(f->server, "CONFIG RESETSTAT");
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_EPERM);
     assert_words(f, "NOPERM");
-    assert_int_equal(errors(f->server, "NOSCRIPT"), 2);
+    assert_int_equal(server_errors(f->server, "NOSCRIPT"), 2);
     assert_true(evlock_is_held(lock));
     server_do(f->server, "ACL SETUSER worker +script|load");
     assert_status(await_release(f, lock), EVLOCK_OK);
@@ -688,8 +672,8 @@ static void redirections_end_an_acquire(void **state) {
     assert_words(f, "MOVED");
     assert_status(await_acquire(f, lock_new(f, "asked", NULL), NULL), EVLOCK_EUNSUPPORTED);
     assert_words(f, "ASK");
-    assert_int_equal(errors(f->server, "MOVED"), 1);
-    assert_int_equal(errors(f->server, "ASK"), 1);
+    assert_int_equal(server_errors(f->server, "MOVED"), 1);
+    assert_int_equal(server_errors(f->server, "ASK"), 1);
     evlock *lock = held(f, "here");
     assert_status(await_release(f, lock), EVLOCK_OK);
 }

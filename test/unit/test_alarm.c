@@ -126,6 +126,35 @@ static void what_is_long_past_is_due_at_once(void **state) {
     assert_ptr_equal(due(&alarms, 1000), &b);
 }
 
+/* However many they are. */
+static void alarms_that_were_set_together_to_one_moment_are_sorted_as_one(void **state) {
+    enum { ALARMS = 1000, MOMENT = 123456789, BEFORE = MOMENT - 70000 };
+    static struct alarm alarm[ALARMS];
+    struct alarms alarms = {0};
+    struct alarm other = {0};
+    (void)state;
+    evl_alarm_set(&alarms, &other, BEFORE);
+    for (int i = 0; i < ALARMS; i++)
+        evl_alarm_set(&alarms, &alarm[i], MOMENT);
+    assert_ptr_equal(due(&alarms, MOMENT), &other);
+    for (int steps = 0; steps < ALARM_LEVELS; steps++)
+        if (evl_alarms_due(&alarms, MOMENT) == &alarm[0])
+            return;
+    fail();
+}
+
+static void what_is_more_than_a_century_off_is_not_due_before(void **state) {
+    const int64_t century = INT64_C(100) * 365 * 24 * 3600 * 1000000;
+    struct alarms alarms = {0};
+    struct alarm a = {0};
+    (void)state;
+    for (int bits = 51; bits < 63; bits++) {
+        evl_alarm_set(&alarms, &a, (INT64_C(1) << bits) + century);
+        assert_true(a.set);
+        assert_true(evl_alarms_next(&alarms) >= century);
+    }
+}
+
 /* A client's timer rings then in vain, at most once for each that was taken out. */
 static void one_that_was_taken_out_may_ring_in_vain_once(void **state) {
     struct alarms alarms = {0};
@@ -230,6 +259,8 @@ int main(void) {
         cmocka_unit_test(many_become_due_by_portions),
         cmocka_unit_test(a_step_sorts_only_few),
         cmocka_unit_test(what_is_long_past_is_due_at_once),
+        cmocka_unit_test(alarms_that_were_set_together_to_one_moment_are_sorted_as_one),
+        cmocka_unit_test(what_is_more_than_a_century_off_is_not_due_before),
         cmocka_unit_test(one_that_was_taken_out_may_ring_in_vain_once),
         cmocka_unit_test(random_steps_agree_with_a_model),
     };

@@ -1,15 +1,22 @@
 /*
- * A client on a loop whose clock and timer are the test's, and whose server is never found: when it renews, and in
- * which portions it sees to what is due.
+ * A client on a loop whose clock and timer are the test's, and whose server is never found: when it renews, in which
+ * portions it sees to what is due, tells that a node is back, and sends, and what it leaves alone in a forked child.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "client.h"
+#include "hiredis.h"
 #include "lock.h"
 
 enum { TTL_MS = 6000 * 1000 };
@@ -17,6 +24,8 @@ enum { TTL_MS = 6000 * 1000 };
 static int64_t clock_us = 1000000000;
 static evlock_timer_cb timer_cb;
 static void *timer_arg;
+static int timer_sets;
+static int attached = -1;
 
 static void *timer_new(void *data, evlock_timer_cb cb, void *arg) {
     timer_cb = cb;
@@ -27,6 +36,7 @@ static void *timer_new(void *data, evlock_timer_cb cb, void *arg) {
 static void timer_set(void *timer, int64_t at) {
     (void)timer;
     (void)at;
+    timer_sets++;
 }
 
 static void timer_free(void *timer) {
@@ -41,7 +51,7 @@ static int64_t now(void *data) {
 static int attach(void *data, struct redisAsyncContext *connection) {
     (void)data;
     (void)connection;
-    return -1;
+    return attached;
 }
 
 static void *resolve(void *data, const char *host, evlock_resolve_cb cb, void *arg) {
@@ -66,12 +76,20 @@ static const evlock_loop_ops ops = {
     .resolve_cancel = resolve_cancel,
 };
 
-static evlock_client *client_new(void) {
+static evlock_client *client_at(const char *url, const evlock_client_options *options) {
     static int data;
     evlock_client *client;
 
-    assert_int_equal(evlock_client_new(&client, (evlock_loop){&ops, &data}, "redis://never.resolved", NULL), EVLOCK_OK);
+    assert_int_equal(evlock_client_new(&client, (evlock_loop){&ops, &data}, url, options), EVLOCK_OK);
     return client;
+}
+
+static evlock_client *client_with(const evlock_client_options *options) {
+    return client_at("redis://never.resolved", options);
+}
+
+static evlock_client *client_new(void) {
+    return client_with(NULL);
 }
 
 /* --- Renewals ----------------------------------------------------------------------------------------------------- */
@@ -185,12 +203,264 @@ static void the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told(
     evlock_client_free(client);
 }
 
+/* --- A node that is back ------------------------------------------------------------------------------------------ */
+
+enum { FEW = 30 };
+
+/* Acquires of which every other one may have left its token. */
+static void acquire_few(evlock_client *client, int count) {
+    evlock *lock;
+
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(evlock_new(&lock, client, &i, sizeof(i), NULL), EVLOCK_OK);
+        assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
+        if (i % 2)
+            assert_int_equal(evl_lease_take(lease_of(lock->tenure), 0, clock_us), LEASE_ACQUIRE);
+    }
+}
+
+/* Ends the user's interest in one that is to be told: it is gone, or a ghost; and a ghost is gone. */
+static void drop(struct tenure *tenure) {
+    if (tenure && tenure->lock->tenure == tenure)
+        evlock_free(tenure->lock);
+    else if (tenure)
+        evl_tenure_destroy(tenure);
+}
+
+static int not_told(struct tenures *tenures) {
+    struct tenure *tenure;
+    int count = 0;
+
+    TAILQ_FOREACH (tenure, tenures, link)
+        count += !lease_of(tenure)->slots[0].replaced;
+    return count;
+}
+
+static void cut(struct node *node) {
+    evl_node_break(node, EVLOCK_EUNREACHABLE, "cut");
+    evl_node_settle(node);
+    assert_int_not_equal(node->state, NODE_READY);
+}
+
+static void finish(evlock_client *client) {
+    struct call *call;
+
+    cut(&client->nodes[0]);
+    while ((call = TAILQ_FIRST(&client->pending)))
+        evlock_free(call->lock);
+    while (to_be_told(client))
+        timer_cb(timer_arg);
+    evlock_client_free(client);
+}
+
+/* Those who wait for it have no other turn to wait for than the next. */
+static void that_a_node_is_away_is_told_by_slices(void **state) {
+    static evlock *locks[MANY];
+    evlock_acquire_options once = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_client *client = client_new();
+    int turns = 0;
+
+    (void)state;
+    once.retry_times = 0;
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(evlock_new(&locks[i], client, &i, sizeof(i), NULL), EVLOCK_OK);
+        assert_int_equal(evlock_acquire(locks[i], &once, ended, NULL), EVLOCK_OK);
+    }
+    told = 0;
+    cut(&client->nodes[0]);
+    for (int before = 0; told == 0; before = to_be_told(client), turns++) {
+        timer_cb(timer_arg);
+        assert_in_range(told ? 1 : to_be_told(client) - before, 1, 1000 * TOLD_A_RING);
+    }
+    assert_int_equal(told + to_be_told(client), MANY);
+    assert_true(turns >= MANY / (1000 * TOLD_A_RING));
+    for (int i = 0; i < MANY; i++)
+        evlock_free(locks[i]);
+    timer_cb(timer_arg);
+    evlock_client_free(client);
+}
+
+/* The one that is next may go, or become a ghost, also as the last, and others begin. */
+static void all_are_told_that_a_node_is_back(void **state) {
+    (void)state;
+    for (int count = 0; count < FEW; count++) {
+        for (int drops = 0; drops < 3; drops++) {
+            evlock_client *client = client_new();
+            struct node *node = &client->nodes[0];
+            int begun = 0;
+
+            acquire_few(client, count);
+            evl_node_ready(node, true);
+            while (!evl_client_tell_back(client, node, clock_us))
+                ;
+            cut(node);
+            evl_node_ready(node, true); /* once more */
+            assert_int_equal(node->state, NODE_RETURNING);
+            node->replaced = true;
+            while (!evl_client_tell_back(client, node, clock_us)) {
+                for (int i = 0; i < drops; i++)
+                    drop(node->telling);
+                if (begun < 2 && !node->telling_ghosts)
+                    acquire_few(client, ++begun);
+            }
+            assert_int_equal(not_told(&client->ghosts), 0);
+            assert_in_range(not_told(&client->tenures), 0, 3);
+            finish(client);
+        }
+    }
+}
+
+/* Then the connection before it is not done with: the next has all told anew. */
+static void a_return_that_is_cut_short_settles_nothing(void **state) {
+    evlock_client *client = client_new();
+    struct node *node = &client->nodes[0];
+
+    (void)state;
+    acquire_few(client, 2 * TOLD_A_RING);
+    node->unsettled = true;
+    node->lost_id = 7;
+    node->old_run_id[0] = 'a';
+    node->run_id[0] = 'b';
+    evl_node_ready(node, false);
+    evl_node_ring(node, clock_us);
+    assert_int_equal(not_told(&client->tenures), TOLD_A_RING);
+    cut(node);
+    assert_int_equal(node->state, NODE_AWAY);
+    assert_true(node->unsettled && node->lost_id == 7);
+    assert_string_equal(node->old_run_id, "a");
+    evl_node_ready(node, false);
+    while (!evl_client_tell_back(client, node, clock_us))
+        ;
+    assert_int_equal(not_told(&client->tenures), 0);
+    finish(client);
+}
+
+/* --- A socket that is full ---------------------------------------------------------------------------------------- */
+
+enum { TURN_BYTES = 64 * 1024, ACQUIRE_BYTES = 90 }; /* at least */
+
+static int listen_at(char *url, size_t size) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+    snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/evlock-unit-%d", (int)getpid());
+    snprintf(url, size, "unix://%s", address.sun_path);
+    unlink(address.sun_path);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    return listener;
+}
+
+/* What it sends in a turn in which the socket takes more. */
+static size_t sent_in_a_turn(struct node *node) {
+    size_t before = node->waiting_count;
+
+    evlock_on_writable(node->connection);
+    return before - node->waiting_count;
+}
+
+static int unanswered(const struct node *node) {
+    const struct request *request;
+    int count = 0;
+
+    TAILQ_FOREACH (request, &node->flying, link)
+        count++;
+    return count;
+}
+
+/* And no connection is made before all have been told. */
+static void assert_lost_by_slices(const struct node *node) {
+    int before = unanswered(node);
+
+    assert_int_equal(before, MANY);
+    for (int left; before > 0; before = left) {
+        assert_int_equal(node->state, NODE_ENDED);
+        timer_cb(timer_arg);
+        left = unanswered(node);
+        assert_in_range(before - left, 1, 1000 * TOLD_A_RING);
+    }
+    assert_int_equal(node->state, NODE_AWAY);
+}
+
+static void what_a_socket_does_not_take_waits_unsent(void **state) {
+    static char bytes[1024 * 1024];
+    char url[128];
+    int listener = listen_at(url, sizeof(url)), peer;
+    size_t sent;
+
+    (void)state;
+    attached = 0;
+    evlock_client *client = client_at(url, NULL);
+    struct node *node = &client->nodes[0];
+    evl_node_ready(node, true);
+    evl_node_ring(node, clock_us);
+    assert_int_equal(node->state, NODE_READY);
+    for (int i = 0; i < MANY; i++) {
+        evlock *lock;
+        assert_int_equal(evlock_new(&lock, client, &i, sizeof(i), NULL), EVLOCK_OK);
+        assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
+    }
+    assert_in_range(MANY - node->waiting_count, 1, TURN_BYTES / ACQUIRE_BYTES);
+    while ((sent = sent_in_a_turn(node)) > 0)
+        assert_in_range(sent, 1, TURN_BYTES / ACQUIRE_BYTES);
+    assert_true(node->full && node->waiting_count > 0);
+    assert_true((peer = accept(listener, NULL, NULL)) >= 0);
+    while (node->waiting_count > 0) {
+        while (recv(peer, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+            ;
+        assert_in_range(sent_in_a_turn(node), 1, TURN_BYTES / ACQUIRE_BYTES);
+    }
+    attached = -1;
+    cut(node);
+    assert_lost_by_slices(node);
+    finish(client);
+    close(peer);
+    close(listener);
+    unlink(url + strlen("unix://"));
+}
+
+/* --- Forked inside a callback ------------------------------------------------------------------------------------- */
+
+static pid_t child = -1;
+
+static void fork_inside(evlock_client *client, enum evlock_connection connection, int status, void *arg) {
+    (void)client;
+    (void)connection;
+    (void)status;
+    (void)arg;
+    child = fork();
+    timer_sets = 0;
+}
+
+/* Both come back from the callback into the library; the timer is registered with the parent's loop. */
+static void a_child_does_not_set_its_parents_timer(void **state) {
+    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    int status = -1;
+
+    (void)state;
+    options.on_connection = fork_inside;
+    evlock_client *client = client_with(&options);
+    timer_cb(timer_arg);
+    if (child == 0)
+        _exit(timer_sets);
+    assert_true(child > 0);
+    assert_int_equal(timer_sets, 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    evlock_client_free(client);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handles_of_a_client_renew_in_one_phase),
         cmocka_unit_test(clients_renew_in_phases_of_their_own),
         cmocka_unit_test(a_lease_without_renewal_has_none),
         cmocka_unit_test(the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told),
+        cmocka_unit_test(that_a_node_is_away_is_told_by_slices),
+        cmocka_unit_test(all_are_told_that_a_node_is_back),
+        cmocka_unit_test(a_return_that_is_cut_short_settles_nothing),
+        cmocka_unit_test(what_a_socket_does_not_take_waits_unsent),
+        cmocka_unit_test(a_child_does_not_set_its_parents_timer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /*
- * Options that say how to wait and who holds: what is refused, and that handles share what is the same.
+ * Options that say how to wait and who holds, and when to renew: what is refused, and that handles share what is the
+ * same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -111,6 +112,21 @@ static void a_holders_name_is_1_to_91_bytes_long(void **state) {
     }
 }
 
+static void renewals_fall_due_on_twentieths_of_their_interval(void **state) {
+    static const int64_t intervals_ms[] = {1, 7, 1000, 9000};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof intervals_ms / sizeof *intervals_ms; i++) {
+        evlock_options options = EVLOCK_OPTIONS_INIT;
+        options.renewal_interval_ms = intervals_ms[i];
+        for (options.auto_renewal = 0; options.auto_renewal <= 1; options.auto_renewal++) {
+            struct config *config = takes(NULL, &options);
+            assert_int_equal(config->terms.grain, options.auto_renewal * intervals_ms[i] * 1000 / 20);
+            evl_config_unref(config);
+        }
+    }
+}
+
 /* A program that was built before there were names and queues. */
 static void what_a_shorter_struct_lacks_keeps_its_default(void **state) {
     evlock_options options = queueing();
@@ -157,6 +173,7 @@ int main(void) {
         cmocka_unit_test(a_queue_needs_a_ttl),
         cmocka_unit_test(a_queue_counts_no_retries),
         cmocka_unit_test(a_holders_name_is_1_to_91_bytes_long),
+        cmocka_unit_test(renewals_fall_due_on_twentieths_of_their_interval),
         cmocka_unit_test(what_a_shorter_struct_lacks_keeps_its_default),
         cmocka_unit_test(only_what_is_the_same_is_shared),
     };

@@ -914,12 +914,12 @@ static void what_is_no_state_takes_no_input(void **state) {
             continue;
         held_by_one(&b);
         b.lease->slots[0].flying = LEASE_RENEW;
-        b.lease->state = 15;
+        b.lease->state = 7;
         next_is(&b, LEASE_NEVER);
         do_input(&b, input);
         tells_nothing(&b);
         wakes(&b, 0);
-        is_in(&b, 15);
+        is_in(&b, 7);
     }
 }
 
