@@ -25,7 +25,9 @@
 
 enum {
     START_MS = 30 * 1000, /* until a started server must answer */
-    TRIES = 5,            /* another process may take the port that was just found free */
+    TRIES = 5,            /* another process may take a port that was just found free */
+    PORT_TRIES = 1000,
+    CLUSTER_OFFSET = 10000,
     MAX_ARGS = 64,
 };
 
@@ -43,14 +45,29 @@ static bool has_ipv6(void) {
     return ok;
 }
 
-static int free_port(void) {
+/* The port, or one of the system's choice for 0, if it can be had on the loopback; else 0. */
+static int bound_once(int port) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(address);
+    address.sin_port = htons((uint16_t)port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, len) || getsockname(fd, (struct sockaddr *)&address, &len))
-        fail_msg("no free loopback port: %s", strerror(errno));
+    if (fd < 0)
+        fail_msg("socket: %s", strerror(errno));
+    bool ok =
+        bind(fd, (struct sockaddr *)&address, len) == 0 && getsockname(fd, (struct sockaddr *)&address, &len) == 0;
     close(fd);
-    return ntohs(address.sin_port);
+    return ok ? ntohs(address.sin_port) : 0;
+}
+
+/* A server of a cluster takes a second port too, which is its first one and 10,000. */
+static int free_port(void) {
+    for (int i = 0; i < PORT_TRIES; i++) {
+        int port = bound_once(0);
+        if (port != 0 && port + CLUSTER_OFFSET <= UINT16_MAX && bound_once(port + CLUSTER_OFFSET) != 0)
+            return port;
+    }
+    fail_msg("no free loopback ports");
+    return 0;
 }
 
 /* --- The process -------------------------------------------------------------------------------------------------- */
@@ -94,16 +111,25 @@ static void connect_side(struct server *server) {
         redisSetTimeout(server->side, limit);
 }
 
-/* Whether the server answers, with whatever: it may want a password, or be loading its data. One of a cluster listens
- * before it finds that its second port is taken, and ends: then to write to it raises SIGPIPE. */
-static bool answers(struct server *server) {
+/* Sends what was appended to the side connection and waits for the answer; NULL when there comes none. The server may
+ * have gone since the last one, killed, or as one that listens before it finds its second port taken; to write to it
+ * then raises SIGPIPE. */
+static redisReply *exchange(struct server *server) {
     struct sigaction before, ignore = {.sa_handler = SIG_IGN};
+    void *reply = NULL;
+    sigaction(SIGPIPE, &ignore, &before);
+    redisGetReply(server->side, &reply);
+    sigaction(SIGPIPE, &before, NULL);
+    return reply;
+}
+
+/* Whether the server answers, with whatever: it may want a password, or be loading its data. */
+static bool answers(struct server *server) {
     connect_side(server);
     if (!server->side || server->side->err)
         return false;
-    sigaction(SIGPIPE, &ignore, &before);
-    redisReply *reply = redisCommand(server->side, "PING");
-    sigaction(SIGPIPE, &before, NULL);
+    redisAppendCommand(server->side, "PING");
+    redisReply *reply = exchange(server);
     if (!reply)
         return false;
     freeReplyObject(reply);
@@ -136,6 +162,22 @@ static bool launch(struct server *server) {
     return false;
 }
 
+/* Why a server did not start, for a machine whose folders nobody will see. */
+static const char *end_of_log(const struct server *server) {
+    static char end[1024];
+    char path[sizeof(server->folder) + sizeof("/log")];
+    snprintf(path, sizeof(path), "%s/log", server->folder);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return "(none)";
+    size_t len = 0;
+    if (fseek(file, -(long)(sizeof(end) - 1), SEEK_END) == 0 || fseek(file, 0, SEEK_SET) == 0)
+        len = fread(end, 1, sizeof(end) - 1, file);
+    end[len] = '\0';
+    fclose(file);
+    return end;
+}
+
 void server_start(struct server *server, bool tcp, const char *const *extra) {
     const char *base = getenv("TMPDIR");
     *server = (struct server){.extra = extra};
@@ -152,7 +194,7 @@ void server_start(struct server *server, bool tcp, const char *const *extra) {
         if (launch(server))
             return;
     }
-    fail_msg("the server does not start; is it installed? its log is in %s", server->folder);
+    fail_msg("the server does not start; is it installed? the end of its log: %s", end_of_log(server));
 }
 
 void server_kill9(struct server *server) {
@@ -191,7 +233,7 @@ void server_restart(struct server *server) {
             return;
         nap_ms(100);
     }
-    fail_msg("the server does not start again; its log is in %s", server->folder);
+    fail_msg("the server does not start again; the end of its log: %s", end_of_log(server));
 }
 
 void server_pause(struct server *server) {
@@ -210,7 +252,7 @@ void server_resume(struct server *server) {
 
 /* --- The side connection ------------------------------------------------------------------------------------------ */
 
-/* A restart, or a test that killed every connection, ends this one; to write to it then would raise SIGPIPE. */
+/* A restart, or a test that killed every connection, ends this one. */
 static bool side_is_open(const struct server *server) {
     char byte;
     return server->side && !server->side->err && recv(server->side->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
@@ -220,7 +262,9 @@ static bool side_is_open(const struct server *server) {
 static redisReply *command(struct server *server, const char *format, va_list args) {
     if (!side_is_open(server))
         connect_side(server);
-    redisReply *reply = server->side ? redisvCommand(server->side, format, args) : NULL;
+    redisReply *reply = NULL;
+    if (server->side && redisvAppendCommand(server->side, format, args) == REDIS_OK)
+        reply = exchange(server);
     if (!reply)
         fail_msg("no answer to %s: %s", format, server->side ? server->side->errstr : "no connection");
     return reply;
