@@ -118,7 +118,7 @@ static void await_settling(struct call *call) {
 }
 
 /* EVLOCK_OK or EVLOCK_ENOMEM. */
-static int attempt(struct call *call) {
+static int attempt(struct call *call, int64_t now) {
     struct evlock *lock = call->lock;
     struct entry entry = {
         .token = {call->acquire.token, call->acquire.token_len},
@@ -135,7 +135,7 @@ static int attempt(struct call *call) {
     call->acquire.handed = call->acquire.other_ears = false;
     call->acquire.attempts++;
     wake_at(call, call->acquire.wait_until);
-    if (evl_tenure_begin(lock, &entry))
+    if (evl_tenure_begin(lock, &entry, now))
         return EVLOCK_OK;
     wake_at(call, INT64_MAX);
     return evl_fail(EVLOCK_ENOMEM, "no memory for an attempt");
@@ -163,7 +163,7 @@ void evl_acquire_ring(struct call *call, int64_t now) {
     } else if (lock->tenure) {
         wake_at(call, call->acquire.wait_until);
         evl_tenure_look(lock->tenure, now);
-    } else if (attempt(call) != EVLOCK_OK) {
+    } else if (attempt(call, now) != EVLOCK_OK) {
         evl_call_finish(call, EVLOCK_ENOMEM);
     }
 }
@@ -269,12 +269,12 @@ const struct request_ops evl_look_requests = {take_look, see, NULL, see_nothing}
 /* Only where there is one node: among several, one that hangs or is odd must neither hold up nor end an acquire. */
 static bool may_look(const struct call *call) {
     bool joins = call->acquire.contended && evl_queue_listens(client_of(call->lock)); /* which looks, too */
-    return call->count == 1 && !call->acquire.looked && !call->requests[0].flying && !joins;
+    return client_of(call->lock)->node_count == 1 && !call->acquire.looked && !call->requests[0].flying && !joins;
 }
 
 static void look(struct call *call) {
     call->acquire.looked = true;
-    call->requests[0].kind = REQUEST_LOOK;
+    evl_call_ask(call, REQUEST_LOOK);
     evl_node_submit(&client_of(call->lock)->nodes[0], &call->requests[0], evl_client_now(client_of(call->lock)));
 }
 
@@ -369,7 +369,7 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
     if (lock->tenure) /* lost, and not released */
         evl_lock_give_up_lost(lock);
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "acquiring");
-    if ((given.token && !call->acquire.token) || attempt(call) != EVLOCK_OK) {
+    if ((given.token && !call->acquire.token) || attempt(call, call->acquire.begun) != EVLOCK_OK) {
         evl_call_drop(call);
         return evl_fail(EVLOCK_ENOMEM, "no memory for an acquire");
     }

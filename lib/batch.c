@@ -13,10 +13,10 @@ _Static_assert(BATCH_MEMBERS <= UINT8_MAX, "as a request counts them");
  * unanswered, so it flies right behind the one that was taken before. */
 static bool take_next(struct node *node, int64_t ttl, int64_t now, struct renewal *renewal) {
     struct request *request = TAILQ_FIRST(&node->waiting);
+    const struct request_ops *ops = request ? evl_request_ops[request->kind] : NULL;
 
     renewal->ttl = ttl;
-    if (!request || !evl_request_ops[request->kind]->join ||
-        !evl_request_ops[request->kind]->join(request, now, renewal))
+    if (!ops || !ops->join || !ops->join(request, now, renewal))
         return false;
     assert(!request->flying);
     evl_node_withdraw(node, request);

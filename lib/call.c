@@ -50,11 +50,16 @@ struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg) {
     call->kind = (uint8_t)kind;
     call->arg = arg;
     call->alarm.kind = ALARM_CALL;
-    call->count = (uint8_t)client_of(lock)->node_count;
-    evl_requests_init(call->requests, REQUEST_QUERY, call->count, offsetof(struct call, requests));
     evl_lock_ref(lock);
     enlist(call);
     return call;
+}
+
+void evl_call_ask(struct call *call, enum request_kind kind) {
+    call->count = (uint8_t)client_of(call->lock)->node_count;
+    for (unsigned i = 0; i < call->count; i++)
+        if (!call->requests[i].flying)
+            evl_request_init(&call->requests[i], call, kind, i);
 }
 
 void evl_call_drop(struct call *call) {
@@ -140,7 +145,9 @@ void evl_call_tell(struct call *call) {
         lock->untold = NULL;
     if (call->kind == CALL_ACQUIRE && client_of(lock))
         count_acquire(call, &client_of(lock)->stats);
-    evl_error_set(call->error && call->status != EVLOCK_OK ? call->error : "");
+    evl_error_clear();
+    if (call->error && call->status != EVLOCK_OK)
+        evl_error_set(call->error);
     if (call->cb)
         call->cb(handle, call->status, call->arg);
     else if (call->value_cb)

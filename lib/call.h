@@ -39,7 +39,7 @@ struct call {
     int64_t value;
     int status;
     uint8_t kind;
-    uint8_t count;       /* of requests */
+    uint8_t count;       /* of requests; 0: it has had none yet */
     bool linked;         /* its requests go over the second connections */
     bool finished;       /* to be told, or told */
     bool told;           /* delivered, but a request is still out */
@@ -88,6 +88,9 @@ size_t evl_call_size(unsigned nodes);
 
 /* A pending call at the end of its handle's list, or NULL: out of memory. */
 struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg);
+
+/* It has requests of this kind to all nodes from here on, but for those that are still out as what they were. */
+void evl_call_ask(struct call *call, enum request_kind kind);
 
 /* Its end: it will be told on a later turn, with this thread's present error words. */
 void evl_call_finish(struct call *call, int status);

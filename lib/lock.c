@@ -75,12 +75,12 @@ static int check_name(const void *name, size_t *len, size_t prefix_len) {
     return EVLOCK_OK;
 }
 
-static size_t prefix_len_of(const struct evlock *lock) {
-    return lock->config->prefix ? strlen(lock->config->prefix) : 0;
+static size_t length_of(const char *prefix) {
+    return prefix ? strlen(prefix) : 0;
 }
 
 static struct evlock *make(struct config *config, const void *name, size_t len, void *arg) {
-    size_t prefix_len = config->prefix ? strlen(config->prefix) : 0;
+    size_t prefix_len = length_of(config->prefix);
     struct evlock *lock = evl_alloc(sizeof(*lock) + prefix_len + len + 1);
 
     if (!lock)
@@ -147,7 +147,7 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
         return status;
     if ((status = evl_options_read(&given, options)) != EVLOCK_OK)
         return status;
-    if ((status = check_name(name, &name_len, given.prefix ? strlen(given.prefix) : 0)) != EVLOCK_OK)
+    if ((status = check_name(name, &name_len, length_of(given.prefix))) != EVLOCK_OK)
         return status;
     if ((status = evl_config_get(&config, client->last_config, options)) != EVLOCK_OK)
         return status;
@@ -251,8 +251,8 @@ void evlock_free(evlock *lock) {
 
 const void *evlock_name(const evlock *lock, size_t *ret_len) {
     if (ret_len)
-        *ret_len = lock ? lock->key_len - prefix_len_of(lock) : 0;
-    return lock ? lock->key + prefix_len_of(lock) : NULL;
+        *ret_len = lock ? lock->key_len - length_of(lock->config->prefix) : 0;
+    return lock ? lock->key + length_of(lock->config->prefix) : NULL;
 }
 
 /* --- What is known without asking --------------------------------------------------------------------------------- */

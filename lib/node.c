@@ -88,14 +88,6 @@ static struct reply reply_from(const redisReply *from) {
     return reply;
 }
 
-void evl_requests_init(struct request *requests, enum request_kind kind, unsigned count, size_t back) {
-    for (unsigned i = 0; i < count; i++) {
-        requests[i].kind = kind;
-        requests[i].node = (uint8_t)i;
-        requests[i].back = (uint16_t)(back + i * sizeof(*requests));
-    }
-}
-
 const struct request_ops *const evl_request_ops[] = {
     [REQUEST_LEASE] = &evl_lease_requests,
     [REQUEST_QUERY] = &evl_query_requests,

@@ -55,8 +55,12 @@ TAILQ_HEAD(requests, request);
 
 _Static_assert(sizeof(struct request) == sizeof(void *) * 2 + 8, "a request is small");
 
-/* Prepares an owner's requests, one for each node, which are zeroed and begin so many bytes behind its beginning. */
-void evl_requests_init(struct request *requests, enum request_kind kind, unsigned count, size_t back);
+/* Prepares an owner's request to a node. It lies in its owner, zeroed, and is not out. */
+static inline void evl_request_init(struct request *request, const void *owner, enum request_kind kind, unsigned node) {
+    request->kind = kind;
+    request->node = (uint8_t)node;
+    request->back = (uint16_t)((const char *)request - (const char *)owner);
+}
 
 static inline void *owner_of(struct request *request) {
     return (char *)request - request->back;

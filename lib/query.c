@@ -339,6 +339,7 @@ static struct call *new_query(evlock *lock, enum call_kind kind, void *arg) {
 
     if (!call)
         return NULL;
+    evl_call_ask(call, REQUEST_QUERY);
     call->query.findings = evl_alloc(call->count * sizeof(struct finding));
     if (call->query.findings && copy_sought(call))
         return call;

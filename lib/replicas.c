@@ -84,6 +84,7 @@ void evl_replicas_ask(struct call *call) {
     int64_t now = evl_client_now(client), late = now + call->lock->config->replica_timeout;
 
     call->linked = true;
+    evl_call_ask(call, REQUEST_REPLICAS);
     call->acquire.asked = call->acquire.waiting = call->acquire.confirmed = call->acquire.denied = 0;
     evl_alarm_set(&client->alarms, &call->alarm, late < call->acquire.wait_until ? late : call->acquire.wait_until);
     for (unsigned i = 0; i < call->count; i++) {
@@ -93,7 +94,6 @@ void evl_replicas_ask(struct call *call) {
             continue;
         }
         call->acquire.asked |= node;
-        call->requests[i].kind = REQUEST_REPLICAS;
         evl_node_submit(&client->links[i], &call->requests[i], now);
     }
     decide(call);

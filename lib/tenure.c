@@ -253,8 +253,8 @@ static struct tenure *make(struct evlock *lock, const struct entry *entry, int64
     lease->fenced = entry->fenced;
     lease->queued = entry->queued;
     lease->own = entry->token.data != NULL;
-    evl_requests_init(requests_of(tenure), REQUEST_LEASE, client->node_count,
-                      sizeof(*tenure) + evl_lease_size(client->node_count));
+    for (unsigned i = 0; i < client->node_count; i++)
+        evl_request_init(&requests_of(tenure)[i], tenure, REQUEST_LEASE, i);
     rest_of(tenure)->token_len = (uint8_t)token_len;
     if (entry->token.data)
         memcpy(rest_of(tenure)->token, entry->token.data, token_len);
@@ -263,9 +263,8 @@ static struct tenure *make(struct evlock *lock, const struct entry *entry, int64
     return tenure;
 }
 
-bool evl_tenure_begin(struct evlock *lock, const struct entry *entry) {
+bool evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now) {
     struct evlock_client *client = client_of(lock);
-    int64_t now = evl_client_now(client);
     struct lease_out out = {0};
     struct tenure *tenure = make(lock, entry, now, &out);
 

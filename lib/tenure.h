@@ -62,8 +62,9 @@ struct entry {
 /* The size of one with a token of evlock's own, over so many nodes. */
 size_t evl_tenure_size(unsigned nodes);
 
-/* A tenure for a handle, begun: what the new lease asks for is sent. False: out of memory, and nothing has changed. */
-bool evl_tenure_begin(struct evlock *lock, const struct entry *entry);
+/* A tenure for a handle, begun: what the new lease asks for is sent, by a clock read no later than that. False: out of
+ * memory, and nothing has changed. */
+bool evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now);
 
 /* Of one that queues: who waits there; how does it stand?; the server says that it granted it. */
 struct waiter evl_tenure_waiter(struct tenure *tenure);

@@ -91,12 +91,16 @@ static void push_ready(struct command *command, unsigned count, const char *text
 #define READY(text) text, sizeof(text) - 1
 
 struct bytes evl_command_text(struct command *command) {
-    char head[HEAD_SIZE + 16] = "*";
-    size_t len = (size_t)(put(put_number(head + 1, command->count), "\r\n", 2) - head);
-    char *text = command->text + HEAD_SIZE - len;
+    char *text = command->text + HEAD_SIZE;
+    unsigned count = command->count;
 
-    assert(len <= HEAD_SIZE);
-    memcpy(text, head, len);
+    *--text = '\n';
+    *--text = '\r';
+    do
+        *--text = (char)('0' + count % 10);
+    while ((count /= 10) > 0);
+    *--text = '*';
+    assert(text >= command->text);
     return (struct bytes){text, (size_t)(command->end - text)};
 }
 
@@ -111,11 +115,11 @@ void evl_command_key(struct command *command, const char *verb, struct bytes key
     push(command, key.data, key.len);
 }
 
-static void begin_script(struct command *command, unsigned script, const char *keys) {
+static void begin_script(struct command *command, unsigned script, unsigned keys) {
     begin(command);
     push_ready(command, 2, READY("$7\r\nEVALSHA\r\n$40\r\n"));
     command->end = put(put(command->end, evl_scripts[script].sha, 40), "\r\n", 2);
-    push_word(command, keys);
+    push_number(command, keys);
 }
 
 static bool has_tag(struct bytes key) {
@@ -165,7 +169,7 @@ void evl_command_fenced(struct command *command, struct bytes key, struct bytes 
      * number alone, does not count before that has passed. */
     const char *grain = only ? "1" : "100000";
 
-    begin_script(command, ACQUIRE_FENCED, "2");
+    begin_script(command, ACQUIRE_FENCED, 2);
     push(command, key.data, key.len);
     push_fence_key(command, key);
     push(command, token.data, token.len);
@@ -175,17 +179,14 @@ void evl_command_fenced(struct command *command, struct bytes key, struct bytes 
 }
 
 void evl_command_raise(struct command *command, struct bytes key, int64_t fence) {
-    begin_script(command, RAISE, "1");
+    begin_script(command, RAISE, 1);
     push_fence_key(command, key);
     push_number(command, fence);
     push_number(command, ms(fence_ttl));
 }
 
 void evl_command_renewals(struct command *command, const struct renewal *renewals, unsigned count) {
-    char keys[24] = "";
-
-    put_number(keys, count);
-    begin_script(command, RENEW_MANY, keys);
+    begin_script(command, RENEW_MANY, count);
     for (unsigned i = 0; i < count; i++)
         push(command, renewals[i].key.data, renewals[i].key.len);
     push_number(command, ms(renewals[0].ttl));
@@ -198,7 +199,7 @@ size_t evl_renewal_size(const struct renewal *renewal) {
 }
 
 static void begin_queue(struct command *command, unsigned script, struct bytes key) {
-    begin_script(command, script, "3");
+    begin_script(command, script, 3);
     push(command, key.data, key.len);
     push_beside(command, key, ":queue");
     push_fence_key(command, key);
@@ -263,7 +264,7 @@ void evl_command_lease(struct command *command, enum lease_command kind, struct 
         acquire(command, key, token, ttl);
         return;
     }
-    begin_script(command, script_of[kind], "1");
+    begin_script(command, script_of[kind], 1);
     push(command, key.data, key.len);
     push(command, token.data, token.len);
     if (kind == LEASE_RENEW || kind == LEASE_REARM || kind == LEASE_ADD || kind == LEASE_REPLACE)
