@@ -145,16 +145,22 @@ static void a_token_that_cannot_be_removed_holds_up_no_other(void **state) {
 }
 
 /* The lease was lost by the holder's clock alone: the server still has the token. */
-static void a_lost_token_can_be_adopted_by_the_handle_that_lost_it(void **state) {
-    struct fixture *f = *state;
-    struct record lost = {0};
-    evlock_options options = watched(1000, &lost);
+/* A handle that has lost its token "mine", which is still on the server. */
+static evlock *lost_what_is_there(struct fixture *f, struct record *lost) {
+    evlock_options options = watched(1000, lost);
     evlock_acquire_options own = with_token("mine", 0);
     client_new(f, NULL, NULL);
     evlock *lock = lock_new(f, "a", &options);
     assert_status(await_acquire(f, lock, &own), EVLOCK_OK);
     server_do(f->server, "PEXPIRE a 600000");
-    await(f, lost.count);
+    await(f, lost->count);
+    return lock;
+}
+
+static void a_lost_token_can_be_adopted_by_the_handle_that_lost_it(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock *lock = lost_what_is_there(f, &lost);
     assert_status(await_adopt(f, lock, "mine", EVLOCK_CSTRING), EVLOCK_OK);
     run_for(f, 100);
     assert_true(evlock_is_held(lock));
@@ -165,13 +171,7 @@ static void a_lost_token_can_be_adopted_by_the_handle_that_lost_it(void **state)
 static void a_lost_token_is_given_up_for_another(void **state) {
     struct fixture *f = *state;
     struct record lost = {0};
-    evlock_options options = watched(1000, &lost);
-    evlock_acquire_options own = with_token("mine", 0);
-    client_new(f, NULL, NULL);
-    evlock *lock = lock_new(f, "a", &options);
-    assert_status(await_acquire(f, lock, &own), EVLOCK_OK);
-    server_do(f->server, "PEXPIRE a 600000");
-    await(f, lost.count);
+    evlock *lock = lost_what_is_there(f, &lost);
     assert_status(await_adopt(f, lock, "ours", EVLOCK_CSTRING), EVLOCK_ENOTOWNED);
     await(f, !key_exists(f->server, "a"));
 }
