@@ -184,11 +184,9 @@ static struct alarm *take_first(struct alarms *alarms, struct alarm_list *list) 
     return alarm;
 }
 
-struct alarm *evl_alarms_due(struct alarms *alarms, int64_t now) {
+struct alarm *evl_alarms_due(struct alarms *alarms) {
     unsigned first;
 
-    if (!alarms->levels || evl_alarms_next(alarms) > now)
-        return NULL;
     if (!alarms->unsorted) {
         first = first_bucket(alarms);
         if (level_of(first) == 0) /* all of this bucket are of one moment */

@@ -59,8 +59,8 @@ void evl_alarm_set(struct alarms *alarms, struct alarm *alarm, int64_t at);
 /** No alarm is due before this; INT64_MAX when none is set. It may be too early where one was taken out. */
 int64_t evl_alarms_next(const struct alarms *alarms);
 
-/** Goes on towards the earliest alarm that is due at `now`: takes it out and returns it, or does a little of what has
- * to be done before, and returns NULL. Nothing is left to do when evl_alarms_next() is after `now`. */
-struct alarm *evl_alarms_due(struct alarms *alarms, int64_t now);
+/** Goes on towards the earliest alarm: takes it out and returns it, or does a little of what has to be done before, and
+ * returns NULL. To be called when the moment of evl_alarms_next() has come, and while it has. */
+struct alarm *evl_alarms_due(struct alarms *alarms);
 
 #endif

@@ -56,7 +56,7 @@ static bool ring(struct evlock_client *client, int64_t now) {
         return true;
     client->gathering = true;
     for (; left > 0 && evl_alarms_next(&client->alarms) <= now; left--)
-        if ((alarm = evl_alarms_due(&client->alarms, now)))
+        if ((alarm = evl_alarms_due(&client->alarms)))
             ring_one(alarm, now);
     send_gathered(client, now);
     write_out(client, WRITE_SIZE);

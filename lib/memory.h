@@ -28,8 +28,9 @@ char *evl_dup(const void *bytes, size_t len);
 static inline void prefetch(const void *memory, ptrdiff_t from, size_t size) {
     uintptr_t begin = (uintptr_t)memory + (uintptr_t)from;
 
-    for (uintptr_t line = begin & ~(uintptr_t)(CACHE_LINE - 1); line < begin + size; line += CACHE_LINE)
-        __builtin_prefetch((const void *)line);
+    for (size_t at = 0; at < size; at += CACHE_LINE)
+        __builtin_prefetch((const void *)(begin + at));
+    __builtin_prefetch((const void *)(begin + size - 1)); /* where it does not begin with a line */
 }
 
 #endif

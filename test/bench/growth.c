@@ -119,12 +119,10 @@ static void run_pairs(void (*next)(void), size_t size, long pairs) {
 
 static void measure_round(struct side *side, int i) {
     long pairs = pairs_with(sizes[i]);
-    char name[64];
-    snprintf(name, sizeof(name), "%s held=%zu pairs=%ld", side->name, sizes[i], pairs);
     struct cost begun = meter_begin(&servers[0]);
     instructions_begin();
     run_pairs(side->next, sizes[i], pairs);
-    instructions_end(name);
+    instructions_end("pair", side->name, sizes[i], (size_t)pairs);
     struct cost cost = meter_end(&servers[0], &begun);
     CHECK(cost.deletions == (double)pairs && cost.sets == (double)pairs,
           "of %ld pairs the server ended %.0f and granted %.0f", pairs, cost.deletions, cost.sets);

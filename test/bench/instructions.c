@@ -2,6 +2,8 @@
 #include "instructions.h"
 
 #if __has_include(<valgrind/callgrind.h>)
+#include <stdio.h>
+
 #include <valgrind/callgrind.h>
 
 bool instructions_counted(void) {
@@ -13,7 +15,9 @@ void instructions_begin(void) {
     CALLGRIND_ZERO_STATS; /* or else the file's sum is wrong, though its parts are right */
 }
 
-void instructions_end(const char *name) {
+void instructions_end(const char *what, const char *way, size_t held, size_t count) {
+    char name[96];
+    snprintf(name, sizeof(name), "%s %s held=%zu count=%zu", what, way, held, count);
     CALLGRIND_DUMP_STATS_AT(name); /* first: stopping forgets what was counted */
     CALLGRIND_STOP_INSTRUMENTATION;
 }
@@ -27,8 +31,8 @@ bool instructions_counted(void) {
 void instructions_begin(void) {
 }
 
-void instructions_end(const char *name) {
-    (void)name;
+void instructions_end(const char *what, const char *way, size_t held, size_t count) {
+    (void)what, (void)way, (void)held, (void)count;
 }
 
 #endif

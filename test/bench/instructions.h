@@ -7,12 +7,13 @@
 #define EVLOCK_BENCH_INSTRUCTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Whether they are counted; then everything is slow, and times say nothing. */
 bool instructions_counted(void);
 
 void instructions_begin(void);
-/* Ends with a name for what was counted, which is copied. */
-void instructions_end(const char *name);
+/* Ends: so many of something have been counted, by evlock in some way or by the floor, with so many locks held. */
+void instructions_end(const char *what, const char *way, size_t held, size_t count);
 
 #endif
