@@ -57,6 +57,11 @@ void evl_client_tear_down(struct evlock_client *client, bool forked) {
             evl_node_stop(&client->links[i], forked);
     }
     evl_queue_stop(client, forked);
+    for (unsigned i = 0; i < client->node_count; i++) {
+        evl_node_wind_up(&client->nodes[i]);
+        if (client->links)
+            evl_node_wind_up(&client->links[i]);
+    }
     while ((tenure = TAILQ_FIRST(&client->ghosts)))
         evl_tenure_destroy(tenure);
     leave_handles(client);

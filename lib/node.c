@@ -209,9 +209,12 @@ void evl_node_send(struct node *node, struct request *request, struct command *c
         evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
 
-/* What follows an unanswered command of its own goes the same way, so as to arrive behind it. */
+/* What follows an unanswered command of its own goes the same way, so as to arrive behind it. Others arrive behind what
+ * was asked for before them: who has released a lock may ask for it by another handle. */
 static bool must_wait(const struct node *node, const struct request *request) {
-    return node->state != NODE_READY || node->broken || (!request->flying && !may_send(node));
+    if (node->state != NODE_READY || node->broken || node->gone)
+        return true;
+    return !request->flying && (!may_send(node) || node->waiting_count > node->gathered);
 }
 
 static void send_alone(struct node *node, struct request *request, int64_t now) {
@@ -245,7 +248,7 @@ void evl_node_submit(struct node *node, struct request *request, int64_t now) {
     if (request->waiting || node->state == NODE_STOPPED)
         return;
     if (must_wait(node, request)) {
-        assert(!request->flying || node->broken || node->state == NODE_ENDED);
+        assert(!request->flying || node->broken || node->gone || node->state == NODE_ENDED);
         if (!request->flying)
             hold_back(node, request);
     } else if (node->client->gathering && evl_request_ops[request->kind]->join && !request->flying) {
@@ -392,6 +395,8 @@ static void after_end(struct node *node, int64_t now) {
 }
 
 void evl_node_settle(struct node *node) {
+    if (node->state == NODE_STOPPED)
+        return;
     if (node->gone)
         connection_end(node, node->broken ? node->status : EVLOCK_EUNREACHABLE);
     else if (node->broken)
@@ -623,10 +628,13 @@ void evl_node_stop(struct node *node, bool forked) {
     release_context(node, forked);
     node->state = NODE_STOPPED;
     wake_at(node, LEASE_NEVER);
-    while (!TAILQ_EMPTY(&node->flying))
-        tell_lost(node, now_of(node));
     forget_addresses(node);
     evl_url_clear(&node->url);
+}
+
+void evl_node_wind_up(struct node *node) {
+    while (!TAILQ_EMPTY(&node->flying))
+        tell_lost(node, now_of(node));
 }
 
 static void give_up_on_silence(struct node *node, int64_t now) {

@@ -139,9 +139,12 @@ void evl_node_init(struct node *node, struct evlock_client *client, unsigned ind
 int evl_node_trouble(const struct node *node, int64_t now);
 void evl_node_start(struct node *node);
 
-/* Ends the connection for good: unanswered commands end as lost, and nothing is sent or waits from here on. In a forked
- * child the loop's registrations are left alone. */
+/* Ends the connection for good: nothing is sent or waits from here on. In a forked child the loop's registrations are
+ * left alone. */
 void evl_node_stop(struct node *node, bool forked);
+
+/* After that: unanswered commands end as lost. What they lead to must find the other nodes stopped, too. */
+void evl_node_wind_up(struct node *node);
 
 /* Sends and writes what waits and what is queued, as far as the socket takes it. */
 void evl_node_flush(struct node *node);

@@ -27,6 +27,7 @@ struct tenure_rest {
 };
 
 _Static_assert(sizeof(struct tenure) % _Alignof(struct lease) == 0, "the lease is aligned");
+_Static_assert(sizeof(struct lease) == offsetof(struct lease, slots), "and its slots end where the requests begin");
 _Static_assert(sizeof(struct lease_slot) % _Alignof(struct request) == 0, "the requests are aligned");
 
 TAILQ_HEAD(tenures, tenure);

@@ -4,7 +4,10 @@
  */
 #include "nodes.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static void inflict(const struct trouble *trouble, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -434,6 +437,57 @@ static void a_wait_outlives_all_five(void **state) {
     assert_int_equal(evlock_client_connection(f->client), EVLOCK_CONNECTED);
 }
 
+/* --- A fork ------------------------------------------------------------------------------------------------------- */
+
+/* What this process's epolls watch, and what for, as the kernel says it. */
+static void what_is_watched(char *text, size_t size) {
+    char line[256], path[300], target[32];
+    struct dirent *entry;
+    DIR *dir = opendir("/proc/self/fd");
+    assert_non_null(dir);
+    text[0] = '\0';
+    while ((entry = readdir(dir))) {
+        ssize_t len = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+        if (len != (ssize_t)strlen("anon_inode:[eventpoll]") ||
+            memcmp(target, "anon_inode:[eventpoll]", (size_t)len) != 0)
+            continue;
+        snprintf(path, sizeof(path), "/proc/self/fdinfo/%s", entry->d_name);
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        while (fgets(line, sizeof(line), file)) {
+            assert_true(strlen(text) + strlen(line) < size);
+            strcat(text, line);
+        }
+        fclose(file);
+    }
+    closedir(dir);
+    assert_non_null(strstr(text, "tfd:"));
+}
+
+static int free_client_alone(void *arg) {
+    evlock_client_free(((struct fixture *)arg)->client);
+    return 0;
+}
+
+/* What is unanswered ends there node by node, and what that leads to must not reach the nodes after it: the child's
+ * epoll is the parent's. */
+static void a_child_that_frees_in_mid_acquire_leaves_the_parents_loop_alone(void **state) {
+    struct fixture *f = *state;
+    struct record acquire = {0};
+    char before[8192], after[8192];
+    evlock *lock = lock_new(f, "a", NULL);
+    inflict(&stopped, NODES);
+    assert_status(evlock_acquire(lock, NULL, record_end, &acquire), EVLOCK_OK);
+    run_for(f, 20);
+    what_is_watched(before, sizeof(before));
+    assert_int_equal(in_child(free_client_alone, f), 0);
+    what_is_watched(after, sizeof(after));
+    assert_string_equal(after, before);
+    mend(&stopped, NODES);
+    await(f, acquire.count);
+    assert_ended(&acquire, EVLOCK_OK);
+}
+
 #define MINOR_TEST_LIST(trouble)                                                                                       \
     QUORUM_TEST(one_##trouble##_node_joins_later), QUORUM_TEST(two_##trouble##_nodes_join_later),                      \
         QUORUM_TEST(a_lease_holds_on_with_one_##trouble), QUORUM_TEST(a_lease_holds_on_with_two_##trouble),            \
@@ -469,6 +523,7 @@ int main(void) {
         QUORUM_TEST_BARE(calls_end_though_three_are_silent),
         QUORUM_TEST(a_shortening_moves_the_deadline_in_at_once),
         QUORUM_TEST(a_wait_outlives_all_five),
+        QUORUM_TEST(a_child_that_frees_in_mid_acquire_leaves_the_parents_loop_alone),
     };
     return run_quorum_suite("faults", tests);
 }

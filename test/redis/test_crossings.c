@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -756,6 +757,33 @@ static void a_user_who_always_asks_again_does_not_hold_up_the_loop(void **state)
     assert_true(most < MANY / 10);
 }
 
+/* More is released at once than is sent at once. What was sent has been written when the next call comes, so there is
+ * room again, and the server has answered nothing. */
+static void a_call_comes_behind_those_that_wait_to_be_sent(void **state) {
+    enum { LOCKS = 250, NAME_LEN = 500 };
+    struct fixture *f = *state;
+    struct record again = {0};
+    evlock_acquire_options once = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock *locks[LOCKS];
+    char name[NAME_LEN + 1];
+    once.retry_times = 0;
+    client_new(f, NULL, NULL);
+    for (int i = 0; i < LOCKS; i++) {
+        snprintf(name, sizeof(name), "%0*d", NAME_LEN, i);
+        locks[i] = held(f, name, NULL);
+    }
+    evlock *last = lock_new(f, name, NULL);
+    server_pause(f->server);
+    for (int i = 0; i < LOCKS; i++)
+        assert_status(evlock_release(locks[i], NULL, NULL), EVLOCK_OK);
+    run_for(f, 20);
+    assert_status(evlock_acquire(last, &once, record_end, &again), EVLOCK_OK);
+    run_for(f, 20);
+    server_resume(f->server);
+    await(f, again.count);
+    assert_ended(&again, EVLOCK_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         CROSSING(a_late_release_does_not_make_two_holders),
@@ -787,6 +815,7 @@ int main(void) {
         CROSSING(a_label_with_a_newline_stays_one_line),
         CROSSING(an_idle_connections_end_is_no_warning),
         CROSSING(a_user_who_always_asks_again_does_not_hold_up_the_loop),
+        CROSSING(a_call_comes_behind_those_that_wait_to_be_sent),
     };
     return run_suite("crossings", tests);
 }
