@@ -528,13 +528,16 @@ static struct token *token_on(struct judge *judge, struct node *node, unsigned k
 }
 
 /* Where connections are not ended, a command that was lost with one may run at any time; for a ttl that is seen to, by
- * a process that runs. */
+ * a process that runs and reaches the node. */
 bool judge_comes_late(const struct judge *judge, int64_t ttl) {
     const struct wire *wire = judge->world->feeding;
+    int64_t parted_until = wire->process->parted_until[wire->node->index];
     int64_t seen = judge->world->now;
 
     if (seen < wire->process->still_until)
         seen = wire->process->still_until;
+    if (seen < parted_until)
+        seen = parted_until;
     return wire->node->spares && !wire->connection && seen - wire->gone_at > ttl - ttl / 10;
 }
 
