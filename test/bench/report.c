@@ -31,10 +31,16 @@ static void summarise(const struct samples *samples, double to[3]) {
     to[2] = samples_max(samples);
 }
 
+/* The value that is shown, and judged if the aim is one for it. */
+static double value_of(const struct figure *figure) {
+    return figure->value[figure->aim.kind == VALUE_NEVER_MORE ? 2 : 0];
+}
+
 static bool is_met(const struct figure *figure) {
     switch (figure->aim.kind) {
     case VALUE_AT_MOST:
-        return figure->value[0] <= figure->aim.bound;
+    case VALUE_NEVER_MORE:
+        return value_of(figure) <= figure->aim.bound;
     case RATIO_AT_MOST:
         return figure->ratio[0] <= figure->aim.bound;
     case RATIO_AT_LEAST:
@@ -57,7 +63,7 @@ static void print(const struct figure *figure) {
     char value[24], other[24], range[64] = "";
     const double *spread = figure->other_name[0] ? figure->ratio : figure->value;
 
-    printf("  %-46s %9s %-9s", figure->name, number(figure->value[0], value), figure->unit);
+    printf("  %-46s %9s %-9s", figure->name, number(value_of(figure), value), figure->unit);
     if (figure->other_name[0]) {
         printf(" %9s %-10s", number(figure->other[0], other), figure->other_name);
         snprintf(range, sizeof(range), "%.2f (%.2f to %.2f)", spread[0], spread[1], spread[2]);
@@ -122,7 +128,11 @@ static void write_numbers(FILE *file, const char *name, const double numbers[3])
 
 static void write_figure(FILE *file, const struct figure *figure) {
     static const char *const kinds[] = {
-        [VALUE_AT_MOST] = "value at most", [RATIO_AT_MOST] = "ratio at most", [RATIO_AT_LEAST] = "ratio at least"};
+        [VALUE_AT_MOST] = "value at most",
+        [VALUE_NEVER_MORE] = "value never more than",
+        [RATIO_AT_MOST] = "ratio at most",
+        [RATIO_AT_LEAST] = "ratio at least",
+    };
     fprintf(file, "    {\"scenario\": \"%s\", \"figure\": \"%s\", \"unit\": \"%s\"", figure->scenario, figure->name,
             figure->unit);
     write_numbers(file, "evlock", figure->value);

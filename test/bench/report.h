@@ -9,7 +9,8 @@
 
 #include "stats.h"
 
-enum aim_kind { NO_AIM, VALUE_AT_MOST, RATIO_AT_MOST, RATIO_AT_LEAST };
+/* Judged by the median of the repetitions; but what must never be more, by the most, which is then shown for it. */
+enum aim_kind { NO_AIM, VALUE_AT_MOST, VALUE_NEVER_MORE, RATIO_AT_MOST, RATIO_AT_LEAST };
 
 struct aim {
     enum aim_kind kind;

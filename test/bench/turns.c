@@ -90,15 +90,27 @@ static void pause_a_moment(void) {
     nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
+static void check_processes(void) {
+    for (size_t i = 0; i < PROCESSES; i++) {
+        siginfo_t ended = {0};
+        int known = waitid(P_PID, (id_t)processes[i], &ended, WEXITED | WNOHANG | WNOWAIT);
+        CHECK(known == 0 && (ended.si_pid == 0 || ended.si_status == 0), "a process failed");
+    }
+}
+
+static bool all_wait(void) {
+    return atomic_load(&shared->open) == PROCESSES &&
+           (!way->queued || server_integer(&servers[0], way->queued) >= WAITERS - 1);
+}
+
 /* Until all but the holder wait; where they cannot be counted, each is given the time for its first attempt. */
 static void await_waiters(void) {
-    while (atomic_load(&shared->open) < PROCESSES)
+    while (!all_wait()) {
+        check_processes();
         pause_a_moment();
+    }
     if (!way->queued)
         nanosleep(&(struct timespec){0, 200000000}, NULL);
-    else
-        while (server_integer(&servers[0], way->queued) < WAITERS - 1)
-            pause_a_moment();
 }
 
 void turns_begin(const struct way *chosen, bool endless) {
@@ -120,11 +132,7 @@ void turns_let_go(void) {
 }
 
 size_t turns_count(void) {
-    for (size_t i = 0; i < PROCESSES; i++) {
-        siginfo_t ended = {0};
-        int known = waitid(P_PID, (id_t)processes[i], &ended, WEXITED | WNOHANG | WNOWAIT);
-        CHECK(known == 0 && (ended.si_pid == 0 || ended.si_status == 0), "a process failed");
-    }
+    check_processes();
     return atomic_load(&shared->released);
 }
 
