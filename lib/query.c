@@ -1,7 +1,8 @@
 /*
  * Queries: what users ask the servers about a lock, whoever holds it, and the breaking of it. All nodes are asked at
  * once, and what a quorum says is told; one node is a quorum of one. A break has two steps on each node: it reads the
- * token, then compares and deletes that one. A queue is that of the only node. Nothing of the handle changes.
+ * mark of what holds the lock, which is short, however long that is, then compares and deletes that one. A queue is
+ * that of the only node. Nothing of the handle changes.
  */
 #include <string.h>
 
@@ -16,7 +17,7 @@ enum finding_state { ASKED, FAILED, ABSENT, FOUND, BROKEN, CHANGED };
 /* What one node said. */
 struct finding {
     enum finding_state state;
-    char *token; /* FOUND, but for a number */
+    char *token; /* FOUND, but for a number; of a break: its mark */
     size_t token_len;
     int64_t number; /* of queries for one; INT64_MAX: no expiry */
     bool resent;
@@ -170,12 +171,12 @@ static bool take(struct request *request, int64_t now, struct command *command) 
         evl_command_queue(command, "ZCARD", key, (struct bytes){NULL, 0});
     else if (call->kind == CALL_PLACE)
         evl_command_queue(command, "ZRANK", key, (struct bytes){call->query.token, call->query.token_len});
-    else if (finding->state == FOUND && call->lock->config->queue) /* a break's second step */
-        evl_command_hand(command, key, found, &(struct waiter){.ticket = NULL});
-    else if (finding->state == FOUND)
-        evl_command_lease(command, LEASE_RELEASE, key, found, 0);
-    else
+    else if (call->kind != CALL_BREAK)
         evl_command_key(command, "GET", key);
+    else if (finding->state == FOUND) /* its second step */
+        evl_command_break(command, key, found, call->lock->config->queue);
+    else
+        evl_command_look(command, key);
     return true;
 }
 
@@ -212,12 +213,13 @@ static bool note_broken(struct finding *finding, const struct reply *reply) {
 
 static bool note_token(struct request *request, const struct reply *reply) {
     struct finding *finding = finding_of(request);
+    bool breaks = evl_call_of(request)->kind == CALL_BREAK;
 
     if (reply->type == REPLY_NIL) {
         finding->state = ABSENT;
         return true;
     }
-    if (reply->type != REPLY_STRING)
+    if (reply->type != REPLY_STRING || (breaks && reply->len > MARK_SIZE)) /* which becomes part of a command */
         return false;
     finding->token = evl_dup(reply->text, reply->len);
     finding->token_len = reply->len;
@@ -227,7 +229,7 @@ static bool note_token(struct request *request, const struct reply *reply) {
     }
     finding->state = FOUND;
     finding->resent = false;
-    if (evl_call_of(request)->kind == CALL_BREAK)
+    if (breaks)
         submit(request);
     return true;
 }

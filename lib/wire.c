@@ -10,7 +10,7 @@
 #include "scripts.h"
 #include "status.h"
 
-enum { ACQUIRE_FENCED, ADD, ADOPT, HAND, JOIN, RAISE, REARM, RELEASE, RENEW, RENEW_MANY, REPLACE };
+enum { ACQUIRE_FENCED, ADD, ADOPT, BREAK, HAND, JOIN, LOOK, RAISE, REARM, RELEASE, RENEW, RENEW_MANY, REPLACE };
 
 /* A fence counter that nobody used for so long goes; the next one starts from the clock. */
 static const int64_t fence_ttl = INT64_C(7) * 24 * 3600 * 1000000;
@@ -19,8 +19,10 @@ const struct script evl_scripts[] = {
     [ACQUIRE_FENCED] = {"fenced", evl_script_fenced, evl_script_fenced_sha},
     [ADD] = {"add", evl_script_add, evl_script_add_sha},
     [ADOPT] = {"adopt", evl_script_adopt, evl_script_adopt_sha},
+    [BREAK] = {"break", evl_script_break, evl_script_break_sha},
     [HAND] = {"hand", evl_script_hand, evl_script_hand_sha},
     [JOIN] = {"join", evl_script_join, evl_script_join_sha},
+    [LOOK] = {"look", evl_script_look, evl_script_look_sha},
     [RAISE] = {"raise", evl_script_raise, evl_script_raise_sha},
     [REARM] = {"rearm", evl_script_rearm, evl_script_rearm_sha},
     [RELEASE] = {"release", evl_script_release, evl_script_release_sha},
@@ -244,6 +246,21 @@ void evl_command_hand(struct command *command, struct bytes key, struct bytes to
     push(command, token.data, token.len);
     if (waiter->ticket)
         push_waiter(command, token, waiter);
+}
+
+void evl_command_look(struct command *command, struct bytes key) {
+    begin_script(command, LOOK, 1);
+    push(command, key.data, key.len);
+}
+
+void evl_command_break(struct command *command, struct bytes key, struct bytes mark, bool queue) {
+    if (queue) {
+        begin_queue(command, BREAK, key);
+    } else {
+        begin_script(command, BREAK, 1);
+        push(command, key.data, key.len);
+    }
+    push(command, mark.data, mark.len);
 }
 
 void evl_command_wait(struct command *command, int64_t replicas, int64_t timeout) {

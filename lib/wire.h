@@ -19,6 +19,9 @@
 /* Of what a queue has for a waiter. */
 #define WAITER_SIZE 256
 
+/* Of what tells a value of any length from others: a token, or the beginning of a longer value and its digest. */
+#define MARK_SIZE (128 + 40)
+
 struct script {
     const char *name;
     const char *text;
@@ -90,6 +93,11 @@ bool evl_key_has_company(struct bytes key);
 /* An ACQUIRE that joins the queue, and a RELEASE that hands on to it, or leaves it. */
 void evl_command_join(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter);
 void evl_command_hand(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter);
+
+/* The two steps of a break: what holds the lock, whatever that is, by a mark of MARK_SIZE bytes at most; and the end of
+ * what has this mark, which hands the lock on to a queue if it has one. */
+void evl_command_look(struct command *command, struct bytes key);
+void evl_command_break(struct command *command, struct bytes key, struct bytes mark, bool queue);
 
 /* `WAIT replicas timeout`, the timeout in microseconds. */
 void evl_command_wait(struct command *command, int64_t replicas, int64_t timeout);

@@ -638,7 +638,8 @@ EVLOCK_EXPORT int evlock_place(evlock *lock, evlock_value_cb cb, void *arg);
 
 /**
  * Breaks the lock: gives it up by force, whoever holds it. Reads the token it finds, then compares and deletes that
- * one, so that a late break cannot end the next holder. On several nodes it is told when a quorum is done with it, and
+ * one, so that a late break cannot end the next holder. What a foreign client has put there may be a string of any
+ * length; what is no string is left alone (EVLOCK_EWRONGTYPE). On several nodes it is told when a quorum is done with it, and
  * goes on with those of the others that have been asked; one that is away, or has no room for a command (see
  * max_inflight), may keep the token. The holder learns of it when it next renews or releases. But a holder that renews
  * sets its token again on nodes where it is gone: if some nodes are slow, and the break reaches the last of a quorum

@@ -8,9 +8,4 @@ if found ~= ARGV[1] then
   if type(left) == 'table' and not string.find(left.err, '^WRONGTYPE') then return left end
   return 0
 end
-if redis.pcall('EXISTS', KEYS[2]) == 0 then return redis.pcall('DEL', KEYS[1]) end
---@ include grant.lua
--- Whatever stands in the way of a grant, the lock is free then, and its waiters find it by themselves.
-if type(grant(nil)) == 'string' then return 1 end
-local freed = redis.pcall('DEL', KEYS[1]) -- 0, where a grant that could not be told has freed it
-return type(freed) == 'table' and freed or 1
+--@ include give.lua

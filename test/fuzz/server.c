@@ -83,6 +83,10 @@ static bool joins(const struct question *question) {
     return strcmp(question->verb, "EVALSHA") == 0 && strcmp(script_name(question->second), "join") == 0;
 }
 
+static bool looks(const struct question *question) {
+    return strcmp(question->verb, "EVALSHA") == 0 && strcmp(script_name(question->second), "look") == 0;
+}
+
 static bool renews_many(const struct question *question) {
     return strcmp(question->verb, "EVALSHA") == 0 && strcmp(script_name(question->second), "renew_many") == 0;
 }
@@ -249,6 +253,22 @@ static void say_info(struct server *server, struct peer *peer, unsigned detail) 
     say_string(server, peer, text);
 }
 
+/* What holds a lock: a token, or what is longer than any command has room for. */
+static void say_found(struct server *server, struct peer *peer, unsigned detail) {
+    static char value[20000];
+
+    if (!value[0])
+        memset(value, 'v', sizeof(value) - 1);
+    if (detail % 4 < 3) {
+        say_string(server, peer, detail % 2 ? "a stranger's token" : server->token);
+        return;
+    }
+    say(server, peer, "$%zu\r\n", strlen(value));
+    send_pieces(server, peer, value, strlen(value));
+    if (peer->fd >= 0)
+        say(server, peer, "\r\n");
+}
+
 /* How a waiter stands: "TIME AHEAD LEFT". */
 static void say_queued(struct server *server, struct peer *peer, unsigned detail) {
     static const char *const ahead[] = {"0", "1", "99", "9223372036854775807", "-1", "", "x"};
@@ -276,8 +296,10 @@ static void say_script(struct server *server, struct peer *peer, const struct qu
     static const char *const ttls[] = {"30000", "1", "9223372036854775807", "-1", "100"};
     const char *name = script_name(question->second);
 
-    if (strcmp(name, "release") == 0 || strcmp(name, "hand") == 0)
+    if (strcmp(name, "release") == 0 || strcmp(name, "hand") == 0 || strcmp(name, "break") == 0)
         say(server, peer, ":1\r\n");
+    else if (looks(question))
+        say_found(server, peer, detail);
     else if (renews_many(question))
         say_renewed(server, peer, question->keys, detail);
     else if (strcmp(name, "join") == 0 && detail % 4 != 3)
@@ -302,7 +324,7 @@ static void say_yes(struct server *server, struct peer *peer, const struct quest
     else if (strcmp(verb, "SCRIPT") == 0)
         say(server, peer, "$40\r\n%040u\r\n", 0);
     else if (strcmp(verb, "GET") == 0)
-        say_string(server, peer, detail % 2 ? "a stranger's token" : server->token);
+        say_found(server, peer, detail);
     else if (strcmp(verb, "PTTL") == 0)
         say(server, peer, ":%d\r\n", detail % 4 == 3 ? -1 : (int)detail * 100);
     else if (strcmp(verb, "EVALSHA") == 0)
@@ -322,7 +344,7 @@ static void say_yes(struct server *server, struct peer *peer, const struct quest
 static void say_no(struct server *server, struct peer *peer, const struct question *question) {
     const char *verb = question->verb;
 
-    if (strcmp(verb, "SET") == 0 || strcmp(verb, "GET") == 0 || strcmp(verb, "ZRANK") == 0)
+    if (strcmp(verb, "SET") == 0 || strcmp(verb, "GET") == 0 || strcmp(verb, "ZRANK") == 0 || looks(question))
         say(server, peer, "$-1\r\n");
     else if (strcmp(verb, "PTTL") == 0)
         say(server, peer, ":-2\r\n");

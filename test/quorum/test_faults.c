@@ -203,6 +203,26 @@ static void a_break_that_was_told_waits_for_no_room(void **state) {
     assert_int_equal(broken.count, 1);
 }
 
+/* What a few nodes have in place of the token, or all. */
+static void break_works_on_long_values(void **state) {
+    static const size_t lengths[] = {100, 16 * 1024, 17 * 1024, 1024 * 1024};
+    struct fixture *f = *state;
+    evlock *breaker = lock_new(f, "a", NULL);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        for (size_t count = 1; count <= NODES; count += NODES - 1) {
+            foreign_hold("a", count, NODES);
+            for (size_t node = 0; node < count; node++)
+                server_do(&nodes[node], "SETRANGE a %d v", (int)lengths[i] - 1);
+            assert_status(await_break(f, breaker), EVLOCK_OK);
+            assert_nothing_left(f, "a");
+        }
+    }
+    server_do(&nodes[0], "LPUSH a v");
+    foreign_hold("a", 1, NODES);
+    assert_status(await_break(f, breaker), EVLOCK_OK);
+    await(f, nodes_having("a") == 1); /* where it is no lock */
+}
+
 static void a_close_does_not_wait_for_a_stopped_node_for_ever(void **state) {
     struct fixture *f = *state;
     evlock_client_options options = durable_options(f);
@@ -507,6 +527,7 @@ int main(void) {
         QUORUM_TEST(broken_connections_on_all_nodes),
         QUORUM_TEST_BARE(what_waits_for_a_stopped_node_is_bounded),
         QUORUM_TEST_BARE(a_break_that_was_told_waits_for_no_room),
+        QUORUM_TEST(break_works_on_long_values),
         QUORUM_TEST_BARE(a_close_does_not_wait_for_a_stopped_node_for_ever),
         QUORUM_TEST(late_yeses_are_kept),
         QUORUM_TEST(late_noes_are_ignored),

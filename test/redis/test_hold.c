@@ -5,6 +5,7 @@
 #include "harness.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* A handle that holds the lock of that name. */
@@ -742,6 +743,69 @@ static void a_late_break_does_not_end_the_next_holder(void **state) {
     assert_ended(&f->ended, EVLOCK_ENOTOWNED);
 }
 
+/* Up to what was a command's room, beyond it, and beyond what evlock takes as an answer. */
+static const size_t lengths[] = {1, 128, 129, 168, 16000, 17000, 1024 * 1024, 20 * 1024 * 1024};
+
+/* Puts a value of this length under "a", which ends in `last`. */
+static void set_long(struct fixture *f, size_t len, char last) {
+    char *value = malloc(len);
+    assert_non_null(value);
+    memset(value, 'v', len);
+    value[len - 1] = last;
+    server_do(f->server, "SET a %b", value, len);
+    free(value);
+}
+
+static void break_works_on_values_of_any_length(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock *breakers[] = {lock_new(f, "a", NULL), NULL};
+    options.wait = EVLOCK_WAIT_QUEUE;
+    breakers[1] = lock_new(f, "a", &options);
+    await_connected(f, f->client);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        for (int j = 0; j < 2; j++) {
+            set_long(f, lengths[i], '!');
+            assert_status(await_break(f, breakers[j]), EVLOCK_OK);
+            assert_false(key_exists(f->server, "a"));
+        }
+    }
+    server_do(f->server, "SET a %s", "");
+    assert_status(await_break(f, breakers[0]), EVLOCK_OK);
+    assert_false(key_exists(f->server, "a"));
+    assert_int_equal(f->connection_states[EVLOCK_CONNECTING], 1); /* none was given up for it */
+}
+
+/* They differ in their last byte alone. */
+static void a_late_break_of_a_long_value_does_not_end_the_next(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", NULL);
+    redisContext *next = second_voice(f);
+    char value[200];
+    memset(value, 'v', sizeof(value));
+    await_connected(f, f->client);
+    set_long(f, sizeof(value), 'w');
+    f->ended = (struct record){0};
+    server_pause(f->server);
+    assert_status(evlock_break(lock, record_end, &f->ended), EVLOCK_OK);
+    run_for(f, 50);
+    redisAppendCommand(next, "SET a %b", value, sizeof(value));
+    say(next, "PING");
+    server_resume(f->server);
+    hear(next);
+    await(f, f->ended.count);
+    assert_true(key_is(f->server, "a", value, sizeof(value)));
+    assert_ended(&f->ended, EVLOCK_ENOTOWNED);
+}
+
+static void break_leaves_alone_what_is_no_string(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", NULL);
+    server_do(f->server, "LPUSH a x");
+    assert_status(await_break(f, lock), EVLOCK_EWRONGTYPE);
+    assert_true(key_exists(f->server, "a"));
+}
+
 /* --- The longest hold --------------------------------------------------------------------------------------------- */
 
 static void renewal_ends_after_the_longest_hold(void **state) {
@@ -816,6 +880,9 @@ int main(void) {
         TEST(break_works_on_strangers_and_on_locks_without_ttl),
         TEST(break_of_a_free_lock_says_so),
         TEST(a_late_break_does_not_end_the_next_holder),
+        TEST(break_works_on_values_of_any_length),
+        TEST(a_late_break_of_a_long_value_does_not_end_the_next),
+        TEST(break_leaves_alone_what_is_no_string),
         TEST(renewal_ends_after_the_longest_hold),
     };
     return run_suite("hold", tests);

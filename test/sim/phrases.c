@@ -411,9 +411,12 @@ static const struct {
 } own[] = {
     {"add", "1 %s %o %t"},
     {"adopt", "1 %s %o"},
+    {"break", "1 %s %o"},
+    {"break", "3 %s %z %f %o"},
     {"fenced", "2 %s %f %o %t %t 1"},
     {"hand", "3 %s %z %f %o %w"},
     {"join", "3 %s %z %f %w %o %t %0"},
+    {"look", "1 %s"},
     {"raise", "1 %f %F %t"},
     {"rearm", "1 %s %o %t"},
     {"release", "1 %s %o"},
