@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -437,9 +438,21 @@ int __wrap_getnameinfo(const struct sockaddr *address, socklen_t len, char *host
     return __real_getnameinfo(address, len, host, host_len, service, service_len, flags);
 }
 
+/* By which evlock learns of forks: it asks for all of it once in a process, and does without. */
+static bool forks_refused(void) {
+    return REFUSED(FAULT_SYSTEM);
+}
+
 int __real_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
 int __wrap_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
-    return REFUSED(FAULT_SYSTEM) ? ENOMEM : __real_pthread_atfork(prepare, parent, child);
+    return forks_refused() ? ENOMEM : __real_pthread_atfork(prepare, parent, child);
+}
+
+int __real_madvise(void *start, size_t len, int advice);
+int __wrap_madvise(void *start, size_t len, int advice);
+
+int __wrap_madvise(void *start, size_t len, int advice) {
+    return forks_refused() ? -1 : __real_madvise(start, len, advice);
 }

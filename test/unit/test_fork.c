@@ -1,18 +1,72 @@
 /*
- * Forks: the generation stays in a process and differs in its children.
+ * Forks: a process keeps its number, and each child has another, whatever made it; what only borrows the memory is no
+ * child. All of it twice: where the kernel wipes a page in children, and where it does not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "fork.h"
 
-/** Waits for a child that this process has forked, and gives its exit status. */
+enum { THREADS = 2, ROUNDS = 100 };
+
+/* --- How the kernel takes advice ---------------------------------------------------------------------------------- */
+
+static enum { HONEST, REFUSES, LIES } kernel;
+
+static int advise(void *start, size_t len, int advice) {
+    if (kernel == REFUSES)
+        errno = EINVAL;
+    return kernel == LIES ? 0 : kernel == REFUSES ? -1 : (int)syscall(SYS_madvise, start, len, advice);
+}
+
+/* In place of the C library's. */
+int replaced_madvise(void *start, size_t len, int advice) __asm__("madvise");
+int replaced_madvise(void *start, size_t len, int advice) {
+    return advise(start, len, advice);
+}
+
+/* --- Kinds of children -------------------------------------------------------------------------------------------- */
+
+static pid_t by_fork(void) {
+    return fork();
+}
+
+static pid_t by_clone(void) {
+    return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+}
+
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+#define HAS_BARE_FORK
+static pid_t by_bare_fork(void) {
+    return _Fork();
+}
+#endif
+
+static pid_t (*const kinds[])(void) = {
+    by_fork,
+    by_clone,
+#ifdef HAS_BARE_FORK
+    by_bare_fork,
+#endif
+};
+
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+/** Waits for a child of this process, and gives its exit status. */
 static int exit_status(pid_t child) {
     int status = -1;
     if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
@@ -20,36 +74,151 @@ static int exit_status(pid_t child) {
     return WEXITSTATUS(status);
 }
 
-static void a_process_keeps_its_generation(void **state) {
-    (void)state;
-    uint32_t generation = evl_fork_generation();
-    pid_t child = fork();
+/** Runs `body` in a new child of a kind; what it returns. */
+static int in_child(pid_t (*kind)(void), int (*body)(void)) {
+    pid_t child = kind();
     if (child == 0)
-        _exit(0);
-    assert_int_equal(exit_status(child), 0);
-    assert_int_equal(evl_fork_generation(), generation);
+        _exit(body());
+    return exit_status(child);
 }
 
-static void a_child_and_a_grandchild_have_their_own(void **state) {
-    (void)state;
-    uint32_t first = evl_fork_generation();
-    pid_t child = fork();
+/* --- What is to be seen, as numbers: 0 is well -------------------------------------------------------------------- */
+
+static uint32_t numbers[4]; /* of the process and those that it descends from */
+static unsigned generations;
+
+/* It has a number of its own and keeps it; what its children do is seen by their exit. */
+static int has_its_own(void) {
+    uint32_t mine = evl_fork_generation();
+    for (unsigned i = 0; i < generations; i++)
+        if (numbers[i] == mine)
+            return 1;
+    numbers[generations++] = mine;
+    for (unsigned i = 0; i < KINDS && generations < 3; i++) /* a grandchild, too */
+        if (in_child(kinds[i], has_its_own) != 0)
+            return 2;
+    return evl_fork_generation() == mine ? 0 : 3;
+}
+
+static int siblings(void) {
+    uint32_t mine = evl_fork_generation();
+    for (int round = 0; round < 3; round++)
+        for (unsigned i = 0; i < KINDS; i++)
+            if (in_child(kinds[i], has_its_own) != 0 || evl_fork_generation() != mine)
+                return 10 + (int)i;
+    return 0;
+}
+
+static atomic_int ready;
+static uint32_t first_seen[THREADS];
+
+/* They wait awake, so as to go in the same instant where the machine has a core for each. */
+static void *look(void *at) {
+    ready++;
+    while (ready < THREADS)
+        ;
+    *(uint32_t *)at = evl_fork_generation();
+    return NULL;
+}
+
+/* Threads that look for the first time together see one number, and not the parent's. */
+static int threads_agree(void) {
+    pthread_t threads[THREADS];
+    ready = 0;
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&threads[i], NULL, look, &first_seen[i]) != 0)
+            return 20;
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++)
+        if (first_seen[i] != evl_fork_generation() || (generations && first_seen[i] == numbers[0]))
+            return 21;
+    return 0;
+}
+
+static int threads_of_children_agree(void) {
+    numbers[0] = evl_fork_generation();
+    generations = 1;
+    for (int round = 0; round < ROUNDS; round++)
+        if (in_child(by_fork, threads_agree) != 0)
+            return 22;
+    return 0;
+}
+
+static void *fork_elsewhere(void *result) {
+    *(int *)result = siblings();
+    return NULL;
+}
+
+static int forks_of_another_thread_are_seen(void) {
+    int result = -1;
+    pthread_t thread;
+    numbers[0] = evl_fork_generation();
+    generations = 1;
+    if (pthread_create(&thread, NULL, fork_elsewhere, &result) != 0)
+        return 30;
+    pthread_join(thread, NULL);
+    return result;
+}
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+/* They share the memory until they run another program. */
+static int borrowers_are_no_children(void) {
+    uint32_t mine = evl_fork_generation();
+    char *const args[] = {(char[]){"true"}, NULL};
+    volatile uint32_t seen = 0;
+    pid_t child = vfork();
     if (child == 0) {
-        uint32_t second = evl_fork_generation();
-        pid_t grandchild = fork();
-        if (grandchild == 0) {
-            uint32_t third = evl_fork_generation();
-            _exit(third != first && third != second ? 7 : 1);
-        }
-        _exit(second != first && exit_status(grandchild) == 7 && evl_fork_generation() == second ? 7 : 1);
+        seen = evl_fork_generation();
+        _exit(0);
     }
-    assert_int_equal(exit_status(child), 7);
+    if (exit_status(child) != 0 || evl_fork_generation() != mine)
+        return 40;
+    if (posix_spawnp(&child, "true", NULL, NULL, args, NULL) != 0 || exit_status(child) != 0)
+        return 41;
+    (void)seen; /* what a borrower asks itself is nobody's business */
+    return evl_fork_generation() == mine ? 0 : 42;
+}
+
+/* --- In processes that have not asked before, one for each kernel ------------------------------------------------- */
+
+static int everything(void) {
+    static int (*const parts[])(void) = {siblings, threads_of_children_agree, forks_of_another_thread_are_seen,
+                                         borrowers_are_no_children};
+    int failed = threads_agree(); /* its first look */
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !failed; i++) {
+        generations = 0;
+        numbers[generations++] = evl_fork_generation();
+        failed = parts[i]();
+    }
+    return failed;
+}
+
+static void children_are_told_apart(void **state) {
+    (void)state;
+    kernel = HONEST;
+    assert_int_equal(in_child(by_fork, everything), 0);
+}
+
+static void children_are_told_apart_without_the_kernels_help(void **state) {
+    (void)state;
+    kernel = REFUSES;
+    assert_int_equal(in_child(by_fork, everything), 0);
+}
+
+/* Some emulators take any advice and follow none. */
+static void children_are_told_apart_where_advice_is_taken_in_vain(void **state) {
+    (void)state;
+    kernel = LIES;
+    assert_int_equal(in_child(by_fork, everything), 0);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_process_keeps_its_generation),
-        cmocka_unit_test(a_child_and_a_grandchild_have_their_own),
+        cmocka_unit_test(children_are_told_apart),
+        cmocka_unit_test(children_are_told_apart_without_the_kernels_help),
+        cmocka_unit_test(children_are_told_apart_where_advice_is_taken_in_vain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
