@@ -49,6 +49,7 @@ int evl_client_config(struct client_config *ret, evlock_client_options *ret_give
         {"max_inflight", &given.max_inflight, 65536, 1, INT32_MAX},
         {"max_ttl_ms", &given.max_ttl_ms, 60000, 1, TEN_YEARS_MS},
         {"durable", &given.durable, 0, 0, 1},
+        {"distrust_uptime", &given.distrust_uptime, 0, 0, 1},
         {"log_level", &given.log_level, EVLOCK_LOG_INFO, EVLOCK_LOG_DEBUG, EVLOCK_LOG_ERROR},
     };
 
@@ -69,6 +70,7 @@ int evl_client_config(struct client_config *ret, evlock_client_options *ret_give
         .max_inflight = (uint32_t)given.max_inflight,
         .max_ttl = given.max_ttl_ms * 1000,
         .durable = given.durable,
+        .distrust_uptime = given.distrust_uptime,
         .log_level = (int)given.log_level,
         .on_connection = given.on_connection,
         .on_log = given.on_log,

@@ -22,6 +22,7 @@ struct client_config {
     uint32_t max_inflight;
     int64_t max_ttl;
     bool durable;
+    bool distrust_uptime;
     int log_level;
     evlock_connection_cb on_connection;
     evlock_log_cb on_log;

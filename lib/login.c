@@ -91,6 +91,17 @@ static void meet(struct node *node, const char *info) {
         evl_client_refuse_twins(node->client, node);
 }
 
+/* Which history its data have, and whether that began here: a second one is that of a server whose data it took. */
+static void meet_data(struct node *node, const char *info) {
+    static const char none[] = "0000000000000000000000000000000000000000";
+    char role[16], second[41];
+
+    info_field(info, "\nmaster_replid:", node->replid, sizeof(node->replid));
+    info_field(info, "\nmaster_replid2:", second, sizeof(second));
+    info_field(info, "\nrole:", role, sizeof(role));
+    node->inherited = strcmp(role, "master") != 0 || strcmp(second, none) != 0;
+}
+
 static void on_granted(struct node *node, enum greeting step, const redisReply *reply) {
     switch (step) {
     case ID:
@@ -103,7 +114,7 @@ static void on_granted(struct node *node, enum greeting step, const redisReply *
         break;
     case REPLICATION:
         if (reply->type == REDIS_REPLY_STRING)
-            info_field(reply->str, "\nmaster_replid:", node->replid, sizeof(node->replid));
+            meet_data(node, reply->str);
         break;
     case MEMORY:
         if (reply->type == REDIS_REPLY_STRING)
@@ -140,15 +151,11 @@ static bool greet(struct node *node, enum greeting step, const char *word, ...) 
     return redisAsyncCommandArgv(node->connection, on_greeting, (void *)(intptr_t)step, count, words, NULL) == REDIS_OK;
 }
 
-static bool same_process(const struct node *node) {
-    return node->run_id[0] && strcmp(node->run_id, node->old_run_id) == 0;
-}
-
 /* What was sent on the last connection may lie in its socket, unread: end that connection on the server. */
 static bool kill_lost(struct node *node) {
     char number[24];
 
-    if (!node->unsettled || !node->lost_id || !same_process(node))
+    if (!node->unsettled || !node->lost_id || !evl_node_same_process(node))
         return false;
     snprintf(number, sizeof(number), "%" PRId64, node->lost_id);
     return greet(node, KILL, "CLIENT", "KILL", "ID", number, NULL);
@@ -249,6 +256,7 @@ bool evl_node_greet(struct node *node) {
     node->killed = false;
     node->run_id[0] = '\0';
     node->replid[0] = '\0';
+    node->inherited = true;
     node->started = 0;
     node->renews_many = false;
     node->load_error[0] = '\0';

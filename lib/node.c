@@ -529,12 +529,29 @@ static bool differs(const char *before, const char *now) {
     return before[0] && now[0] && strcmp(before, now) != 0;
 }
 
-/* Among several nodes, one that may have forgotten locks does not count before the longest of them must have ended:
- * counted from the start of its process, and from now where it took the place of another. */
-static void exclude(struct node *node, bool changed) {
+bool evl_node_same_process(const struct node *node) {
+    return node->run_id[0] && strcmp(node->run_id, node->old_run_id) == 0;
+}
+
+/* A process gives the history of its data another name when its first replica comes, and again a while after its last
+ * has gone, and has lost nothing by that: where it took over data, it names their history beside its own. */
+static bool has_other_data(const struct node *node) {
+    return differs(node->old_replid, node->replid) && (node->inherited || !evl_node_same_process(node));
+}
+
+/* Until when, at the latest, it may have forgotten locks. */
+static int64_t may_have_forgotten_until(const struct node *node, int64_t now) {
+    bool stranger = node->client->config.distrust_uptime && !evl_node_same_process(node);
+
+    return node->replaced || has_other_data(node) || !node->started || stranger ? now : node->started;
+}
+
+/* Among several nodes, one that may have forgotten locks does not count before the longest of them must have ended.
+ * What was found out before stays: another login is no reason to count earlier. */
+static void exclude(struct node *node) {
     const struct evlock_client *client = node->client;
     int64_t now = now_of(node);
-    int64_t since = changed || !node->started ? now : node->started;
+    int64_t since = may_have_forgotten_until(node, now);
 
     if (client->node_count == 1 || client->config.durable || node->link)
         return;
@@ -590,7 +607,7 @@ void evl_node_ready(struct node *node, bool settled) {
     node->replaced = differs(node->old_run_id, node->run_id);
     node->settled = settled || node->replaced;
     node->error[0] = '\0';
-    exclude(node, node->replaced || differs(node->old_replid, node->replid));
+    exclude(node);
     if (node->link) {
         serve(node);
         evl_node_send_waiting(node, node->since);

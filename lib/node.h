@@ -115,6 +115,7 @@ struct node {
     char old_run_id[41];    /* as of the connection before */
     char replid[41];        /* the history of its data, which a promoted replica changes */
     char old_replid[41];
+    bool inherited;         /* its data may have been another server's, since its process began */
     int64_t started;        /* when the server process began, at the latest; 0: unknown */
     int64_t excluded_until; /* it may have forgotten locks, and does not count before */
     bool agreed;            /* its last answer about a lease was yes */
@@ -134,6 +135,9 @@ struct node {
 
 /* Sets up a node, which takes `url` over. Nothing begins before evl_node_start(). */
 void evl_node_init(struct node *node, struct evlock_client *client, unsigned index, struct url *url);
+
+/* Whether the last login found the process that was served by the connection before. */
+bool evl_node_same_process(const struct node *node);
 
 /* Whether it is known to be of no use for a grant now: EVLOCK_OK, or why. */
 int evl_node_trouble(const struct node *node, int64_t now);

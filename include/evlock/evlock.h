@@ -226,13 +226,18 @@ typedef struct evlock_client_options {
     evlock_log_cb on_log;                /**< may be NULL: nothing is logged */
     int64_t log_level;                   /**< the least enum evlock_log_level to log; default EVLOCK_LOG_INFO */
     void *arg;                           /**< for on_connection and on_log */
+    int64_t distrust_uptime;             /**< on several nodes: 1 takes this client's first login to a server process
+                                              for that process's start, whatever age the server claims. An age is a
+                                              difference of wall clocks: a server whose clock was set forward since its
+                                              start claims too great a one, and counts too early. The price: with every
+                                              new client, no node counts for max_ttl_ms. Default 0 */
 } evlock_client_options;
 
 /** What an evlock_client_options starts from. */
 #define EVLOCK_CLIENT_OPTIONS_INIT                                                                                     \
     {                                                                                                                  \
         sizeof(evlock_client_options), NULL, NULL, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,     \
-            EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, NULL, EVLOCK_DEFAULT, NULL                           \
+            EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, NULL, EVLOCK_DEFAULT, NULL, EVLOCK_DEFAULT           \
     }
 
 /**
@@ -268,7 +273,8 @@ EVLOCK_EXPORT int evlock_client_new(evlock_client **ret_client, evlock_loop loop
  *   - A node that restarted, or was replaced by another process or a promoted replica, may have forgotten locks. It is
  *     not asked to grant any, and does not count, until max_ttl_ms after its start (or after the change was first
  *     seen): by then every lock that it may have forgotten has ended. So freshly started servers grant nothing for
- *     max_ttl_ms; evlock_client_node() tells for how long. With `durable` they count at once.
+ *     max_ttl_ms; evlock_client_node() tells for how long. With `durable` they count at once. When a process started
+ *     is reckoned from the age that it claims, unless `distrust_uptime` is set.
  *   - The same server given twice is refused: EVLOCK_ESAME where the URLs are alike; else found by the server's run_id,
  *     and the later node is kept away with that status.
  *

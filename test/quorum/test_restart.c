@@ -8,7 +8,11 @@
 #include "nodes.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "../redis/relay.h"
 
 enum {
     MAX_TTL_MS = 2000,
@@ -225,6 +229,112 @@ static void a_broken_connection_is_no_restart(void **state) {
     assert_true(node_counts(client, 2));
 }
 
+/* By evlock_clock_us(): before that, the node does not count, to the millisecond. */
+static int64_t excluded_until(const evlock_client *client, size_t node) {
+    return evlock_clock_us() + (node_info(client, node).excluded_ms + 1) * 1000;
+}
+
+/* --- The age that a server claims --------------------------------------------------------------------------------- */
+
+static int64_t wall_clock_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* An age is the difference of two readings in whole seconds: a server that started at the end of one claims, just after
+ * it, to be a second old. Asked again and again, until it is surely two. */
+static void an_age_may_be_a_second_too_great(void **state) {
+    struct fixture *f = *state;
+    while (wall_clock_us() % 1000000 < 800000)
+        usleep(1000);
+    int64_t started = evlock_clock_us();
+    restart_empty(&nodes[0]);
+    while (evlock_clock_us() < started + 2000000) {
+        evlock_client_options options = excluding_options(f, LONG_TTL);
+        evlock_client *client = quorum_client(f, 3, &options);
+        await(f, node_info(client, 0).connection == EVLOCK_CONNECTED);
+        assert_true(excluded_until(client, 0) >= started + (int64_t)LONG_TTL * 1000);
+        client_free(f, client);
+        run_for(f, 20);
+    }
+}
+
+static struct relay relay;
+static const char *claimed_age; /* 6 characters */
+
+/* In place of "uptime_in_days:N", behind the age that is claimed. */
+static void claim_age(char *bytes, size_t len, bool to_server) {
+    char *age = to_server ? NULL : memmem(bytes, len, "\nuptime_in_seconds:", 19);
+    char *rest = age ? memmem(age, len - (size_t)(age - bytes), "\nuptime_in_days:", 16) : NULL;
+    if (!rest)
+        return;
+    memset(age + 19, ' ', (size_t)(rest + 15 - (age + 19)));
+    memcpy(age + 19, claimed_age, 6);
+    memcpy(rest + 8, "\r\nnone", 6);
+}
+
+static void relayed(struct fixture *f, evlock_client **ret_client, const evlock_client_options *options) {
+    relay_start(&relay, &nodes[0]);
+    relay.edit = claim_age;
+    const char *urls[] = {relay.url, nodes[1].url, nodes[2].url};
+    *ret_client = quorum_client_of(f, urls, 3, options);
+    await(f, relay_pump(&relay) && node_info(*ret_client, 0).connection == EVLOCK_CONNECTED);
+}
+
+/* The server's clock was set back behind its start. */
+static void a_negative_age_is_a_start_just_now(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = excluding_options(f, LONG_TTL);
+    evlock_client *client;
+    int64_t begun = evlock_clock_us();
+    claimed_age = "-99999";
+    relayed(f, &client, &options);
+    assert_true(excluded_until(client, 0) >= begun + (int64_t)LONG_TTL * 1000);
+    assert_in_range(node_info(client, 0).excluded_ms, 1, LONG_TTL + SLACK_MS);
+    relay_stop(&relay);
+}
+
+/* It booted with a slow clock, which was then set: it claims to have run for a day. */
+static void an_age_need_not_be_believed(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = excluding_options(f, LONG_TTL);
+    evlock_client *client;
+    claimed_age = "086400";
+    relayed(f, &client, &options);
+    assert_true(node_counts(client, 0)); /* it is believed */
+    relay_stop(&relay);
+    client_free(f, client);
+
+    options.distrust_uptime = 1;
+    int64_t begun = evlock_clock_us();
+    relayed(f, &client, &options);
+    assert_true(excluded(client, 0));
+    int64_t until = excluded_until(client, 0);
+    assert_true(until >= begun + (int64_t)LONG_TTL * 1000);
+
+    /* The same process again: its start is still that login. */
+    relay_cut(&relay, 0);
+    await(f, relay_pump(&relay) && relay.count == 2 && node_info(client, 0).connection == EVLOCK_CONNECTED);
+    assert_in_range(excluded_until(client, 0), until - 2000, until + 2000);
+    relay_stop(&relay);
+}
+
+static void a_first_login_is_a_start_where_ages_are_not_believed(void **state) {
+    struct fixture *f = *state;
+    evlock_client *elder = excluding_client(f, NODES);
+    await(f, nodes_counting(elder) == NODES);
+    evlock_client_options options = excluding_options(f, MAX_TTL_MS);
+    options.distrust_uptime = 1;
+    evlock_client *client = quorum_client(f, NODES, &options);
+    await_excluded(f, client, 0);
+    await(f, nodes_counting(client) == NODES);
+    break_connections(2);
+    await(f, !node_counts(client, 2));
+    await(f, node_info(client, 2).connection == EVLOCK_CONNECTED);
+    assert_true(node_counts(client, 2)); /* the same process, and no first login */
+}
+
 /* --- Another server at the same address --------------------------------------------------------------------------- */
 
 /* A client whose last node is reached through a link, which can be turned to another server. */
@@ -252,6 +362,63 @@ static void another_process_at_the_same_address_is_excluded(void **state) {
     await(f, node_counts(elder, 4)); /* which knows it well */
     await(f, node_counts(client, 2));
     unlink(link);
+}
+
+/* By the second login it is known, and as old as can be: what the first has found out stays. */
+static void a_plain_reconnect_cuts_no_exclusion_short(void **state) {
+    struct fixture *f = *state;
+    char link[96];
+    evlock_client *client = linked_client(f, link);
+    evlock_client *elder = excluding_client(f, NODES);
+    await(f, nodes_counting(client) == 3 && nodes_counting(elder) == NODES);
+    unlink(link);
+    assert_int_equal(symlink(nodes[4].socket, link), 0);
+    int64_t replaced = evlock_clock_us();
+    break_connections(2);
+    await_excluded(f, client, 2);
+    for (int i = 0; i < 3; i++) {
+        break_connections(4);
+        await(f, node_info(client, 2).connection != EVLOCK_CONNECTED);
+        await(f, node_info(client, 2).connection == EVLOCK_CONNECTED);
+        assert_true(excluded_until(client, 2) >= replaced + MAX_TTL_MS * 1000 ||
+                    evlock_clock_us() >= replaced + MAX_TTL_MS * 1000);
+    }
+    await(f, node_counts(client, 2));
+    unlink(link);
+}
+
+static void assert_reconnects_uncounted(struct fixture *f, const evlock_client *client, size_t node) {
+    break_connections(node);
+    await(f, !node_counts(client, node));
+    await(f, node_info(client, node).connection == EVLOCK_CONNECTED);
+    assert_int_equal(node_info(client, node).excluded_ms, 0);
+}
+
+static bool replid_is(size_t node, char replid[41]) {
+    redisReply *reply = server_command(&nodes[node], "INFO replication");
+    const char *now = strstr(reply->str, "master_replid:") + strlen("master_replid:");
+    bool same = strncmp(now, replid, 40) == 0;
+    snprintf(replid, 41, "%.40s", now);
+    freeReplyObject(reply);
+    return same;
+}
+
+/* A server names its data anew when its first replica comes, and a while after its last has gone: it has lost none. */
+static void a_history_that_is_named_anew_is_no_loss(void **state) {
+    struct fixture *f = *state;
+    char replid[41] = "";
+    restart_empty(&nodes[2]);
+    evlock_client *client = excluding_client(f, 3);
+    await(f, nodes_counting(client) == 3);
+    replid_is(2, replid);
+    server_do(&nodes[4], "REPLICAOF 127.0.0.1 %d", nodes[2].port);
+    await(f, server_info(&nodes[2], "replication", "connected_slaves:") == 1);
+    assert_false(replid_is(2, replid));
+    assert_reconnects_uncounted(f, client, 2);
+    server_do(&nodes[2], "CONFIG SET repl-backlog-ttl 1");
+    server_do(&nodes[4], "REPLICAOF NO ONE");
+    await(f, !replid_is(2, replid));
+    assert_reconnects_uncounted(f, client, 2);
 }
 
 static void a_promoted_replica_is_excluded(void **state) {
@@ -282,7 +449,13 @@ int main(void) {
         QUORUM_TEST_BARE(durable_nodes_count_at_once),
         QUORUM_TEST_BARE(a_broken_connection_is_no_restart),
         QUORUM_TEST_BARE(another_process_at_the_same_address_is_excluded),
+        QUORUM_TEST_BARE(a_plain_reconnect_cuts_no_exclusion_short),
+        QUORUM_TEST_BARE(a_history_that_is_named_anew_is_no_loss),
         QUORUM_TEST_BARE(a_promoted_replica_is_excluded),
+        QUORUM_TEST_BARE(an_age_may_be_a_second_too_great),
+        QUORUM_TEST_BARE(a_negative_age_is_a_start_just_now),
+        QUORUM_TEST_BARE(an_age_need_not_be_believed),
+        QUORUM_TEST_BARE(a_first_login_is_a_start_where_ages_are_not_believed),
     };
     return run_quorum_suite("restart", tests);
 }

@@ -67,12 +67,14 @@ static void accept_one(struct relay *relay) {
 }
 
 /* Moves what is there; false at the end of the stream. */
-static bool move(int from, int to) {
+static bool move(const struct relay *relay, int from, int to, bool to_server) {
     char bytes[16384];
     struct pollfd ready = {.fd = from, .events = POLLIN};
     if (poll(&ready, 1, 0) < 1)
         return true;
     ssize_t len = recv(from, bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (len > 0 && relay->edit)
+        relay->edit(bytes, (size_t)len, to_server);
     return len > 0 && send(to, bytes, (size_t)len, MSG_NOSIGNAL) == len;
 }
 
@@ -82,8 +84,8 @@ bool relay_pump(struct relay *relay) {
         struct relay_pair *pair = &relay->pairs[i];
         if (pair->client < 0)
             continue;
-        bool alive = pair->held || move(pair->client, pair->server);
-        if (!alive || (!pair->muted && !move(pair->server, pair->client) && !pair->held))
+        bool alive = pair->held || move(relay, pair->client, pair->server, true);
+        if (!alive || (!pair->muted && !move(relay, pair->server, pair->client, false) && !pair->held))
             end(pair);
     }
     return true;

@@ -7,6 +7,7 @@
 #define EVLOCK_TEST_RELAY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "server.h"
 
@@ -18,6 +19,8 @@ struct relay {
     const struct server *server;
     int listener;
     int count; /* connections so far, the first is 0 */
+    /* Changes what passes, without changing its length; NULL: nothing does. */
+    void (*edit)(char *bytes, size_t len, bool to_server);
     struct relay_pair {
         int client; /* -1: ended */
         int server;
