@@ -260,6 +260,11 @@ void evl_node_submit(struct node *node, struct request *request, int64_t now) {
     }
 }
 
+void evl_node_follow(struct node *node, struct request *request, int64_t now) {
+    assert(node->state == NODE_READY && !node->broken && !node->gone);
+    send_alone(node, request, now);
+}
+
 void evl_node_withdraw(struct node *node, struct request *request) {
     if (!request->waiting)
         return;

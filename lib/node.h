@@ -161,6 +161,10 @@ void evl_node_write(struct node *node, size_t bytes);
  * already goes on waiting. */
 void evl_node_submit(struct node *node, struct request *request, int64_t now);
 
+/* Sends what follows the reply that a request is being given, which is no error, at once and on the same connection. It
+ * takes the place of the command that was answered, so `max_inflight` stands. */
+void evl_node_follow(struct node *node, struct request *request, int64_t now);
+
 /* Sends what waits, as far as may be sent. */
 void evl_node_send_waiting(struct node *node, int64_t now);
 

@@ -1,7 +1,8 @@
 /*
  * Replicas: whether a grant has reached enough of them. WAIT holds up what is behind it, so it goes over a second
- * connection to each node; it tells of the writes of its own connection alone, so a renewal goes ahead of it there. A
- * quorum of nodes must confirm; the lease runs meanwhile, and is given up if they do not.
+ * connection to each node; it tells of the writes before the last command of its own connection, so a renewal goes
+ * ahead of it there, which also shows that this server has the lease. A quorum of nodes must confirm; the lease runs
+ * meanwhile, and is given up if they do not.
  */
 #include "lock.h"
 #include "status.h"
@@ -25,13 +26,18 @@ static void stop(struct call *call) {
     call->linked = false;
 }
 
-void evl_replicas_fail(struct call *call, const char *why) {
+static void fail(struct call *call, int status) {
     stop(call);
-    evl_error_set(why);
-    evl_lock_fail(call->lock, call, EVLOCK_EREPLICAS);
+    evl_lock_fail(call->lock, call, status);
 }
 
-static void decide(struct call *call) {
+void evl_replicas_fail(struct call *call, const char *why) {
+    evl_error_set(why);
+    fail(call, EVLOCK_EREPLICAS);
+}
+
+/* What can still come of it; `status` is what it fails with. The words are those of the node that was heard last. */
+static void decide(struct call *call, int status) {
     struct evlock *lock = call->lock;
     unsigned quorum = evl_client_quorum(client_of(lock));
 
@@ -39,31 +45,55 @@ static void decide(struct call *call) {
         stop(call);
         evl_lock_grant(lock, call);
     } else if ((unsigned)__builtin_popcount(call->acquire.denied) > call->count - quorum) {
-        evl_replicas_fail(call, "too few replicas have it");
+        if (!evlock_last_error()[0])
+            evl_error_set("too few replicas have it");
+        fail(call, status);
     }
 }
 
+/* Among several nodes, one that refuses for good is one that does not confirm. */
+static int status_of(const struct call *call, struct reply_meaning meaning) {
+    return call->count == 1 && meaning.verdict == LEASE_FORBIDDEN ? meaning.status : EVLOCK_EREPLICAS;
+}
+
+static void deny(struct call *call, uint16_t node, int status) {
+    call->acquire.denied |= node;
+    decide(call, status);
+}
+
+static void on_refused(struct call *call, struct request *request, const char *error, int64_t now) {
+    struct reply_meaning meaning = evl_reply_meaning(error);
+    uint16_t node = (uint16_t)(1U << request->node);
+
+    if (meaning.verdict == LEASE_AGAIN && !(call->acquire.waiting & node)) {
+        evl_node_submit(&client_of(call->lock)->links[request->node], request, now);
+        return;
+    }
+    evl_error_set(error);
+    deny(call, node, status_of(call, meaning));
+}
+
+/* The replicas are asked on the connection on which the renewal was answered, or not at all: what is known to another
+ * server's says nothing of this one's writes. */
 static bool answer(struct request *request, const struct reply *reply, int64_t now) {
     struct call *call = evl_call_of(request);
-    struct evlock *lock = call->lock;
     uint16_t node = (uint16_t)(1U << request->node);
-    bool number = reply->type == REPLY_INTEGER;
+    int64_t number = reply->type == REPLY_INTEGER ? reply->integer : 0;
 
     if (call->finished || !call->linked || !(call->acquire.asked & node)) {
         evl_call_settle(call);
-        return true;
-    }
-    if (number && reply->integer > 0 && !(call->acquire.waiting & node)) {
+    } else if (reply->type == REPLY_ERROR) {
+        on_refused(call, request, reply->text, now);
+    } else if (!(call->acquire.waiting & node) && number > 0) {
         call->acquire.waiting |= node;
-        evl_node_submit(&client_of(lock)->links[request->node], request, now);
-        return true;
-    }
-    if (number && reply->integer >= lock->config->min_replicas)
+        evl_node_follow(&client_of(call->lock)->links[request->node], request, now);
+    } else if (number >= call->lock->config->min_replicas) {
         call->acquire.confirmed |= node;
-    else
-        call->acquire.denied |= node;
-    decide(call);
-    return true;
+        decide(call, EVLOCK_EREPLICAS);
+    } else {
+        deny(call, node, EVLOCK_EREPLICAS);
+    }
+    return reply->type == REPLY_INTEGER || reply->type == REPLY_ERROR || reply->type == REPLY_LOST;
 }
 
 static void away(struct request *request, int status, int64_t now) {
@@ -72,8 +102,7 @@ static void away(struct request *request, int status, int64_t now) {
     (void)status;
     (void)now;
     evl_node_withdraw(&client_of(call->lock)->links[request->node], request);
-    call->acquire.denied |= (uint16_t)(1U << request->node);
-    decide(call);
+    deny(call, (uint16_t)(1U << request->node), EVLOCK_EREPLICAS);
 }
 
 const struct request_ops evl_replicas_requests = {take, answer, NULL, away};
@@ -90,11 +119,12 @@ void evl_replicas_ask(struct call *call) {
     for (unsigned i = 0; i < call->count; i++) {
         uint16_t node = (uint16_t)(1U << i);
         if (call->requests[i].flying || client->links[i].state == NODE_AWAY) {
+            evl_error_set(client->links[i].error);
             call->acquire.denied |= node;
             continue;
         }
         call->acquire.asked |= node;
         evl_node_submit(&client->links[i], &call->requests[i], now);
     }
-    decide(call);
+    decide(call, EVLOCK_EREPLICAS);
 }

@@ -23,6 +23,7 @@ static const struct row rows[] = {
     {"NOREPLICAS", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
     /* A replica: a new connection may find the new master. */
     {"READONLY", false, {LEASE_REFUSED, EVLOCK_EREFUSED, true}},
+    {"ERR WAIT cannot be used", false, {LEASE_REFUSED, EVLOCK_EREFUSED, true}},
     {"ERR max number of clients", false, {LEASE_REFUSED, EVLOCK_EREFUSED, true}},
     {"MOVED", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
     {"ASK", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},

@@ -407,7 +407,9 @@ typedef struct evlock_options {
     int64_t node_timeout_ms;     /**< on several nodes: how long an attempt that has no quorum waits for a node's answer;
                                       1 or more; default ttl / 10 */
     int64_t min_replicas;        /**< a grant counts only when so many replicas have it too, on several nodes so many of
-                                      each node of a quorum (WAIT, on a connection of its own); 0 or more; default 0 */
+                                      each node of a quorum (WAIT, on a connection of its own); 0 or more; default 0.
+                                      A replica that is promoted goes by its own clock: if that is ahead of the old
+                                      primary's, the lock expires so much too early */
     int64_t replica_timeout_ms;  /**< how long they may take for that; 1 or more; default ttl / 10 */
     int64_t wait;                /**< enum evlock_wait: how to wait for a lock that another holds; default
                                       EVLOCK_WAIT_POLL, which works with every client and every server */

@@ -49,6 +49,7 @@ static void make_new(struct server *node) {
     if (!node->pid)
         server_restart(node);
     server_resume(node);
+    server_do(node, "ACL SETUSER default +@all");
     server_do(node, "REPLICAOF NO ONE");
     server_do(node, "CONFIG SET maxmemory 0");
     server_do(node, "FLUSHALL");

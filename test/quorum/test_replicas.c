@@ -321,6 +321,176 @@ static void a_grant_that_is_lost_meanwhile_is_not_confirmed(void **state) {
     assert_deadline_is_backed(lock, 1);
 }
 
+/* --- A client whose second connection goes through a relay ---------------------------------------------------------- */
+
+/* A client through a relay that leads to node 0. The relay's first connection is the client's own, the second its link,
+ * which stands once a lock asks for replicas. */
+static evlock_client *relayed_client(struct fixture *f, struct relay *relay, int64_t max_inflight) {
+    evlock_client_options options = durable_options(f);
+    options.command_timeout_ms = 2 * LONG_TTL;
+    options.max_inflight = max_inflight;
+    relay_start(relay, &nodes[0]);
+    evlock_client *client = client_new(f, relay->url, &options);
+    await(f, relay_pump(relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+    return client;
+}
+
+static int count_ended(const struct record *records, int count) {
+    int ended = 0;
+    for (int i = 0; i < count; i++)
+        ended += records[i].count > 0;
+    return ended;
+}
+
+/* The link is lost while the replica's word is waited for, and leads to another server next, as after a failover: that
+ * one's replicas have all that it has, and nothing of the locks. `whole`: so is the client's own connection. */
+static void ask_two_servers(struct fixture *f, int count, int64_t max_inflight, const struct server *next, bool whole) {
+    static struct relay relay;
+    static struct record records[MAX_LOCKS];
+    evlock *locks[MAX_LOCKS];
+    char name[16];
+    evlock_options options = replicated(1, LONG_TTL);
+    options.retry_times = 0;
+    memset(records, 0, sizeof(records));
+    evlock_client *client = relayed_client(f, &relay, max_inflight);
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "n%d", i);
+        locks[i] = lock_new_on(f, client, name, &options);
+    }
+    await(f, relay_pump(&relay) && relay.count == 2);
+    if (next != &nodes[FIRST_REPLICA])
+        server_pause(&nodes[FIRST_REPLICA]);
+    relay.pairs[1].held = true; /* till all want to be asked for */
+    for (int i = 0; i < count; i++)
+        assert_status(evlock_acquire(locks[i], NULL, record_end, &records[i]), EVLOCK_OK);
+    await(f, relay_pump(&relay) && server_integer(&nodes[0], "DBSIZE") == count);
+    relay.pairs[1].held = false;
+    await(f, relay_pump(&relay) && server_integer(&nodes[0], "EVAL %s 0", waiting) == 1);
+    for (int i = 0; i < 100; i++) { /* as far as it goes */
+        relay_pump(&relay);
+        run_for(f, 1);
+    }
+    relay.server = next;
+    relay_cut(&relay, 1);
+    if (whole)
+        relay_cut(&relay, 0);
+    await(f, relay_pump(&relay) && count_ended(records, count) == count);
+    for (int i = 0; i < count; i++) {
+        assert_ended(&records[i], EVLOCK_EREPLICAS);
+        assert_false(evlock_is_held(locks[i]));
+    }
+    client_free(f, client);
+    relay_stop(&relay);
+}
+
+static void replicas_of_another_server_confirm_nothing(void **state) {
+    ask_two_servers(*state, 2, 1, &nodes[1], false);
+}
+
+static void replicas_of_another_server_confirm_none_of_many(void **state) {
+    ask_two_servers(*state, 200, 32, &nodes[1], false);
+}
+
+/* The replica is cut off, promoted with a replica of its own, and then the old primary is. */
+static void a_replica_that_is_promoted_behind_confirms_nothing(void **state) {
+    struct server *promoted = &nodes[FIRST_REPLICA];
+    struct fixture *f = *state;
+    server_do(&nodes[FIRST_REPLICA + 1], "REPLICAOF 127.0.0.1 %d", promoted->port);
+    await(f, is_replicated(FIRST_REPLICA));
+    server_do(promoted, "REPLICAOF NO ONE");
+    await(f, !is_replicated(0));
+    ask_two_servers(f, 200, 32, promoted, true);
+    assert_int_equal(server_integer(promoted, "DBSIZE"), 0);
+}
+
+static bool waits_for_replicas(size_t node) {
+    return server_integer(&nodes[node], "EVAL %s 0", waiting) == 1;
+}
+
+/* Whether this attempt's token is on the replica of node 1, and on node 2, which has none. */
+static bool is_half_confirmed(void) {
+    char on_replica[64], alone[64];
+    return waits_for_replicas(2) && !waits_for_replicas(1) &&
+           key_value(&nodes[FIRST_REPLICA + 1], "a", on_replica, sizeof(on_replica)) > 0 &&
+           key_value(&nodes[2], "a", alone, sizeof(alone)) > 0 && strcmp(on_replica, alone) == 0;
+}
+
+/* One that confirms an earlier attempt says nothing of this one, whose token that server has lost. */
+static void the_word_for_an_earlier_attempt_is_none_for_this(void **state) {
+    static struct relay relay;
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = replicated(1, 1000);
+    evlock_client_options client_options = durable_options(f);
+    client_options.command_timeout_ms = 2 * LONG_TTL;
+    relay_start(&relay, &nodes[0]);
+    const char *urls[] = {relay.url, nodes[1].url, nodes[2].url};
+    evlock_client *client = quorum_client_of(f, urls, 3, &client_options);
+    await(f, relay_pump(&relay) && nodes_counting(client) == 3);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    await(f, relay_pump(&relay) && relay.count == 2);
+    server_do(&nodes[0], "CONFIG RESETSTAT");
+    server_pause(&nodes[FIRST_REPLICA + 1]); /* so that the first attempt finds too few */
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, relay_pump(&relay) && server_calls(&nodes[0], "evalsha") >= 1);
+    relay.pairs[1].held = true; /* the question itself, which follows the renewal's answer */
+    await(f, relay_pump(&relay) && server_calls(&nodes[0], "set") > 1);
+    server_resume(&nodes[FIRST_REPLICA + 1]);
+    await(f, relay_pump(&relay) && is_half_confirmed());
+    server_do(&nodes[0], "SET a stranger PX 600000");
+    long long asked = server_calls(&nodes[2], "wait");
+    relay.pairs[1].held = false;
+    await(f, relay_pump(&relay) && (record.count || server_calls(&nodes[2], "wait") > asked + 1));
+    assert_int_equal(record.count, 0);
+    assert_true(server_calls(&nodes[0], "wait") > 0);
+    server_do(&nodes[0], "DEL a");
+    await(f, relay_pump(&relay) && record.count);
+    assert_ended(&record, EVLOCK_OK);
+    client_free(f, client);
+    relay_stop(&relay);
+}
+
+static void scripts_that_are_gone_are_loaded_on_the_link(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = replicated(1, WAIT_MS / 2);
+    evlock *lock = lock_new(f, "a", &options);
+    for (int i = 0; i < 3; i++) {
+        server_do(&nodes[0], "SCRIPT FLUSH");
+        assert_status(await_try(f, lock), EVLOCK_OK);
+        assert_status(await_release(f, lock), EVLOCK_OK);
+    }
+}
+
+/* Nothing that waits can mend this. */
+static void a_wait_that_is_forbidden_ends_the_acquire(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = replicated(1, WAIT_MS / 2);
+    evlock *lock = lock_new(f, "a", &options);
+    server_do(&nodes[0], "ACL SETUSER default -wait");
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_EPERM);
+    assert_non_null(strstr(f->ended.error, "NOPERM"));
+    await(f, !key_exists(&nodes[0], "a"));
+    server_do(&nodes[0], "ACL SETUSER default +wait");
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+}
+
+static void a_server_without_wait_ends_the_acquire(void **state) {
+    static const char *const args[] = {"--rename-command", "WAIT", "", NULL};
+    struct fixture *f = *state;
+    struct server own = {0};
+    evlock_options options = replicated(1, WAIT_MS / 2);
+    server_start(&own, false, args);
+    evlock_client_options client_options = durable_options(f);
+    client_options.command_timeout_ms = WAIT_MS;
+    evlock_client *client = client_new(f, own.url, &client_options);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_EUNSUPPORTED);
+    assert_non_null(strstr(f->ended.error, "unknown command"));
+    await(f, !key_exists(&own, "a"));
+    client_free(f, client);
+    server_stop(&own);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         REPLICAS_TEST(a_grant_is_on_the_replica_when_told),
@@ -338,6 +508,13 @@ int main(void) {
         REPLICAS_TEST(replicas_and_a_fence),
         REPLICAS_TEST(a_quorum_of_nodes_with_replicas),
         REPLICAS_TEST(a_grant_that_is_lost_meanwhile_is_not_confirmed),
+        REPLICAS_TEST(replicas_of_another_server_confirm_nothing),
+        REPLICAS_TEST(replicas_of_another_server_confirm_none_of_many),
+        REPLICAS_TEST(a_replica_that_is_promoted_behind_confirms_nothing),
+        REPLICAS_TEST(the_word_for_an_earlier_attempt_is_none_for_this),
+        REPLICAS_TEST(scripts_that_are_gone_are_loaded_on_the_link),
+        REPLICAS_TEST(a_wait_that_is_forbidden_ends_the_acquire),
+        REPLICAS_TEST(a_server_without_wait_ends_the_acquire),
     };
     return run_quorum_suite("replicas", tests);
 }

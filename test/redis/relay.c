@@ -27,6 +27,7 @@ void relay_start(struct relay *relay, const struct server *server) {
     snprintf(relay->path, sizeof(relay->path), "%s/relay", server->folder);
     snprintf(relay->url, sizeof(relay->url), "unix://%s", relay->path);
     struct sockaddr_un address = address_of(relay->path);
+    unlink(relay->path); /* of a test that failed */
     relay->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (relay->listener < 0 || bind(relay->listener, (struct sockaddr *)&address, sizeof(address)) ||
         listen(relay->listener, 8))
