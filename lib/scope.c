@@ -1,7 +1,7 @@
 /*
  * Scopes: acquire, run, release, in one call. Written on the public calls of a lock, but for one reference to the
  * handle, by which a scope learns that its user freed it under the running body. A scope owns itself, and the handle
- * where evlock_run() made one.
+ * where evlock_run() made one, unless its user freed that, too.
  */
 #include "lock.h"
 #include "memory.h"
@@ -24,7 +24,7 @@ struct evlock_handler {
 };
 
 static void scope_free(evlock_scope *scope) {
-    if (scope->made)
+    if (scope->made && !scope->lock->freed)
         evlock_free(scope->lock);
     evl_lock_unref(scope->lock);
     evl_free(scope);

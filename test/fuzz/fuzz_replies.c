@@ -308,6 +308,8 @@ static void body(evlock_scope *scope, evlock *lock, void *arg) {
     check(!run.calling && evlock_is_held(lock));
     if (handle)
         handle->granted = handle->losable = true;
+    else if (take_byte(&input) % 4 == 0)
+        evlock_free(lock); /* which the scope has made */
     if (!run.scope && take_byte(&input) % 2)
         run.scope = scope;
     else

@@ -20,10 +20,12 @@ struct scene {
     struct fixture *f;
     evlock_client *client; /* NULL when freed or gone */
     evlock *lock;          /* NULL when freed */
+    evlock *given;         /* the scope's own handle, in place of `lock` in deeds; NULL when freed */
     evlock *made;          /* a handle made inside the callback */
     struct record told;    /* of the callback in question */
     bool done;             /* the deed */
-    evlock_scope *scope;   /* open, if the callback is a body */
+    evlock_scope *scope;   /* open, if the callback is a body, or one's handle's */
+    bool opened;           /* it has been */
     struct record scope_done;
     struct record closed; /* of close_client() */
     bool closing;
@@ -38,6 +40,11 @@ static void nothing(struct scene *scene) {
 }
 
 static void free_handle(struct scene *scene) {
+    if (scene->given) {
+        evlock_free(scene->given);
+        scene->given = NULL;
+        return;
+    }
     if (scene->lock)
         lock_free(scene->f, scene->lock);
     scene->lock = NULL;
@@ -73,7 +80,7 @@ static void close_client_then_free_handle(struct scene *scene) {
 }
 
 static void call_everything(struct scene *scene) {
-    evlock *lock = scene->lock;
+    evlock *lock = scene->given ? scene->given : scene->lock;
     struct record *ended = scene->ended;
     int *returned = scene->returned;
     char token[128];
@@ -110,7 +117,40 @@ static void call_everything(struct scene *scene) {
 static void export_the_lease(struct scene *scene) {
     char token[128];
     size_t len;
-    evlock_export(scene->lock, token, sizeof(token), &len);
+    evlock_export(scene->given ? scene->given : scene->lock, token, sizeof(token), &len);
+}
+
+static void release_the_lease(struct scene *scene) {
+    evlock_release(scene->given ? scene->given : scene->lock, NULL, NULL);
+}
+
+/* The handle that a scope has made goes with it. */
+static void end_scope(struct scene *scene) {
+    evlock_scope *scope = scene->scope;
+    scene->scope = NULL;
+    scene->given = NULL;
+    if (scope)
+        evlock_scope_end(scope);
+}
+
+static void free_handle_then_end_scope(struct scene *scene) {
+    free_handle(scene);
+    end_scope(scene);
+}
+
+static void free_client_then_end_scope(struct scene *scene) {
+    free_client(scene);
+    end_scope(scene);
+}
+
+static void end_scope_then_free_handle(struct scene *scene) {
+    end_scope(scene);
+    free_handle(scene);
+}
+
+static void end_scope_then_free_client(struct scene *scene) {
+    end_scope(scene);
+    free_client(scene);
 }
 
 /* --- Bringing callbacks about ------------------------------------------------------------------------------------- */
@@ -355,7 +395,20 @@ static void refused(struct scene *scene) {
 static void told_body(evlock_scope *scope, evlock *lock, void *arg) {
     struct scene *scene = arg;
     scene->scope = scope;
+    scene->opened = true;
     record_end(lock, EVLOCK_OK, &scene->told);
+}
+
+static void told_body_of_its_own(evlock_scope *scope, evlock *lock, void *arg) {
+    ((struct scene *)arg)->given = lock;
+    told_body(scope, lock, arg);
+}
+
+static void quiet_body_of_its_own(evlock_scope *scope, evlock *lock, void *arg) {
+    struct scene *scene = arg;
+    scene->scope = scope;
+    scene->opened = true;
+    scene->given = lock;
 }
 
 static void told_scope_done(int status, int ran, void *arg) {
@@ -369,7 +422,26 @@ static void body(struct scene *scene) {
 
 static void body_of_one_call(struct scene *scene) {
     make_lock(scene, NULL);
-    CALL(scene, evlock_run(scene->client, "b", EVLOCK_CSTRING, NULL, told_body, told_scope_done, scene));
+    CALL(scene, evlock_run(scene->client, "b", EVLOCK_CSTRING, NULL, told_body_of_its_own, told_scope_done, scene));
+}
+
+/* The handler is gone before the body comes. */
+static void body_of_handler(struct scene *scene) {
+    evlock_handler *handler;
+    make_lock(scene, NULL);
+    assert_status(evlock_handler_new(&handler, scene->client, NULL, told_body_of_its_own), EVLOCK_OK);
+    CALL(scene, evlock_handler_call(handler, told_scope_done, scene));
+    evlock_handler_free(handler);
+}
+
+/* In its own handle's on_lost; the body goes on. */
+static void lost_in_one_call(struct scene *scene) {
+    evlock_options options = with_ttl(250);
+    options.on_lost = record_lost;
+    options.arg = &scene->told;
+    make_lock(scene, NULL);
+    CALL(scene,
+         evlock_run(scene->client, "b", EVLOCK_CSTRING, &options, quiet_body_of_its_own, told_scope_done, scene));
 }
 
 static void empty_body(evlock_scope *scope, evlock *lock, void *arg) {
@@ -451,9 +523,10 @@ static void play(void **state) {
     if (scene->scope) {
         run_for(scene->f, 20);
         assert_int_equal(scene->scope_done.count, 0);
-        evlock_scope_end(scene->scope);
-        await(scene->f, scene->scope_done.count);
+        end_scope(scene);
     }
+    if (scene->opened)
+        await(scene->f, scene->scope_done.count);
     if (scene->closing)
         await(scene->f, scene->closed.count);
     run_for(scene->f, 20);
@@ -508,6 +581,8 @@ static const struct named causes[] = {
     NAMED(refused),
     NAMED(body),
     NAMED(body_of_one_call),
+    NAMED(body_of_handler),
+    NAMED(lost_in_one_call),
     NAMED(scope_done),
     NAMED(scope_skipped),
     NAMED(one_call_done),
@@ -531,17 +606,41 @@ static const struct named deeds[] = {
     NAMED(export_the_lease),
 };
 
-enum { CAUSES = sizeof(causes) / sizeof(causes[0]), DEEDS = sizeof(deeds) / sizeof(deeds[0]) };
+/* Of these, with what is done with a scope. */
+static const struct named bodies[] = {
+    NAMED(body),
+    NAMED(body_of_one_call),
+    NAMED(body_of_handler),
+    NAMED(lost_in_one_call),
+};
+static const struct named scope_deeds[] = {
+    NAMED(release_the_lease),          NAMED(end_scope),
+    NAMED(free_handle_then_end_scope), NAMED(free_client_then_end_scope),
+    NAMED(end_scope_then_free_handle), NAMED(end_scope_then_free_client),
+};
+
+enum {
+    CAUSES = sizeof(causes) / sizeof(causes[0]),
+    DEEDS = sizeof(deeds) / sizeof(deeds[0]),
+    BODIES = sizeof(bodies) / sizeof(bodies[0]),
+    SCOPE_DEEDS = sizeof(scope_deeds) / sizeof(scope_deeds[0]),
+    PAIRS = CAUSES * DEEDS + BODIES * SCOPE_DEEDS,
+};
+
+static void pair(struct CMUnitTest *test, const struct named *cause, const struct named *deed) {
+    static struct scene scenes[PAIRS];
+    static size_t count;
+    struct scene *scene = &scenes[count++];
+    *scene = (struct scene){.bring_about = cause->function, .deed = deed->function};
+    snprintf(scene->name, sizeof(scene->name), "%s: %s", cause->name, deed->name);
+    *test = (struct CMUnitTest){scene->name, play, scene_setup, scene_teardown, scene};
+}
 
 int main(void) {
-    static struct scene scenes[CAUSES * DEEDS];
-    static struct CMUnitTest tests[CAUSES * DEEDS];
-    for (size_t i = 0; i < CAUSES * DEEDS; i++) {
-        const struct named *cause = &causes[i / DEEDS];
-        const struct named *deed = &deeds[i % DEEDS];
-        scenes[i] = (struct scene){.bring_about = cause->function, .deed = deed->function};
-        snprintf(scenes[i].name, sizeof(scenes[i].name), "%s: %s", cause->name, deed->name);
-        tests[i] = (struct CMUnitTest){scenes[i].name, play, scene_setup, scene_teardown, &scenes[i]};
-    }
+    static struct CMUnitTest tests[PAIRS];
+    for (size_t i = 0; i < CAUSES * DEEDS; i++)
+        pair(&tests[i], &causes[i / DEEDS], &deeds[i % DEEDS]);
+    for (size_t i = 0; i < BODIES * SCOPE_DEEDS; i++)
+        pair(&tests[CAUSES * DEEDS + i], &bodies[i / SCOPE_DEEDS], &scope_deeds[i % SCOPE_DEEDS]);
     return run_suite("reentry", tests);
 }
