@@ -100,11 +100,12 @@ int evlock_with(evlock *lock, evlock_body body, evlock_scope_cb done, void *arg)
     return begin(lock, false, body, done, arg);
 }
 
-/* One-call runs give up after a few attempts where nobody said for how long to go on; in a queue none are counted. */
+/* One-call runs give up after a few attempts where nobody said how often or for how long to try; in a queue none are counted. */
 static int read_options(evlock_options *ret, const evlock_options *options) {
     int status = evl_options_read(ret, options);
 
-    if (status == EVLOCK_OK && ret->retry_times == EVLOCK_DEFAULT && ret->wait != EVLOCK_WAIT_QUEUE)
+    if (status == EVLOCK_OK && ret->retry_times == EVLOCK_DEFAULT && ret->wait_timeout_ms == EVLOCK_DEFAULT &&
+        ret->wait != EVLOCK_WAIT_QUEUE)
         ret->retry_times = 3;
     return status;
 }

@@ -692,9 +692,9 @@ EVLOCK_EXPORT void evlock_scope_end(evlock_scope *scope);
 
 /**
  * One call for all: makes a handle, acquires it, runs `body` under it, releases, frees the handle, calls `done` (which
- * may be NULL). retry_times is 3 here unless `options` set it; in a queue, which counts none, the wait is without limit
- * unless wait_timeout_ms is set. The handle that `body` is given is valid until evlock_scope_end(); it may be freed
- * before, as one of evlock_with() may. Returns as evlock_new() and evlock_acquire().
+ * may be NULL). retry_times is 3 here unless `options` set it, or wait_timeout_ms, which then is the only limit; in a
+ * queue, which counts none, the wait is without limit unless wait_timeout_ms is set. The handle that `body` is given is
+ * valid until evlock_scope_end(); it may be freed before, as one of evlock_with() may. Returns as evlock_new() and evlock_acquire().
  */
 EVLOCK_EXPORT int evlock_run(evlock_client *client, const void *name, size_t name_len, const evlock_options *options,
                              evlock_body body, evlock_scope_cb done, void *arg);

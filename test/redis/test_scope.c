@@ -312,6 +312,48 @@ static void one_call_retries_as_its_options_say(void **state) {
     assert_int_equal(server_calls(f->server, "set") - before, 2);
 }
 
+/* More tries than those three fit into the wait, which ends in time. */
+static void one_call_waits_as_its_options_say(void **state) {
+    struct fixture *f = *state;
+    struct run run = {0}, other = {0};
+    evlock_handler *handler;
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    options.wait_timeout_ms = 400;
+    options.retry_delay_ms = 5;
+    options.retry_jitter = 0;
+    foreign_hold(f, "a");
+    assert_status(evlock_handler_new_named(&handler, f->client, "a", EVLOCK_CSTRING, &options, body), EVLOCK_OK);
+    assert_status(evlock_run(f->client, "a", EVLOCK_CSTRING, &options, body, done, &run), EVLOCK_OK);
+    assert_status(evlock_handler_call(handler, done, &other), EVLOCK_OK);
+    evlock_handler_free(handler);
+    await(f, run.done.count && other.done.count);
+    assert_done(&run, EVLOCK_ETIMEDOUT, 0);
+    assert_done(&other, EVLOCK_ETIMEDOUT, 0);
+
+    /* The lock is had after more tries than three. */
+    options.wait_timeout_ms = EVLOCK_UNLIMITED;
+    run = (struct run){.at_once = true};
+    server_do(f->server, "CONFIG RESETSTAT");
+    assert_status(evlock_run(f->client, "a", EVLOCK_CSTRING, &options, body, done, &run), EVLOCK_OK);
+    await(f, server_calls(f->server, "set") > 10);
+    server_do(f->server, "DEL a");
+    await(f, run.done.count);
+    assert_done(&run, EVLOCK_OK, 1);
+}
+
+static void one_call_counts_and_waits(void **state) {
+    struct fixture *f = *state;
+    struct run run = {0};
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    options.wait_timeout_ms = WAIT_MS;
+    options.retry_times = 2;
+    options.retry_delay_ms = 5;
+    foreign_hold(f, "a");
+    assert_status(evlock_run(f->client, "a", EVLOCK_CSTRING, &options, body, done, &run), EVLOCK_OK);
+    await(f, run.done.count);
+    assert_done(&run, EVLOCK_EHELD, 0);
+}
+
 static void one_call_checks_its_arguments(void **state) {
     struct fixture *f = *state;
     struct run run = {0};
@@ -506,6 +548,8 @@ int main(void) {
         TEST(one_call_does_it_all),
         TEST(one_call_retries_three_times),
         TEST(one_call_retries_as_its_options_say),
+        TEST(one_call_waits_as_its_options_say),
+        TEST(one_call_counts_and_waits),
         TEST(one_call_checks_its_arguments),
         TEST(one_call_ends_with_its_client),
         TEST(a_handlers_lock_is_named_after_its_file_and_function),
