@@ -18,8 +18,19 @@
 
 /* %s %l %h %z %f: keys that are mostly strings, lists, hashes, sorted sets, a counter; %k: any. */
 static const char *const keys[] = {"s1", "s2", "list", "hash", "zset", "fence", "none"};
-static const char *const values[] = {
-    "v", "w", "tok1", "tok2", "10", "-3", "", "7.5", "a b\r\nc", "9223372036854775807", "-9223372036854775808", "nan"};
+/* Neither here nor in `junk` is a small positive number, which might become a time to live. */
+static const char *const values[] = {"v",
+                                     "w",
+                                     "tok1",
+                                     "tok2",
+                                     "1000000000000",
+                                     "-3",
+                                     "",
+                                     "7.5",
+                                     "a b\r\nc",
+                                     "9223372036854775807",
+                                     "-9223372036854775808",
+                                     "nan"};
 static const char *const tokens[] = {"tok1", "tok2"};
 static const char *const members[] = {"m1", "m2", "m3", "m4", "tok1", ""};
 static const char *const numbers[] = {"-9", "-3", "-2", "-1", "0", "1", "2", "3", "9"};
@@ -30,7 +41,6 @@ static const char *const channels[] = {"ch1", "ch2", "ch3"};
 static const char *const patterns[] = {"c*1", "?h2", "[a-d]h3", "x"};
 static const char *const past[] = {"1", "1000", "1500000000000"};
 static const char *const fences[] = {"5", "1000000000000000", "9000000000000000", "x"};
-/* Never a small positive number, which might be a time to live. */
 static const char *const junk[] = {"0",
                                    "-1",
                                    "",

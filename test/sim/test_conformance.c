@@ -3,9 +3,11 @@
  * servers cannot have in common (ids, the time). `test_conformance FIRST COUNT` runs so many random sequences from that
  * seed on; without these, a few. A difference is told with its seed.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include <setjmp.h>
@@ -103,6 +105,36 @@ static bool run_sequence(uint64_t seed, bool *late) {
     sim_server_free(pair.sim);
     *late = machine_now() / 1000 - start > PAIR_SLACK_MS / 2;
     return alike;
+}
+
+/* A time to live that this word of the phrase gives; 0 for none, as for a number that is not written as servers do. */
+static int64_t ttl_given(const struct phrase *phrase, int at) {
+    const char *before = phrase->argv[at - 1];
+    bool given = strcasecmp(before, "px") == 0 || strcasecmp(before, "ex") == 0 ||
+                 (at == 2 && strcasecmp(phrase->argv[0], "pexpire") == 0);
+    int64_t ttl = given ? strtoll(phrase->argv[at], NULL, 10) : 0;
+    char written[24];
+    snprintf(written, sizeof(written), "%" PRId64, ttl);
+    return strcmp(written, phrase->argv[at]) == 0 ? ttl : 0;
+}
+
+/* One that ends while a sequence runs would end on one side before the other. */
+static void no_time_to_live_is_short(void **state) {
+    (void)state;
+    for (uint64_t seed = first_seed; seed < first_seed + seeds; seed++) {
+        struct pair pair = {.random = seed};
+        struct phrases phrases = {.pair = &pair, .times = seed * 1000};
+        struct phrase phrase;
+        for (int step = 0; step < STEPS; step++) {
+            phrase_draw(&phrases, &phrase);
+            for (int i = 1; i < phrase.argc; i++) {
+                int64_t ttl = ttl_given(&phrase, i);
+                if (ttl > 0 && ttl < PAIR_SLACK_MS)
+                    print_phrase(&phrase, seed, step);
+                assert_false(ttl > 0 && ttl < PAIR_SLACK_MS);
+            }
+        }
+    }
 }
 
 static void random_commands_are_answered_alike(void **state) {
@@ -265,9 +297,13 @@ static void info_has_the_same_fields(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(passwords_are_asked_for_alike), cmocka_unit_test(quit_ends_alike),
-        cmocka_unit_test(wrong_bytes_end_alike),         cmocka_unit_test(kill_ends_alike),
-        cmocka_unit_test(info_has_the_same_fields),      cmocka_unit_test(random_commands_are_answered_alike),
+        cmocka_unit_test(passwords_are_asked_for_alike),
+        cmocka_unit_test(quit_ends_alike),
+        cmocka_unit_test(wrong_bytes_end_alike),
+        cmocka_unit_test(kill_ends_alike),
+        cmocka_unit_test(info_has_the_same_fields),
+        cmocka_unit_test(no_time_to_live_is_short),
+        cmocka_unit_test(random_commands_are_answered_alike),
     };
     if (argc == 3) {
         first_seed = strtoull(argv[1], NULL, 10);
