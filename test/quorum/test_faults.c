@@ -172,7 +172,7 @@ static void what_waits_for_a_stopped_node_is_bounded(void **state) {
     }
     server_resume(&nodes[0]);
     assert_nothing_left(f, "a");
-    assert_in_range(server_calls(&nodes[0], "set"), 1, INFLIGHT);
+    assert_int_in_range(server_calls(&nodes[0], "set"), 1, INFLIGHT);
     /* The node takes part again. */
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
     await(f, nodes_with(lock) == NODES);
@@ -199,7 +199,7 @@ static void a_break_that_was_told_waits_for_no_room(void **state) {
     server_resume(&nodes[0]);
     assert_status(await_query(f, breaker, evlock_locked), EVLOCK_OK);
     assert_nothing_left(f, "b");
-    assert_in_range(nodes_having("a"), 0, NODES - MAJORITY); /* where it was not broken any more */
+    assert_int_in_range(nodes_having("a"), 0, NODES - MAJORITY); /* where it was not broken any more */
     assert_int_equal(broken.count, 1);
 }
 
@@ -419,7 +419,7 @@ static void calls_end_though_three_are_silent(void **state) {
     inflict(&stopped, MAJORITY);
     int64_t before = evlock_remaining_ms(lock);
     assert_too_few(await_extend(f, lock, LONG_TTL + 20 * 1000, EVLOCK_EXTEND_REPLACE));
-    assert_in_range(evlock_remaining_ms(lock), 1, before); /* never out where the outcome is unknown */
+    assert_int_in_range(evlock_remaining_ms(lock), 1, before); /* never out where the outcome is unknown */
     assert_too_few(await_query(f, lock, evlock_locked));
     assert_too_few(await_query(f, lock, evlock_owned));
     assert_too_few(await_query(f, lock, evlock_server_ttl));
@@ -435,7 +435,7 @@ static void a_shortening_moves_the_deadline_in_at_once(void **state) {
     inflict(&stopped, MAJORITY);
     assert_status(evlock_extend(lock, 5000, EVLOCK_EXTEND_REPLACE, record_end, &record), EVLOCK_OK);
     loop_turn(f->loop);
-    assert_in_range(evlock_remaining_ms(lock), 0, 5000);
+    assert_int_in_range(evlock_remaining_ms(lock), 0, 5000);
     mend(&stopped, MAJORITY);
     await(f, record.count);
     assert_ended(&record, EVLOCK_OK);

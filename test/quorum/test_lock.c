@@ -21,9 +21,9 @@ static void a_lock_is_its_token_on_all_nodes(void **state) {
     evlock *lock = acquired(f, "a", NULL);
     await(f, nodes_with(lock) == NODES);
     assert_true(evlock_is_held(lock));
-    assert_in_range(evlock_remaining_ms(lock), 1, LONG_TTL - LONG_TTL / 100 - 2);
+    assert_int_in_range(evlock_remaining_ms(lock), 1, LONG_TTL - LONG_TTL / 100 - 2);
     for (size_t i = 0; i < NODES; i++) {
-        assert_in_range(key_ttl(&nodes[i], "a"), 1, LONG_TTL);
+        assert_int_in_range(key_ttl(&nodes[i], "a"), 1, LONG_TTL);
         assert_int_equal(server_integer(&nodes[i], "DBSIZE"), 1);
     }
     assert_deadline_is_backed(lock, NODES);
@@ -294,7 +294,7 @@ static void queries_ask_the_majority(void **state) {
         assert_int_equal(asked(f, stranger, evlock_locked), 1);
         assert_int_equal(asked(f, lock, evlock_owned), 1);
         assert_int_equal(asked(f, stranger, evlock_owned), 0);
-        assert_in_range(asked(f, stranger, evlock_server_ttl), 1, LONG_TTL);
+        assert_int_in_range(asked(f, stranger, evlock_server_ttl), 1, LONG_TTL);
         remove_from("a", gone, gone + 1);
     }
     assert_int_equal(asked(f, lock, evlock_owned), 0);
@@ -306,7 +306,7 @@ static void the_ttl_is_for_how_long_a_majority_keeps_it(void **state) {
     evlock *lock = lock_new(f, "a", NULL);
     for (int i = 0; i < MAJORITY; i++)
         server_do(&nodes[i], "SET a stranger PX %d", 1000000 * (1 + (i + 1) % MAJORITY));
-    assert_in_range(asked(f, lock, evlock_server_ttl), 1, 1000000);
+    assert_int_in_range(asked(f, lock, evlock_server_ttl), 1, 1000000);
 }
 
 static void a_key_on_a_minority_is_no_lock(void **state) {
@@ -533,7 +533,7 @@ static void a_node_that_hangs_holds_up_no_break(void **state) {
     int64_t took = evlock_clock_us() - begun;
     server_resume(&nodes[0]);
     assert_status(status, EVLOCK_OK);
-    assert_in_range(took, 0, 3 * 1000000);
+    assert_int_in_range(took, 0, 3 * 1000000);
     await(f, nodes_having("a") == 0);
 }
 
@@ -564,7 +564,7 @@ static void a_node_that_hangs_holds_up_no_contender(void **state) {
     int64_t took = evlock_clock_us() - begun;
     server_resume(&nodes[0]);
     assert_status(status, EVLOCK_EHELD);
-    assert_in_range(took, 0, 3 * 1000000);
+    assert_int_in_range(took, 0, 3 * 1000000);
 }
 
 static void a_stranger_who_breaks_in_on_one_node(void **state) {

@@ -257,7 +257,7 @@ static void no_extension_goes_beyond_the_longest(void **state) {
     assert_status(evlock_extend(lock, lacks, EVLOCK_EXTEND_ADD, NULL, NULL), EVLOCK_ETTL);
     assert_status(await_extend(f, lock, lacks - 2 * DRIFT, EVLOCK_EXTEND_ADD), EVLOCK_OK);
     for (size_t i = 0; i < NODES; i++)
-        assert_in_range(key_ttl(&nodes[i], "a"), 1, LONGEST);
+        assert_int_in_range(key_ttl(&nodes[i], "a"), 1, LONGEST);
     assert_true(evlock_is_held(lock));
 }
 

@@ -33,7 +33,7 @@ static bool excluded(const evlock_client *client, size_t node) {
 static void await_excluded_for(struct fixture *f, const evlock_client *client, size_t node, int64_t max_ttl_ms) {
     await(f, excluded(client, node));
     assert_string_not_equal(evlock_last_error(), "");
-    assert_in_range(node_info(client, node).excluded_ms, 1, max_ttl_ms + SLACK_MS);
+    assert_int_in_range(node_info(client, node).excluded_ms, 1, max_ttl_ms + SLACK_MS);
 }
 
 static void await_excluded(struct fixture *f, const evlock_client *client, size_t node) {
@@ -291,7 +291,7 @@ static void a_negative_age_is_a_start_just_now(void **state) {
     claimed_age = "-99999";
     relayed(f, &client, &options);
     assert_true(excluded_until(client, 0) >= begun + (int64_t)LONG_TTL * 1000);
-    assert_in_range(node_info(client, 0).excluded_ms, 1, LONG_TTL + SLACK_MS);
+    assert_int_in_range(node_info(client, 0).excluded_ms, 1, LONG_TTL + SLACK_MS);
     relay_stop(&relay);
 }
 
@@ -316,7 +316,7 @@ static void an_age_need_not_be_believed(void **state) {
     /* The same process again: its start is still that login. */
     relay_cut(&relay, 0);
     await(f, relay_pump(&relay) && relay.count == 2 && node_info(client, 0).connection == EVLOCK_CONNECTED);
-    assert_in_range(excluded_until(client, 0), until - 2000, until + 2000);
+    assert_int_in_range(excluded_until(client, 0), until - 2000, until + 2000);
     relay_stop(&relay);
 }
 

@@ -35,10 +35,10 @@ static void a_lock_is_its_token_under_its_name_with_a_px_expiry(void **state) {
     const void *token = evlock_token(lock, &len);
     assert_non_null(token);
     assert_true(key_is(f->server, "invoices", token, len));
-    assert_in_range(key_ttl(f->server, "invoices"), 1, 20 * 1000);
+    assert_int_in_range(key_ttl(f->server, "invoices"), 1, 20 * 1000);
     assert_int_equal(server_integer(f->server, "DBSIZE"), 1);
     assert_true(evlock_is_held(lock));
-    assert_in_range(evlock_remaining_ms(lock), 1, 20 * 1000 - 202);
+    assert_int_in_range(evlock_remaining_ms(lock), 1, 20 * 1000 - 202);
     assert_ptr_equal(f->ended.object, lock);
 }
 
@@ -46,8 +46,8 @@ static void the_default_ttl_is_thirty_seconds(void **state) {
     struct fixture *f = *state;
     evlock *lock = lock_new(f, "a", NULL);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
-    assert_in_range(key_ttl(f->server, "a"), 20 * 1000, 30 * 1000);
-    assert_in_range(evlock_remaining_ms(lock), 1, 30 * 1000 - 302);
+    assert_int_in_range(key_ttl(f->server, "a"), 20 * 1000, 30 * 1000);
+    assert_int_in_range(evlock_remaining_ms(lock), 1, 30 * 1000 - 302);
 }
 
 static void ttl_zero_never_expires(void **state) {
@@ -138,7 +138,7 @@ static void the_pause_is_the_retry_delay(void **state) {
     foreign_hold(f, "a");
     int64_t start = evlock_clock_us();
     assert_status(await_acquire(f, lock, NULL), EVLOCK_EHELD);
-    assert_in_range(ms_since(start), 3 * 100, WAIT_MS);
+    assert_int_in_range(ms_since(start), 3 * 100, WAIT_MS);
 }
 
 static void a_wait_ends_at_its_timeout(void **state) {
@@ -150,7 +150,7 @@ static void a_wait_ends_at_its_timeout(void **state) {
     foreign_hold(f, "a");
     int64_t start = evlock_clock_us();
     assert_status(await_acquire(f, lock, NULL), EVLOCK_ETIMEDOUT);
-    assert_in_range(ms_since(start), 300 - 20, WAIT_MS);
+    assert_int_in_range(ms_since(start), 300 - 20, WAIT_MS);
     assert_string_not_equal(f->ended.error, "");
     assert_true(server_calls(f->server, "set") > 2);
 }

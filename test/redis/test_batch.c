@@ -84,7 +84,7 @@ static void many_leases_share_a_command(void **state) {
     fall_due();
     server_do(f->server, "CONFIG RESETSTAT");
     await(f, server_calls(f->server, "pexpire") >= MANY);
-    assert_in_range(server_calls(f->server, "evalsha"), 3, MANY / 10); /* no more than 100 leases each */
+    assert_int_in_range(server_calls(f->server, "evalsha"), 3, MANY / 10); /* no more than 100 leases each */
     assert_int_equal(server_integer(f->server, "DBSIZE"), MANY);
 }
 
@@ -105,7 +105,7 @@ static void long_names_share_a_command(void **state) {
     fall_due();
     server_do(f->server, "CONFIG RESETSTAT");
     await(f, server_calls(f->server, "pexpire") >= NAMES);
-    assert_in_range(server_calls(f->server, "evalsha"), 3, NAMES / 5);
+    assert_int_in_range(server_calls(f->server, "evalsha"), 3, NAMES / 5);
     for (int i = 0; i < NAMES; i++)
         evlock_free(held[i].lock);
 }
@@ -118,7 +118,7 @@ static void leases_of_other_ttls_go_apart(void **state) {
     hold(f, &held[2], "c", 2 * TTL_MS);
     hold(f, &held[3], "d", 2 * TTL_MS);
     assert_renewed(f, held, 4);
-    assert_in_range(key_ttl(f->server, "lock:b"), 0, TTL_MS);
+    assert_int_in_range(key_ttl(f->server, "lock:b"), 0, TTL_MS);
     assert_true(key_ttl(f->server, "lock:c") > TTL_MS);
 }
 
@@ -242,8 +242,8 @@ static void scripts_that_were_lost_are_loaded(void **state) {
         server_do(f->server, "SCRIPT FLUSH");
         server_do(f->server, "CONFIG RESETSTAT");
         assert_renewed(f, held, 5);
-        assert_int_equal(server_calls(f->server, "script|load"), 11); /* all there are, once */
-        assert_in_range(server_errors(f->server, "NOSCRIPT"), 1, 5);  /* none is refused alone as well */
+        assert_int_equal(server_calls(f->server, "script|load"), 11);    /* all there are, once */
+        assert_int_in_range(server_errors(f->server, "NOSCRIPT"), 1, 5); /* none is refused alone as well */
     }
 }
 

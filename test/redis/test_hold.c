@@ -206,24 +206,24 @@ static void extend_adds_to_what_is_left(void **state) {
     struct fixture *f = *state;
     evlock *lock = held_with_ttl(f, "a", 100 * 1000);
     assert_status(await_extend(f, lock, 100 * 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
-    assert_in_range(key_ttl(f->server, "a"), 150 * 1000, 200 * 1000);
-    assert_in_range(evlock_remaining_ms(lock), 150 * 1000, 200 * 1000 - 1);
+    assert_int_in_range(key_ttl(f->server, "a"), 150 * 1000, 200 * 1000);
+    assert_int_in_range(evlock_remaining_ms(lock), 150 * 1000, 200 * 1000 - 1);
 }
 
 static void extend_replaces_what_is_left(void **state) {
     struct fixture *f = *state;
     evlock *lock = held_with_ttl(f, "a", 100 * 1000);
     assert_status(await_extend(f, lock, 300 * 1000, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
-    assert_in_range(key_ttl(f->server, "a"), 250 * 1000, 300 * 1000);
-    assert_in_range(evlock_remaining_ms(lock), 250 * 1000, 300 * 1000 - 3002);
+    assert_int_in_range(key_ttl(f->server, "a"), 250 * 1000, 300 * 1000);
+    assert_int_in_range(evlock_remaining_ms(lock), 250 * 1000, 300 * 1000 - 3002);
 }
 
 static void extend_can_shorten(void **state) {
     struct fixture *f = *state;
     evlock *lock = held_with_ttl(f, "a", 600 * 1000);
     assert_status(await_extend(f, lock, 60 * 1000, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
-    assert_in_range(key_ttl(f->server, "a"), 1, 60 * 1000);
-    assert_in_range(evlock_remaining_ms(lock), 1, 60 * 1000 - 602);
+    assert_int_in_range(key_ttl(f->server, "a"), 1, 60 * 1000);
+    assert_int_in_range(evlock_remaining_ms(lock), 1, 60 * 1000 - 602);
 }
 
 static void a_shortening_moves_the_deadline_in_at_once(void **state) {
@@ -231,7 +231,7 @@ static void a_shortening_moves_the_deadline_in_at_once(void **state) {
     evlock *lock = held_with_ttl(f, "a", 600 * 1000);
     f->ended = (struct record){0};
     assert_status(evlock_extend(lock, 60 * 1000, EVLOCK_EXTEND_REPLACE, record_end, &f->ended), EVLOCK_OK);
-    assert_in_range(evlock_remaining_ms(lock), 1, 60 * 1000 - 602);
+    assert_int_in_range(evlock_remaining_ms(lock), 1, 60 * 1000 - 602);
     await(f, f->ended.count);
     assert_ended(&f->ended, EVLOCK_OK);
 }
@@ -241,9 +241,9 @@ static void a_lengthening_moves_the_deadline_out_when_answered(void **state) {
     evlock *lock = held_with_ttl(f, "a", 60 * 1000);
     f->ended = (struct record){0};
     assert_status(evlock_extend(lock, 600 * 1000, EVLOCK_EXTEND_REPLACE, record_end, &f->ended), EVLOCK_OK);
-    assert_in_range(evlock_remaining_ms(lock), 1, 60 * 1000);
+    assert_int_in_range(evlock_remaining_ms(lock), 1, 60 * 1000);
     await(f, f->ended.count);
-    assert_in_range(evlock_remaining_ms(lock), 500 * 1000, 600 * 1000);
+    assert_int_in_range(evlock_remaining_ms(lock), 500 * 1000, 600 * 1000);
 }
 
 static void an_extension_of_unknown_outcome_never_moves_the_deadline_out(void **state) {
@@ -254,12 +254,12 @@ static void an_extension_of_unknown_outcome_never_moves_the_deadline_out(void **
     evlock *lock = held_with_ttl(f, "a", 60 * 1000);
     server_pause(f->server);
     assert_status(await_extend(f, lock, 600 * 1000, EVLOCK_EXTEND_REPLACE), EVLOCK_EUNREACHABLE);
-    assert_in_range(evlock_remaining_ms(lock), 1, 60 * 1000);
+    assert_int_in_range(evlock_remaining_ms(lock), 1, 60 * 1000);
     await(f, evlock_client_connection(f->client) != EVLOCK_CONNECTED);
     server_resume(f->server);
     await_connected(f, f->client);
     run_for(f, 50);
-    assert_in_range(evlock_remaining_ms(lock), 1, 60 * 1000);
+    assert_int_in_range(evlock_remaining_ms(lock), 1, 60 * 1000);
 }
 
 static void extensions_are_done_in_order(void **state) {
@@ -275,8 +275,8 @@ static void extensions_are_done_in_order(void **state) {
         assert_ended(&records[i], EVLOCK_OK);
         assert_true(i == 0 || records[i - 1].order < records[i].order);
     }
-    assert_in_range(key_ttl(f->server, "a"), 350 * 1000, 400 * 1000);
-    assert_in_range(evlock_remaining_ms(lock), 350 * 1000, 400 * 1000);
+    assert_int_in_range(key_ttl(f->server, "a"), 350 * 1000, 400 * 1000);
+    assert_int_in_range(evlock_remaining_ms(lock), 350 * 1000, 400 * 1000);
 }
 
 static void extend_needs_a_hold(void **state) {
@@ -352,11 +352,11 @@ static void reacquire_goes_back_to_the_locks_ttl(void **state) {
     evlock *lock = held_with_ttl(f, "a", 100 * 1000);
     server_do(f->server, "PEXPIRE a 50000");
     assert_status(await_reacquire(f, lock), EVLOCK_OK);
-    assert_in_range(key_ttl(f->server, "a"), 70 * 1000, 100 * 1000);
+    assert_int_in_range(key_ttl(f->server, "a"), 70 * 1000, 100 * 1000);
     assert_status(await_extend(f, lock, 500 * 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
     assert_status(await_reacquire(f, lock), EVLOCK_OK);
-    assert_in_range(key_ttl(f->server, "a"), 70 * 1000, 100 * 1000);
-    assert_in_range(evlock_remaining_ms(lock), 1, 100 * 1000 - 1002);
+    assert_int_in_range(key_ttl(f->server, "a"), 70 * 1000, 100 * 1000);
+    assert_int_in_range(evlock_remaining_ms(lock), 1, 100 * 1000 - 1002);
 }
 
 static void reacquire_of_a_key_that_is_gone_is_a_loss(void **state) {
@@ -416,7 +416,7 @@ static void server_ttl_is_the_keys(void **state) {
     assert_int_equal(f->ended.value, 0);
     server_do(f->server, "SET a stranger PX 600000");
     assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_OK);
-    assert_in_range(f->ended.value, 500 * 1000, 600 * 1000);
+    assert_int_in_range(f->ended.value, 500 * 1000, 600 * 1000);
     server_do(f->server, "PERSIST a");
     assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_ENOTTL);
     assert_int_equal(f->ended.value, 0);
@@ -571,7 +571,7 @@ static void another_handle_adopts(void **state) {
     export_from(first, &handover);
     assert_status(await_adopt(f, second, handover.token, handover.len), EVLOCK_OK);
     assert_true(evlock_is_held(second));
-    assert_in_range(evlock_remaining_ms(second), 1, 60 * 1000);
+    assert_int_in_range(evlock_remaining_ms(second), 1, 60 * 1000);
     assert_memory_equal(evlock_token(second, &len), handover.token, handover.len);
     assert_status(await_extend(f, second, 600 * 1000, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
     assert_status(await_release(f, second), EVLOCK_OK);
@@ -626,7 +626,7 @@ static void a_strangers_lease_is_adopted_and_renewed(void **state) {
     evlock *lock = lock_new(f, "a", &options);
     server_do(f->server, "SET a stranger PX 20000");
     assert_status(await_adopt(f, lock, "stranger", EVLOCK_CSTRING), EVLOCK_OK);
-    assert_in_range(evlock_remaining_ms(lock), 1, 20 * 1000);
+    assert_int_in_range(evlock_remaining_ms(lock), 1, 20 * 1000);
     await(f, key_ttl(f->server, "a") > 20 * 1000);
     await(f, evlock_remaining_ms(lock) > 20 * 1000);
     assert_status(await_release(f, lock), EVLOCK_OK);
@@ -820,7 +820,7 @@ static void renewal_ends_after_the_longest_hold(void **state) {
     held(f, "a", &options);
     await(f, record.count);
     assert_int_equal(record.status, EVLOCK_LOST_MAX_HOLD);
-    assert_in_range(record.at - start, 1500 * 1000, (int64_t)WAIT_MS * 1000);
+    assert_int_in_range(record.at - start, 1500 * 1000, (int64_t)WAIT_MS * 1000);
     await(f, !key_exists(f->server, "a"));
     run_for(f, 500);
     assert_int_equal(record.count, 1);

@@ -346,7 +346,7 @@ static void who_polls_goes_on_as_before_beside_who_queues(void **state) {
     polling.retry_jitter = 0;
     long long before = server_calls(f->server, "set");
     assert_status(await_acquire(f, lock_new(f, "a", &polling), NULL), EVLOCK_ETIMEDOUT);
-    assert_in_range(server_calls(f->server, "set") - before, 1, 2);
+    assert_int_in_range(server_calls(f->server, "set") - before, 1, 2);
     leaves_nothing(f);
 }
 

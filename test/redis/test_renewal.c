@@ -101,8 +101,8 @@ static void a_renewal_does_not_lower_a_longer_ttl(void **state) {
     await_renewal(f, "a");
     assert_status(await_extend(f, watched.lock, 600 * 1000, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
     run_for(f, 400);
-    assert_in_range(key_ttl(f->server, "a"), 500 * 1000, 600 * 1000);
-    assert_in_range(evlock_remaining_ms(watched.lock), 500 * 1000, 600 * 1000);
+    assert_int_in_range(key_ttl(f->server, "a"), 500 * 1000, 600 * 1000);
+    assert_int_in_range(evlock_remaining_ms(watched.lock), 500 * 1000, 600 * 1000);
 }
 
 static void renewal_goes_on_after_the_connection_is_killed(void **state) {
@@ -225,7 +225,7 @@ static void a_taken_lock_is_a_loss_at_once(void **state) {
     server_do(f->server, "SET a stranger PX 500000");
     assert_lost_once(f, &watched, EVLOCK_LOST_GONE);
     assert_true(key_is(f->server, "a", "stranger", 8));
-    assert_in_range(key_ttl(f->server, "a"), 400 * 1000, 500 * 1000);
+    assert_int_in_range(key_ttl(f->server, "a"), 400 * 1000, 500 * 1000);
 }
 
 static void a_broken_lock_is_a_loss_at_once(void **state) {
@@ -292,7 +292,7 @@ static void a_loss_is_told_by_the_deadline(void **state) {
     for (int i = 0; i < LEASES; i++) {
         await(f, watched[i].lost.count);
         assert_int_equal(watched[i].lost.status, EVLOCK_LOST_DEADLINE);
-        assert_in_range(watched[i].lost.at, deadlines[i] - 3000 * 1000, deadlines[i] + SCHEDULING_MS * 1000);
+        assert_int_in_range(watched[i].lost.at, deadlines[i] - 3000 * 1000, deadlines[i] + SCHEDULING_MS * 1000);
         in_time += watched[i].lost.at <= deadlines[i];
     }
     assert_true(in_time >= 1);
@@ -433,7 +433,7 @@ static void a_risk_is_told_before_the_loss(void **state) {
     server_pause(f->server);
     await(f, watched.risk.count);
     assert_true(evlock_is_held(watched.lock));
-    assert_in_range(watched.risk.value, 1, 3000 * 33 / 100);
+    assert_int_in_range(watched.risk.value, 1, 3000 * 33 / 100);
     assert_int_equal(watched.lost.count, 0);
     assert_ptr_equal(watched.risk.object, watched.lock);
     await(f, watched.lost.count);

@@ -74,7 +74,7 @@ static void refused_until(struct fixture *f, const char *code, int each, const c
     server_do(f->server, mend);
     await(f, record.count);
     assert_ended(&record, EVLOCK_OK);
-    assert_in_range(server_errors(f->server, code), 2, INT32_MAX);
+    assert_int_in_range(server_errors(f->server, code), 2, INT32_MAX);
     assert_paced(server_errors(f->server, code) / each, begun, 4, 50);
     assert_status(await_release(f, lock), EVLOCK_OK);
     assert_false(key_exists(f->server, "a"));
@@ -140,8 +140,8 @@ static void noscript_to_many_is_mended_by_one_load(void **state) {
         await(f, records[i].count);
         assert_ended(&records[i], EVLOCK_OK);
     }
-    assert_in_range(server_calls(f->server, "script|load"), 5, 13);
-    assert_in_range(server_calls(f->server, "evalsha"), 40, 60);
+    assert_int_in_range(server_calls(f->server, "script|load"), 5, 13);
+    assert_int_in_range(server_calls(f->server, "evalsha"), 40, 60);
 }
 
 /* A server that takes its time over a big file; `mend` lets it hurry. */
@@ -554,9 +554,9 @@ static void a_release_without_permission_leaves_the_lock_to_its_ttl(void **state
         server_do(f->server, "CONFIG RESETSTAT");
         assert_status(await_release(f, lock), EVLOCK_EPERM);
         run_for(f, 300);
-        assert_in_range(key_ttl(f->server, "lock:a"), 1, 60000);
-        assert_in_range(server_calls(f->server, "evalsha"), 0, 1); /* to repeat it is no use */
-        assert_in_range(server_errors(f->server, "NOPERM"), 0, 1);
+        assert_int_in_range(key_ttl(f->server, "lock:a"), 1, 60000);
+        assert_int_in_range(server_calls(f->server, "evalsha"), 0, 1); /* to repeat it is no use */
+        assert_int_in_range(server_errors(f->server, "NOPERM"), 0, 1);
         server_do(f->server, "DEL lock:a");
         server_do(f->server, "ACL SETUSER worker +%s", missing[i]);
     }
@@ -570,7 +570,7 @@ static void a_key_without_permission_ends_an_acquire(void **state) {
     assert_status(await_acquire(f, lock, NULL), EVLOCK_EPERM);
     assert_words(f, "NOPERM");
     run_for(f, 300);
-    assert_in_range(server_errors(f->server, "NOPERM"), 1, 10); /* some of them the login's */
+    assert_int_in_range(server_errors(f->server, "NOPERM"), 1, 10); /* some of them the login's */
     assert_status(await_query(f, lock, evlock_locked), EVLOCK_EPERM);
 }
 

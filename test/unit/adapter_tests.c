@@ -303,7 +303,7 @@ static void a_name_of_the_hosts_file_is_resolved_later(void **state) {
     assert_non_null(loop.ops->resolve(loop.data, "localhost", answered, &answer));
     assert_int_equal(answer.told, 0);
     await(answer.told);
-    assert_in_range(answer.count, 1, 16);
+    assert_int_in_range(answer.count, 1, 16);
     assert_true(answer.all_loopback);
     assert_string_equal(answer.error, "");
     turn_for(20 * MS);

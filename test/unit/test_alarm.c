@@ -110,7 +110,7 @@ static void a_step_sorts_only_few(void **state) {
     assert_null(evl_alarms_due(&alarms));
     for (int i = 0; i < ALARMS; i++)
         sorted += alarm[i].bucket != wide;
-    assert_in_range(sorted, 1, 20);
+    assert_int_in_range(sorted, 1, 20);
 }
 
 static void what_is_long_past_is_due_at_once(void **state) {

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -105,7 +106,7 @@ static int64_t phase(evlock_client *client, int64_t ttl_ms, const char *prefix) 
     options.prefix = prefix;
     assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, &options), EVLOCK_OK);
     phase = lock->config->terms.phase;
-    assert_in_range(phase, 0, lock->config->terms.grain - 1);
+    assert_int_in_range(phase, 0, lock->config->terms.grain - 1);
     evlock_free(lock);
     return phase;
 }
@@ -190,9 +191,9 @@ static void the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told(
         int before = to_be_told(client);
         timer_cb(timer_arg);
         turns++;
-        assert_in_range(told ? 0 : to_be_told(client) - before, 0, 1000);
+        assert_int_in_range(told ? 0 : to_be_told(client) - before, 0, 1000);
         if (turns == 1)
-            assert_in_range(to_be_told(client), 0, 999); /* to sort them is work, too */
+            assert_int_in_range(to_be_told(client), 0, 999); /* to sort them is work, too */
     }
     assert_true(turns > MANY / 1000);
     assert_int_equal(told + to_be_told(client), MANY);
@@ -270,7 +271,7 @@ static void that_a_node_is_away_is_told_by_slices(void **state) {
     cut(&client->nodes[0]);
     for (int before = 0; told == 0; before = to_be_told(client), turns++) {
         timer_cb(timer_arg);
-        assert_in_range(told ? 1 : to_be_told(client) - before, 1, 1000 * TOLD_A_RING);
+        assert_int_in_range(told ? 1 : to_be_told(client) - before, 1, 1000 * TOLD_A_RING);
     }
     assert_int_equal(told + to_be_told(client), MANY);
     assert_true(turns >= MANY / (1000 * TOLD_A_RING));
@@ -304,7 +305,7 @@ static void all_are_told_that_a_node_is_back(void **state) {
                     acquire_few(client, ++begun);
             }
             assert_int_equal(not_told(&client->ghosts), 0);
-            assert_in_range(not_told(&client->tenures), 0, 3);
+            assert_int_in_range(not_told(&client->tenures), 0, 3);
             finish(client);
         }
     }
@@ -341,9 +342,10 @@ enum { TURN_BYTES = 64 * 1024, ACQUIRE_BYTES = 90 }; /* at least */
 
 static int listen_at(char *url, size_t size) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    const char *folder = getenv("TMPDIR");
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-    snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/evlock-unit-%d", (int)getpid());
+    snprintf(address.sun_path, sizeof(address.sun_path), "%.80s/unit-%d", folder ? folder : "/tmp", (int)getpid());
     snprintf(url, size, "unix://%s", address.sun_path);
     unlink(address.sun_path);
     assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
@@ -377,7 +379,7 @@ static void assert_lost_by_slices(const struct node *node) {
         assert_int_equal(node->state, NODE_ENDED);
         timer_cb(timer_arg);
         left = unanswered(node);
-        assert_in_range(before - left, 1, 1000 * TOLD_A_RING);
+        assert_int_in_range(before - left, 1, 1000 * TOLD_A_RING);
     }
     assert_int_equal(node->state, NODE_AWAY);
 }
@@ -400,15 +402,15 @@ static void what_a_socket_does_not_take_waits_unsent(void **state) {
         assert_int_equal(evlock_new(&lock, client, &i, sizeof(i), NULL), EVLOCK_OK);
         assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
     }
-    assert_in_range(MANY - node->waiting_count, 1, TURN_BYTES / ACQUIRE_BYTES);
+    assert_int_in_range(MANY - node->waiting_count, 1, TURN_BYTES / ACQUIRE_BYTES);
     while ((sent = sent_in_a_turn(node)) > 0)
-        assert_in_range(sent, 1, TURN_BYTES / ACQUIRE_BYTES);
+        assert_int_in_range(sent, 1, TURN_BYTES / ACQUIRE_BYTES);
     assert_true(node->full && node->waiting_count > 0);
-    assert_true((peer = accept(listener, NULL, NULL)) >= 0);
+    assert_true((peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0);
     while (node->waiting_count > 0) {
         while (recv(peer, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
             ;
-        assert_in_range(sent_in_a_turn(node), 1, TURN_BYTES / ACQUIRE_BYTES);
+        assert_int_in_range(sent_in_a_turn(node), 1, TURN_BYTES / ACQUIRE_BYTES);
     }
     attached = -1;
     cut(node);

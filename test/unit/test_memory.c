@@ -71,7 +71,7 @@ static void a_pool_gives_again_what_came_back(void **state) {
     memset(two, 'x', 24);
     evl_pool_free(&pool, one);
     evl_pool_free(&pool, two); /* one too many to keep */
-    assert_in_range(counted_live(), 0, 1);
+    assert_int_in_range(counted_live(), 0, 1);
     one = evl_pool_alloc(&pool);
     for (int i = 0; i < 24; i++)
         assert_int_equal(one[i], 0);

@@ -48,10 +48,10 @@ static void assert_sound(struct command *command) {
     struct bytes text = evl_command_text(command);
     size_t len, count;
 
-    assert_in_range(text.len, 1, COMMAND_SIZE);
+    assert_int_in_range(text.len, 1, COMMAND_SIZE);
     for (count = read_number(&text, '*'); count > 0; count--) {
         len = read_number(&text, '$');
-        assert_in_range(len + 2, 2, text.len);
+        assert_int_in_range(len + 2, 2, text.len);
         assert_memory_equal((const char *)text.data + len, "\r\n", 2);
         text.data = (const char *)text.data + len + 2;
         text.len -= len + 2;
@@ -87,7 +87,7 @@ static void the_commands_of_a_queue_fit(void **state) {
     memset(ticket, 't', sizeof(ticket) - 1);
     channel[sizeof(channel) - 1] = ticket[sizeof(ticket) - 1] = '\0';
     len = evl_waiter_write(text, token(), &waiter);
-    assert_in_range(len, 1, WAITER_SIZE);
+    assert_int_in_range(len, 1, WAITER_SIZE);
     evl_command_join(&command, key(), token(), &waiter);
     assert_sound(&command);
     evl_command_hand(&command, key(), token(), &waiter);
@@ -120,7 +120,7 @@ static void a_batch_fits(void **state) {
         room = RENEWALS_SIZE;
         for (count = 0; count < BATCH_MEMBERS && room >= RENEWAL_SIZE_MAX; count++) {
             renewals[count] = (struct renewal){longest_of(4 * len), longest_of(len), LONGEST_TTL};
-            assert_in_range(evl_renewal_size(&renewals[count]), 1, RENEWAL_SIZE_MAX);
+            assert_int_in_range(evl_renewal_size(&renewals[count]), 1, RENEWAL_SIZE_MAX);
             room -= evl_renewal_size(&renewals[count]);
         }
         evl_command_renewals(&command, renewals, count);
