@@ -1,6 +1,7 @@
 /* Turns at one lock, by several processes; see turns.h. */
 #include "turns.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -115,7 +116,7 @@ static void await_waiters(void) {
 
 void turns_begin(const struct way *chosen, bool endless) {
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    CHECK(shared != MAP_FAILED && pipe(let_go) == 0, "no shared memory");
+    CHECK(shared != MAP_FAILED && pipe2(let_go, O_CLOEXEC) == 0, "no shared memory");
     way = chosen;
     is_endless = endless;
     for (process = 0; process < PROCESSES; process++) {

@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,6 +29,7 @@ enum {
     PORT_TRIES = 1000,
     CLUSTER_OFFSET = 10000,
     MAX_ARGS = 64,
+    FOLDERS_OPEN = 8, /* at a time, while they are removed */
 };
 
 static void nap_ms(int ms) {
@@ -206,14 +207,17 @@ void server_kill9(struct server *server) {
     server->paused = false;
 }
 
+static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *at) {
+    (void)stat;
+    (void)type;
+    (void)at;
+    (void)remove(path);
+    return 0;
+}
+
+/* With the folders in it, as one of an append-only file. */
 static void remove_folder(const char *folder) {
-    DIR *dir = opendir(folder);
-    if (!dir)
-        return;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;)
-        unlinkat(dirfd(dir), entry->d_name, 0);
-    closedir(dir);
-    rmdir(folder);
+    (void)nftw(folder, remove_entry, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
 }
 
 void server_stop(struct server *server) {

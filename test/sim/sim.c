@@ -149,6 +149,7 @@ static bool tell(const struct scenario *scenario, const struct tally *sum, unsig
     for (size_t i = 0; faults_name(i); i++)
         printf("%s %" PRIu64 " %s", i ? "," : "", sum->faults[i], faults_name(i));
     printf("\n");
+    fflush(stdout);
     return good;
 }
 

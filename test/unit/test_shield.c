@@ -162,7 +162,7 @@ static void say(redisAsyncContext *connection, int peer, const struct said *said
 static struct heard converse(const struct said *said, size_t size, struct shield *shield) {
     struct heard heard = {0, 0, false};
     redisAsyncContext *connection = redisAsyncConnectUnix(address.sun_path);
-    int peer = accept(listener, NULL, NULL);
+    int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 
     assert_int_equal(connection->err, 0);
     assert_true(peer >= 0);
@@ -225,10 +225,12 @@ static void without_the_shield(void **state) {
     }
 }
 
-static char directory[] = "/tmp/evlock-shield-XXXXXX";
+static char directory[96];
 
 static int set_up(void **state) {
+    const char *folder = getenv("TMPDIR");
     (void)state;
+    snprintf(directory, sizeof(directory), "%.80s/shield-XXXXXX", folder ? folder : "/tmp");
     if (!mkdtemp(directory))
         return -1;
     snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", directory);
