@@ -828,7 +828,8 @@ void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t
         break; /* what is wanted of the only node waits for it */
     case LEASE_RELEASING:
     case LEASE_UNDOING:
-        lease->status = (int8_t)status;
+        if (lease->nodes == 1) /* of several, none speaks for the others */
+            lease->status = (int8_t)status;
         break;
     case LEASE_LOST:
     case LEASE_ENDED:

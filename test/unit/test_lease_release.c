@@ -815,6 +815,25 @@ static void a_lost_lease_that_is_gone_everywhere_is_not_owned(void **state) {
     tells(&b, LEASE_TELL_RELEASED, EVLOCK_ENOTOWNED);
 }
 
+/* Nor does one that is kept away, for whatever reason, say why the others do not have it. */
+static void a_node_that_is_away_does_not_speak_for_the_others(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_two_of_three(&b);
+    pass(&b, INTERVAL);
+    sends(&b, 1, LEASE_RENEW);
+    sends(&b, 2, LEASE_RENEW);
+    no(&b, 1);
+    no(&b, 2);
+    release(&b);
+    evl_lease_node_away(b.lease, 0, EVLOCK_ESAME, b.now, fresh(&b));
+    for (unsigned i = 1; i < 3; i++)
+        sends(&b, i, LEASE_RELEASE);
+    no(&b, 1);
+    no(&b, 2);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_ENOTOWNED);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_release_ends_holding_at_once),
@@ -861,6 +880,7 @@ int main(void) {
         cmocka_unit_test(an_export_waits_for_what_is_unanswered),
         cmocka_unit_test(a_node_without_the_token_does_not_speak_for_the_others),
         cmocka_unit_test(a_lost_lease_that_is_gone_everywhere_is_not_owned),
+        cmocka_unit_test(a_node_that_is_away_does_not_speak_for_the_others),
         cmocka_unit_test(what_may_yet_be_shortened_is_not_exported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
