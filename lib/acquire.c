@@ -111,7 +111,7 @@ static void await_settling(struct call *call) {
         call->acquire.settled_by = 0;
         evl_error_set("an earlier use of the token is not settled yet");
         note_obstacle(call, EVLOCK_EREFUSED);
-        pause_or_give_up(call, away ? trouble->status : EVLOCK_EREFUSED);
+        pause_or_give_up(call, !away ? EVLOCK_EREFUSED : client->node_count == 1 ? trouble->status : EVLOCK_EQUORUM);
         return;
     }
     wake_at(call, min64(again, call->acquire.wait_until));
