@@ -37,6 +37,10 @@ struct actor {
     unsigned handler_key;
     unsigned depth; /* of calls made inside callbacks */
     bool leaving;
+    unsigned next_key;      /* of a crowd's handle */
+    bool settled;           /* on options that most of its handles share: */
+    evlock_options options; /* these */
+    struct handle pattern;  /* and what follows from them */
 };
 
 static struct parcel parcel; /* one for all: the last that was handed out */
@@ -56,10 +60,14 @@ int64_t actor_longest_timeout(const struct world *world) {
     return least > share ? least : share;
 }
 
+int64_t actor_turns(const struct world *world) {
+    return world->plan.crowd ? 8 * world->plan.handles * world->plan.latency : 0;
+}
+
 int64_t actor_patience(const struct world *world) {
     int64_t handles = world->plan.processes * (world->plan.handles + 2);
     return 10 * SECOND + 8 * world->plan.unit + 2 * world->plan.max_ttl + handles * world->plan.unit / 2 +
-           40 * actor_longest_timeout(world);
+           40 * actor_longest_timeout(world) + 4 * actor_turns(world);
 }
 
 static int64_t ms_between(struct world *world, int64_t least, int64_t most) {
@@ -96,6 +104,17 @@ static void on_connection(evlock_client *client, enum evlock_connection state, i
     react(actor, NULL);
 }
 
+/* In place of one node, another is given twice. */
+static const struct node *draw_twin(struct world *world, const char *list[]) {
+    static char url[64];
+    unsigned of = (unsigned)draw_between(world, 0, world->plan.nodes - 1);
+    unsigned at = (of + (unsigned)draw_between(world, 1, world->plan.nodes - 1)) % world->plan.nodes;
+
+    snprintf(url, sizeof(url), "unix://%s", world->nodes[of]->other_path);
+    list[at] = url;
+    return world->nodes[at];
+}
+
 static void begin_client(struct actor *actor) {
     struct world *world = actor->world;
     int64_t longest = actor_longest_timeout(world), least = 20 * MS + 6 * world->plan.latency;
@@ -106,6 +125,7 @@ static void begin_client(struct actor *actor) {
 
     if (world->now < world->newcomers_at)
         return;
+    actor->settled = false;
     options.connect_timeout_ms = ms_between(world, least, longest);
     options.command_timeout_ms = ms_between(world, least, longest);
     options.backoff_min_ms = ms_between(world, MS, longest / 8);
@@ -124,9 +144,12 @@ static void begin_client(struct actor *actor) {
         snprintf(urls[i], sizeof(urls[i]), "unix://%s", world->nodes[i]->path);
         list[i] = urls[i];
     }
+    actor->process->left_out = world->plan.nodes > 1 && draw_chance(world, 5) ? draw_twin(world, list) : NULL;
     actor->process->client_number = ++world->next_client;
     actor->process->command_timeout = options.command_timeout_ms * MS;
     actor->process->few_in_flight = options.max_inflight > 0;
+    if (actor->process->left_out) /* what it set over the one path before it knew, it deletes by the other in vain */
+        judge_unclean(world->judge, actor->process->client_number);
     note(world, actor->process, "client %u begins", actor->process->client_number);
     status =
         evlock_client_new_quorum(&actor->process->client, loop_of(actor->process), list, world->plan.nodes, &options);
@@ -276,7 +299,7 @@ static void on_at_risk(evlock *lock, int64_t remaining, void *arg) {
 
 /* --- Handles ------------------------------------------------------------------------------------------------------ */
 
-static void draw_options(struct actor *actor, struct handle *handle, evlock_options *options) {
+static void draw_new_options(struct actor *actor, struct handle *handle, evlock_options *options) {
     struct world *world = actor->world;
     const struct plan *plan = &world->plan;
     int64_t ttl = draw_magnitude(world, plan->unit / 4, 2 * plan->unit);
@@ -299,7 +322,8 @@ static void draw_options(struct actor *actor, struct handle *handle, evlock_opti
         options->retry_times = options->retry_times == 0 ? 0 : EVLOCK_UNLIMITED;
     }
     options->wait_timeout_ms = draw_chance(world, 30) ? ms_between(world, MS, plan->unit * 2) : EVLOCK_UNLIMITED;
-    if (handle->ttl && draw_chance(world, 50)) {
+    handle->wait = options->wait_timeout_ms == EVLOCK_UNLIMITED ? NEVER : options->wait_timeout_ms * MS;
+    if (handle->ttl && draw_chance(world, plan->shared ? 85 : 50)) {
         options->auto_renewal = 1;
         handle->renews = true;
         if (draw_chance(world, 50))
@@ -327,12 +351,46 @@ static void draw_options(struct actor *actor, struct handle *handle, evlock_opti
     options->arg = actor;
 }
 
+static void copy_options(struct handle *handle, const struct handle *from) {
+    handle->ttl = from->ttl;
+    handle->max_hold = from->max_hold;
+    handle->wait = from->wait;
+    handle->renews = from->renews;
+    handle->queued = from->queued;
+    handle->replicas = from->replicas;
+}
+
+/* Its own, or those that others of the process have too: what is alike may be sent together. */
+static void draw_options(struct actor *actor, struct handle *handle, evlock_options *options) {
+    if (actor->settled && draw_chance(actor->world, 85)) {
+        *options = actor->options;
+        copy_options(handle, &actor->pattern);
+        judge_ttl(actor->world->judge, handle->key, handle->ttl);
+        return;
+    }
+    draw_new_options(actor, handle, options);
+    if (!actor->world->plan.shared || actor->settled)
+        return;
+    actor->options = *options;
+    copy_options(&actor->pattern, handle);
+    actor->settled = true;
+}
+
 /* The same key, by name or by prefix and name. */
 static const char *draw_name(struct world *world, unsigned key, evlock_options *options) {
-    if (draw_chance(world, 50))
+    if (world->plan.shared || draw_chance(world, 50))
         return judge_key(key);
     options->prefix = "lock:";
     return judge_key(key) + strlen("lock:");
+}
+
+/* In a crowd most have a key of their own. */
+static unsigned draw_key(struct actor *actor) {
+    struct world *world = actor->world;
+
+    if (world->plan.crowd && draw_chance(world, 90))
+        return actor->next_key++ % world->plan.keys;
+    return (unsigned)draw_between(world, 0, world->plan.keys - 1);
 }
 
 static struct handle *new_handle(struct actor *actor) {
@@ -343,7 +401,7 @@ static struct handle *new_handle(struct actor *actor) {
 
     if (!actor->process->client || actor->closing)
         return NULL;
-    handle = judge_handle(world->judge, actor->process, (unsigned)draw_between(world, 0, world->plan.keys - 1));
+    handle = judge_handle(world->judge, actor->process, draw_key(actor));
     draw_options(actor, handle, &options);
     status = evlock_new(&handle->lock, actor->process->client, draw_name(world, handle->key, &options), EVLOCK_CSTRING,
                         &options);
@@ -366,10 +424,17 @@ static bool expects_closed(const struct handle *handle) {
     return handle->client != handle->process->client_number || !handle->process->client || actor->closing;
 }
 
+/* How long an acquire with this wait may take. No wait means one attempt, however long that takes. */
+static int64_t limit_of(const struct handle *handle, int64_t wait_ms) {
+    int64_t wait = wait_ms == EVLOCK_DEFAULT ? handle->wait : wait_ms == EVLOCK_UNLIMITED ? NEVER : wait_ms * MS;
+    return wait > 0 ? wait : NEVER;
+}
+
 static void acquire(struct handle *handle) {
     struct world *world = handle->process->world;
     evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
     struct promise *promise = ask(handle, P_ACQUIRE);
+    bool defaults = false;
     char own[64];
     int status;
 
@@ -386,9 +451,9 @@ static void acquire(struct handle *handle) {
         options.token = own;
         options.token_len = EVLOCK_CSTRING;
     }
-    status = evlock_acquire(
-        handle->lock, draw_chance(world, 30) && !options.fence && !options.token && !world->calm ? NULL : &options,
-        on_end, promise);
+    defaults = draw_chance(world, 30) && !options.fence && !options.token && !world->calm;
+    promise->limit = limit_of(handle, defaults ? EVLOCK_DEFAULT : options.wait_timeout_ms);
+    status = evlock_acquire(handle->lock, defaults ? NULL : &options, on_end, promise);
     judge_made(promise, status);
     if (status != EVLOCK_OK)
         return;
@@ -671,11 +736,27 @@ static struct handle *draw_handle(struct actor *actor) {
     return count >= actor->world->plan.handles || (count && draw_chance(actor->world, 70)) ? found : new_handle(actor);
 }
 
+/* In a crowd much is done at once: all handles are made and acquire, then each of many does what comes to its mind. */
+static void act_as_crowd(struct actor *actor) {
+    struct handle *handle, *next;
+    unsigned share = draw_chance(actor->world, 10) ? 100 : (unsigned)draw_between(actor->world, 0, 15), count = 0;
+
+    for (handle = TAILQ_FIRST(&actor->handles); handle; handle = next, count++) {
+        next = TAILQ_NEXT(handle, local);
+        if (handle->lock && draw_chance(actor->world, share))
+            act_on(handle);
+    }
+    for (; count < actor->world->plan.handles && (handle = new_handle(actor)); count++)
+        acquire(handle);
+}
+
 static void act(struct actor *actor) {
     struct handle *handle;
 
     if (!actor->process->client)
         begin_client(actor);
+    else if (actor->world->plan.crowd && actor->depth == 0 && draw_chance(actor->world, 90))
+        act_as_crowd(actor);
     else if (actor->depth == 0 && draw_chance(actor->world, 1))
         close_client(actor);
     else if (actor->depth == 0 && draw(actor->world) % 200 == 0)

@@ -18,6 +18,8 @@ void actor_wipe(struct actor *actor);
 int64_t actor_longest_timeout(const struct world *world);
 /* So long after the faults everyone has been served. */
 int64_t actor_patience(const struct world *world);
+/* How long it takes until all of a crowd have had their turn, where commands wait for each other. */
+int64_t actor_turns(const struct world *world);
 
 /* From now on, every handle gets its lock once more. */
 void actors_finish(struct world *world);

@@ -118,11 +118,12 @@ static void run_client_kill(struct call *call) {
 
 /* --- What the server tells of itself ------------------------------------------------------------------------------ */
 
+/* The uptime is the difference of two moments in whole seconds: up to one more than the time that has passed. */
 static int info_server(const sim_server *server, char *text, size_t size) {
     return snprintf(text, size,
                     "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:%s\r\n"
                     "server_time_usec:%" PRId64 "\r\nuptime_in_seconds:%" PRId64 "\r\n",
-                    server->run_id, server->now, (server->now - server->started) / 1000000);
+                    server->run_id, server->now, server->now / 1000000 - server->started / 1000000);
 }
 
 static int info_memory(const sim_server *server, char *text, size_t size) {

@@ -152,6 +152,7 @@ static bool restart(struct world *world) {
     if (draw_chance(world, 50))
         node_refuse(node, draw_until(world));
     sim_server_restart(node_now(node), true, draw_chance(world, 50));
+    node->replaced_at = world->now;
     return true;
 }
 
@@ -168,6 +169,7 @@ static bool restart_empty(struct world *world) {
     if (draw_chance(world, 50))
         node_refuse(node, draw_until(world));
     sim_server_restart(node_now(node), false, draw_chance(world, 50));
+    node->replaced_at = world->now;
     return true;
 }
 
@@ -180,7 +182,7 @@ static bool change_replicas(struct world *world) {
 static bool fail_over(struct world *world) {
     struct node *node = draw_node(world);
 
-    sim_server_become(node->server, sim_server_copy(node_now(node)));
+    sim_server_become(node->server, sim_server_copy(node_now(node)), false);
     return true;
 }
 
@@ -202,6 +204,7 @@ static bool all_have_met(struct world *world, const struct node *node) {
  * cannot be told from the one before by who has never met that: then it is a new process. */
 static bool fail_over_stale(struct world *world) {
     struct node *node = draw_node(world);
+    bool met, same;
 
     if (!may_lose(world))
         return false;
@@ -211,9 +214,14 @@ static bool fail_over_stale(struct world *world) {
     }
     judge_forgets(world->judge, node);
     judge_resurrects(world->judge, node);
-    sim_server_become(node_now(node), node->copy);
+    met = all_have_met(world, node);
+    same = met && draw_chance(world, 30);
+    if (same)
+        faults_count(world, "replica id changed alone");
+    sim_server_become(node_now(node), node->copy, same);
     node->copy = NULL;
-    if (all_have_met(world, node))
+    node->replaced_at = world->now;
+    if (met)
         world->newcomers_at = world->now + world->plan.max_ttl + world->plan.max_ttl / 50 + SECOND;
     else
         sim_server_restart(node->server, true, true);
@@ -357,6 +365,7 @@ static const struct {
     {"listener deaf", 0, NULL},
     {"listener cut", 0, NULL},
     {"clock steps", 0, NULL},
+    {"replica id changed alone", 0, NULL},
     {"slow connect", 0, NULL},
     {"hanging connect", 0, NULL},
 };

@@ -16,7 +16,8 @@
 #include "wire.h"
 
 enum { PLACES = 1024, CLIENTS_MAX = 1024 };
-enum { DRAWN = 36 }; /* how long a token is that the library draws */
+enum { DRAWN = 36 };      /* how long a token is that the library draws */
+enum { CROWD_LOOK = 16 }; /* at a crowd, the judge looks after so many steps, or it would take most of the time */
 
 /* What is known of a key. */
 struct key {
@@ -36,6 +37,7 @@ struct judge {
     bool unclean[CLIENTS_MAX];   /* clients that ended without a word */
     bool resurrected[NODES_MAX]; /* what had been deleted came back with an old copy */
     unsigned next_handle, next_promise;
+    unsigned looks; /* that were due */
 };
 
 static const char *const kinds[] = {"acquire", "adopt", "release", "extend", "query", "break", "scope", "close"};
@@ -81,8 +83,14 @@ void judge_free(struct judge *judge) {
 }
 
 const char *judge_key(unsigned key) {
-    static const char *const names[] = {"lock:one", "lock:{two}"};
-    return names[key];
+    static const char *const few[KEYS_FEW] = {"lock:one", "lock:{two}"};
+    static char many[KEYS_MAX][16];
+
+    if (key < KEYS_FEW)
+        return few[key];
+    if (!many[key][0])
+        snprintf(many[key], sizeof(many[key]), "lock:%u", key);
+    return many[key];
 }
 
 /* --- Asked and told ----------------------------------------------------------------------------------------------- */
@@ -481,7 +489,7 @@ void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
         violated(world, "h%u: told lost while it did not hold (%d)", handle->number, handle->doing);
     else if (evlock_is_held(handle->lock))
         violated(world, "h%u: told lost, and still held", handle->number);
-    else if ((reason == EVLOCK_LOST_DEADLINE || reason == EVLOCK_LOST_MAX_HOLD) && !still &&
+    else if ((reason == EVLOCK_LOST_DEADLINE || reason == EVLOCK_LOST_MAX_HOLD) && !still && !world->plan.crowd &&
              process_clock(process) > handle->deadline + MS)
         violated(world, "h%u: told lost %" PRId64 " us after the deadline", handle->number,
                  process_clock(process) - handle->deadline);
@@ -514,10 +522,16 @@ void judge_ttl(struct judge *judge, unsigned key, int64_t ttl) {
 /* --- The servers -------------------------------------------------------------------------------------------------- */
 
 static int key_index(const char *key, size_t len) {
-    for (unsigned i = 0; i < KEYS_MAX; i++)
+    char *end;
+    unsigned long number;
+
+    for (unsigned i = 0; i < KEYS_FEW; i++)
         if (strlen(judge_key(i)) == len && memcmp(judge_key(i), key, len) == 0)
             return (int)i;
-    return -1;
+    if (len < 6 || len > 8 || memcmp(key, "lock:", 5) != 0)
+        return -1;
+    number = strtoul(key + 5, &end, 10);
+    return end == key + len && number >= KEYS_FEW && number < KEYS_MAX ? (int)number : -1;
 }
 
 static struct token *token_on(struct judge *judge, struct node *node, unsigned key) {
@@ -599,6 +613,16 @@ static void check_grant(struct judge *judge, struct node *node, unsigned key, st
     turns_grant(judge->turns, node, key, token);
 }
 
+/* A node that may have forgotten locks grants none before they have ended. */
+static void check_excluded(const struct judge *judge, const struct node *node) {
+    const struct plan *plan = &judge->world->plan;
+    int64_t since = judge->world->now - node->replaced_at;
+
+    if (plan->nodes > 1 && !plan->durable && node->replaced_at != NEVER && since < plan->max_ttl - plan->max_ttl / 50)
+        violated(judge->world, "client %u is granted a lock by node %u, which may have forgotten it %" PRId64 " us ago",
+                 judge->world->feeding->client, node->index, since);
+}
+
 static void check_set(struct judge *judge, struct node *node, unsigned key, int argc, const char *const *argv,
                       const size_t *lens) {
     struct token *there = token_on(judge, node, key), *token = judge_known(judge, argv[2], lens[2]);
@@ -606,6 +630,7 @@ static void check_set(struct judge *judge, struct node *node, unsigned key, int 
 
     if (there && only_new)
         return;
+    check_excluded(judge, node);
     if (judge->turns && !only_new) {
         check_grant(judge, node, key, there, argv, lens);
         return;
@@ -641,6 +666,17 @@ static void note_command(struct world *world, const struct node *node, int argc,
     note(world, world->feeding->process, "w%-3u n%u runs%s", world->feeding->number, node->index, line);
 }
 
+/* Many renewals in one command: "EVALSHA digest N keys ttl tokens", of which no other script has as many. */
+static void count_batch(struct tally *tally, int argc, const char *const *argv) {
+    int count = argc > 3 && strcasecmp(argv[0], "EVALSHA") == 0 ? atoi(argv[2]) : 0;
+
+    if (argc != 4 + 2 * count || (count != 2 && count < 4))
+        return;
+    tally->batches++;
+    tally->batched += (uint64_t)count;
+    tally->full_batches += count >= 100;
+}
+
 void judge_watch(void *arg, sim_session *session, int argc, const char *const *argv, const size_t *lens) {
     struct node *node = arg;
     struct world *world = node->world;
@@ -650,6 +686,7 @@ void judge_watch(void *arg, sim_session *session, int argc, const char *const *a
 
     (void)session;
     world->tally->commands++;
+    count_batch(world->tally, argc, argv);
     questions_look(judge->questions, node);
     note_command(world, node, argc, argv);
     if (judge->turns)
@@ -670,7 +707,7 @@ void judge_watch(void *arg, sim_session *session, int argc, const char *const *a
 
 void judge_forgets(struct judge *judge, struct node *node) {
     node_now(node);
-    for (unsigned key = 0; key < KEYS_MAX; key++) {
+    for (unsigned key = 0; key < judge->world->plan.keys; key++) {
         struct token *token = token_on(judge, node, key);
         if (token)
             token->promised |= 1U << node->index;
@@ -742,6 +779,8 @@ void judge_look(struct judge *judge) {
     struct world *world = judge->world;
     struct handle *handle;
 
+    if (world->plan.crowd && ++judge->looks % CROWD_LOOK)
+        return;
     TAILQ_FOREACH (handle, &judge->holders, holding) {
         if (!believes(handle)) {
             check_told(judge, handle);
@@ -769,7 +808,7 @@ static void each_token(struct judge *judge, token_look look) {
     for (unsigned i = 0; i < judge->world->plan.nodes; i++) {
         struct node *node = judge->world->nodes[i];
         node_now(node);
-        for (unsigned key = 0; key < KEYS_MAX; key++) {
+        for (unsigned key = 0; key < judge->world->plan.keys; key++) {
             struct token *token = token_on(judge, node, key);
             if (token)
                 look(judge, node, key, token);
@@ -778,7 +817,8 @@ static void each_token(struct judge *judge, token_look look) {
 }
 
 int64_t judge_patience(const struct judge *judge) {
-    return 3 * SECOND + 50 * judge->world->plan.latency + 4 * actor_longest_timeout(judge->world);
+    return 3 * SECOND + 50 * judge->world->plan.latency + 4 * actor_longest_timeout(judge->world) +
+           actor_turns(judge->world);
 }
 
 int64_t judge_recovered(const struct judge *judge) {
@@ -865,7 +905,7 @@ void judge_empty(struct judge *judge) {
 
     if (judge->world->violation[0])
         return;
-    for (unsigned key = 0; key < KEYS_MAX; key++)
+    for (unsigned key = 0; key < judge->world->plan.keys; key++)
         longest = judge->keys[key].longest > longest ? judge->keys[key].longest : longest;
     judge->world->now += longest + longest / 50;
     each_token(judge, check_gone);

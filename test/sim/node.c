@@ -14,6 +14,7 @@ static void listen_again(void *arg) {
 
     node->refuses = false;
     sockets_listen(node->path, true);
+    sockets_listen(node->other_path, true);
 }
 
 struct node *node_new(struct world *world, unsigned index) {
@@ -28,7 +29,9 @@ struct node *node_new(struct world *world, unsigned index) {
                        draw_between(world, -world->plan.drift_ppm, world->plan.drift_ppm)};
     node->open.happen = listen_again;
     node->open.arg = node;
+    node->replaced_at = NEVER;
     snprintf(node->path, sizeof(node->path), SOCKETS_FOLDER "%u", index);
+    snprintf(node->other_path, sizeof(node->other_path), SOCKETS_FOLDER "%u", index + NODES_MAX);
     listen_again(node);
     sim_server_watch(node_now(node), judge_watch, node);
     /* It has been running for long, or it would be excluded by those that count on several. */
@@ -45,6 +48,7 @@ struct node *node_new(struct world *world, unsigned index) {
 void node_free(struct node *node) {
     agenda_set(&node->world->agenda, &node->open, NEVER);
     sockets_listen(node->path, false);
+    sockets_listen(node->other_path, false);
     if (node->copy)
         sim_server_free(node->copy);
     sim_server_free(node->server);
@@ -71,12 +75,13 @@ void node_refuse(struct node *node, int64_t until) {
     node->refuses = true;
     reach_away(node, until);
     sockets_listen(node->path, false);
+    sockets_listen(node->other_path, false);
     agenda_set(&node->world->agenda, &node->open, until);
 }
 
 struct node *node_at(struct world *world, const char *path) {
     for (unsigned i = 0; i < world->plan.nodes; i++)
-        if (strcmp(world->nodes[i]->path, path) == 0)
+        if (strcmp(world->nodes[i]->path, path) == 0 || strcmp(world->nodes[i]->other_path, path) == 0)
             return world->nodes[i];
     return NULL;
 }

@@ -15,13 +15,14 @@ struct node {
     sim_server *server;
     struct clock clock;
     bool refuses; /* connections */
-    char path[32];
+    char path[32], other_path[32];
     int64_t paused_until; /* nothing is read before */
     int64_t away_until;   /* it did not serve; see reach.h */
     struct event open;    /* when it listens again */
     sim_server *copy;     /* a replica that fell behind; or NULL */
     unsigned replicas;
     int64_t had[REPLICAS_MAX + 1]; /* until when it had so many */
+    int64_t replaced_at;           /* when it may last have forgotten what it had; NEVER: it has not */
     bool refused;                  /* it was made to refuse commands */
     bool lied;                     /* and said of a lock that it is none */
     bool spares;                   /* and may have let live a connection that its client wanted ended */
@@ -39,6 +40,7 @@ bool node_had(const struct node *node, unsigned replicas, int64_t since);
 
 /* Refuses connections until then. */
 void node_refuse(struct node *node, int64_t until);
+/* By its path, or by another path that leads to the same server. */
 struct node *node_at(struct world *world, const char *path);
 
 #endif

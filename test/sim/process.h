@@ -11,6 +11,7 @@
 #include "world.h"
 
 struct actor;
+struct node;
 struct timer;
 
 struct process {
@@ -28,6 +29,7 @@ struct process {
     unsigned client_number;
     int64_t command_timeout;         /* the client's */
     bool few_in_flight;              /* its commands wait for each other */
+    const struct node *left_out;     /* by the client: two of its URLs lead to another node; or NULL */
     bool crashed, serving;           /* serving: the library's code runs, called by the loop */
     int64_t parted_until[NODES_MAX]; /* from each node */
     int64_t lost_until[NODES_MAX];   /* its connections to each, of those that are closed; see reach.h */

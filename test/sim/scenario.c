@@ -62,8 +62,26 @@ const struct scenario scenarios[] = {
      .steps = true,
      .must_overlap = true,
      .share = 2},
+    {.name = "crowd",
+     .summary = "one or three nodes, and up to hundreds of handles a process, on as many keys",
+     .few = 1,
+     .many = 3,
+     .exclusive = true,
+     .crowds = true,
+     .share = 1},
 };
 const size_t scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
+
+/* Very many handles, which mostly share their options, on about as many keys; and not for long. */
+static void plan_crowd(struct world *world, struct plan *plan) {
+    plan->crowd = plan->shared = true;
+    plan->processes = draw_chance(world, 70) ? 1 : 2;
+    plan->handles = (unsigned)draw_magnitude(world, 30, KEYS_MAX);
+    plan->keys = plan->handles;
+    plan->length = plan->unit * draw_between(world, 2, 4);
+    plan->bad_bytes /= 4;
+    plan->latency = draw_magnitude(world, 200, plan->unit / 1000);
+}
 
 void scenario_plan(struct world *world, struct plan *plan) {
     const struct scenario *scenario = world->scenario;
@@ -76,7 +94,7 @@ void scenario_plan(struct world *world, struct plan *plan) {
     plan->drift_ppm = scenario->beyond ? 60000 : draw_chance(world, 70) ? 4900 : 0;
     plan->nodes = draw_chance(world, 60) ? scenario->few : scenario->many;
     plan->processes = (unsigned)draw_between(world, 1, 4);
-    plan->keys = draw_chance(world, 70) ? 1 : KEYS_MAX;
+    plan->keys = draw_chance(world, 70) ? 1 : KEYS_FEW;
     plan->handles = (unsigned)draw_between(world, 1, 4);
     plan->bad_bytes = draw_chance(world, 20) ? 0 : (unsigned)draw_magnitude(world, 1, 100);
     plan->durable = plan->nodes > 1 && draw_chance(world, 15);
@@ -93,10 +111,13 @@ void scenario_plan(struct world *world, struct plan *plan) {
         plan->no_kill = plan->own_tokens = plan->patient = true;
     plan->extends = plan->no_kill || draw_chance(world, 10);
     plan->replicas = draw_chance(world, 15);
+    plan->shared = draw_chance(world, 40);
+    if (scenario->crowds)
+        plan_crowd(world, plan);
     if (scenario->queue) { /* more of them, for the same lock */
         plan->processes += (unsigned)draw_between(world, 0, 2);
         plan->handles += (unsigned)draw_between(world, 0, 2);
-        plan->keys = draw_chance(world, 85) ? 1 : KEYS_MAX;
+        plan->keys = draw_chance(world, 85) ? 1 : KEYS_FEW;
         plan->late_grants = draw_chance(world, 25);
     }
 }

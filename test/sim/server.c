@@ -160,9 +160,13 @@ sim_server *sim_server_copy(const sim_server *server) {
     return copy;
 }
 
-void sim_server_become(sim_server *server, sim_server *copy) {
+void sim_server_become(sim_server *server, sim_server *copy, bool same) {
     int64_t now = server->now;
+    char run_id[sizeof(server->run_id)];
+    memcpy(run_id, server->run_id, sizeof(run_id));
     sim_server_restart(server, false, false);
+    if (same)
+        memcpy(server->run_id, run_id, sizeof(run_id));
     for (size_t i = 0; i < DATABASES; i++) {
         server->stores[i] = copy->stores[i];
         copy->stores[i] = (struct store){0};

@@ -63,8 +63,9 @@ void sim_server_kill_sessions(sim_server *server);
  * password, refusals or watch. */
 sim_server *sim_server_copy(const sim_server *server);
 /* A failover: the server takes over the copy's data and uptime, with a new run_id and replication id; scripts are gone
- * and every session is ended. Its clock, password, refusals and watch stay. Frees the copy. */
-void sim_server_become(sim_server *server, sim_server *copy);
+ * and every session is ended. Its clock, password, refusals and watch stay. Frees the copy. `same`: it is the same
+ * process, which has got the copy from another one and then been made a primary again: it keeps its run_id. */
+void sim_server_become(sim_server *server, sim_server *copy, bool same);
 /*
  * The next `count` commands with this name are answered by this error, which goes without '-' and line end, and are not
  * run. A name is as in an ACL, in any case: "evalsha", "client|kill", or "script" for all of its kind; it is met from

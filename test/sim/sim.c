@@ -143,6 +143,8 @@ static bool tell(const struct scenario *scenario, const struct tally *sum, unsig
            " commands, %" PRIu64 " overlaps, %" PRIu64 " violations%s\n",
            good ? "" : "not ", number, scenario->name, sum->schedules, sum->calls, sum->grants, sum->losses,
            sum->commands, sum->overlaps, sum->violations, blind ? " (two holders should have been seen)" : "");
+    printf("#   renewals sent together: %" PRIu64 " in %" PRIu64 " commands, %" PRIu64 " of them full\n", sum->batched,
+           sum->batches, sum->full_batches);
     if (scenario->queue)
         printf("#   granted from the queue: %" PRIu64 "\n", sum->handed);
     printf("#   faults:");

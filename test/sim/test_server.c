@@ -270,7 +270,7 @@ static void a_failover_takes_over_what_the_copy_had(void **state) {
     ASK("+OK\r\n", "SET", "k", "new");
     ASK(":1\r\n", "DEL", "l");
     sim_server_set_time(server, now += 2 * SECOND);
-    sim_server_become(server, copy);
+    sim_server_become(server, copy, false);
     assert_null(one.session);
     client_connect(&one);
     ASK("$3\r\nold\r\n", "GET", "k");

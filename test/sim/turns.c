@@ -47,7 +47,7 @@ struct turns {
     int64_t ttl;                  /* that the command that runs asks for */
     struct waiter *taken;         /* out of the queue, by the command that runs */
     const struct token *granted;  /* by it */
-    int64_t idle_since[KEYS_MAX]; /* free, while somebody waits who listens; NEVER: it is not */
+    int64_t idle_since[KEYS_FEW]; /* free, while somebody waits who listens; NEVER: it is not */
 };
 
 struct turns *turns_new(struct judge *judge, struct world *world) {
@@ -57,7 +57,7 @@ struct turns *turns_new(struct judge *judge, struct world *world) {
     turns->world = world;
     TAILQ_INIT(&turns->waiters);
     TAILQ_INIT(&turns->listeners);
-    for (unsigned key = 0; key < KEYS_MAX; key++)
+    for (unsigned key = 0; key < KEYS_FEW; key++)
         turns->idle_since[key] = NEVER;
     return turns;
 }
@@ -87,7 +87,7 @@ static const char *queue_key(unsigned key) {
 }
 
 static int queue_index(const char *key, size_t len) {
-    for (unsigned i = 0; i < KEYS_MAX; i++)
+    for (unsigned i = 0; i < KEYS_FEW; i++)
         if (strlen(queue_key(i)) == len && memcmp(queue_key(i), key, len) == 0)
             return (int)i;
     return -1;
@@ -317,7 +317,7 @@ void turns_look(struct turns *turns) {
     struct node *node = turns->world->nodes[0];
 
     node_now(node);
-    for (unsigned key = 0; key < KEYS_MAX; key++) {
+    for (unsigned key = 0; key < KEYS_FEW; key++) {
         check_expiry(turns, node, key);
         check_idle(turns, node, key);
     }
@@ -357,7 +357,7 @@ void turns_strays(struct turns *turns) {
     unsigned waiting, pending;
 
     TAILQ_FOREACH (process, &turns->world->processes, link) {
-        for (unsigned key = 0; key < KEYS_MAX && process->client && !may_be_left(turns, node); key++) {
+        for (unsigned key = 0; key < KEYS_FEW && process->client && !may_be_left(turns, node); key++) {
             waiting = count_waiting(turns, key, process->client_number);
             pending = judge_pending(turns->judge, process->client_number, key);
             if (waiting > pending)
@@ -371,7 +371,7 @@ void turns_closed(struct turns *turns, unsigned client) {
     const struct node *node = turns->world->nodes[0];
     bool excused = node->lied || judge_came_back(turns->judge, node);
 
-    for (unsigned key = 0; key < KEYS_MAX; key++)
+    for (unsigned key = 0; key < KEYS_FEW; key++)
         if (count_waiting(turns, key, client) > 0 && !excused)
             violated(turns->world, "client %u was closed in good order, and still waits for %s", client,
                      judge_key(key));

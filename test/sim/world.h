@@ -16,7 +16,7 @@
 #define MS INT64_C(1000)
 #define SECOND (1000 * MS)
 
-enum { NODES_MAX = 5, KEYS_MAX = 2, REPLICAS_MAX = 2, FAULTS_MAX = 40, VIOLATION_MAX = 400 };
+enum { NODES_MAX = 5, KEYS_FEW = 2, KEYS_MAX = 256, REPLICAS_MAX = 2, FAULTS_MAX = 40, VIOLATION_MAX = 400 };
 
 struct node;
 struct process;
@@ -29,6 +29,7 @@ TAILQ_HEAD(wires, wire);
 /* What was done, over any number of schedules. */
 struct tally {
     uint64_t schedules, violations, calls, grants, handed, losses, commands, overlaps;
+    uint64_t batches, batched, full_batches; /* of renewals; how many in all of them; of a hundred each */
     uint64_t faults[FAULTS_MAX];
 };
 
@@ -43,6 +44,8 @@ struct plan {
     unsigned nodes, processes, keys, handles;
     unsigned bad_bytes; /* in a thousand: how much of what is sent meets a fault of its own */
     bool durable;       /* nodes keep their data */
+    bool shared;        /* most handles of a process have the same options */
+    bool crowd;         /* a process has very many handles, and calls with many of them at once */
     bool fences, breaks, own_tokens, eternal, errors;
     bool outlasts;    /* what is renewed at the end of the faults is held on, and must last */
     bool late_grants; /* what listeners hear is often held up for about as long as a lease */
