@@ -60,6 +60,11 @@ static int64_t believed(const struct lease *lease, int64_t ttl) {
     return lease->nodes > 1 && lease->terms->max_ttl ? min64(ttl, lease->terms->max_ttl) : ttl;
 }
 
+/* The ttl of which this is kept: the reverse of kept_until(). */
+static int64_t ttl_for(int64_t span) {
+    return span + 2 * MS + (span + 2 * MS) / 99;
+}
+
 /* A replacement's ttl as it is kept: rounded down, and weeks at most, which no lease is believed in for longer then. */
 static uint32_t in_ms(int64_t ttl) {
     return (uint32_t)min64(ttl / MS, LEASE_NO_CUT - 1);
@@ -482,6 +487,23 @@ static bool confirmed(const struct lease *lease) {
     return fresh >= quorum(lease);
 }
 
+/* What a command that prolongs asked of the node for, counted from when it was sent. An addition asked for what was
+ * believed, and so much more. Of an extension that was given up, the last one's time stands for its own. */
+static int64_t asked_for(const struct lease *lease, const struct lease_slot *slot, enum lease_command command) {
+    switch (command) {
+    case LEASE_ADD:
+        if (slot->deadline == LEASE_NEVER)
+            return LEASE_NEVER;
+        return ttl_for(max64(slot->deadline - slot->sent, 0) + lease->extension);
+    case LEASE_REPLACE:
+        return lease->extension;
+    default: /* a renewal, or a re-arming */
+        return lease->terms->ttl;
+    }
+}
+
+/* The node has the token for `ttl`, of which no more counts than was asked for: its clock may have been set back, or
+ * somebody made the key live longer, or it does not say the truth. */
 static void confirm(struct lease *lease, unsigned node, int64_t ttl) {
     struct lease_slot *slot = &lease->slots[node];
     int64_t certain = min64(believed(lease, ttl), cut_to(slot));
@@ -530,7 +552,7 @@ static void note_rearmed(struct lease *lease, unsigned node, const struct lease_
     else
         slot->trace = CLEAR;
     if (answer->verdict == LEASE_YES)
-        confirm(lease, node, answer->ttl);
+        confirm(lease, node, min64(answer->ttl, asked_for(lease, slot, LEASE_REARM)));
 }
 
 /* Decides the extension under way after `node` has answered it. */
@@ -566,7 +588,7 @@ static void note_prolonged(struct lease *lease, unsigned node, enum lease_comman
         return;
     }
     if (answer->verdict == LEASE_YES)
-        confirm(lease, node, answer->ttl);
+        confirm(lease, node, min64(answer->ttl, asked_for(lease, slot, command)));
     else if (answer->verdict == LEASE_NO)
         note_gone(lease, node, out);
     else

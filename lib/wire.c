@@ -288,8 +288,8 @@ void evl_command_lease(struct command *command, enum lease_command kind, struct 
         push_number(command, ms(ttl));
 }
 
-/* In milliseconds; a foreign key may live longer, and none has to be believed in for so long. */
-static const int64_t longest_ttl = INT64_C(100) * 366 * 24 * 3600 * 1000;
+/* In milliseconds, as the longest that a lock may have; a foreign key may live longer, which then does not count. */
+static const int64_t longest_ttl = INT64_C(10) * 366 * 24 * 3600 * 1000;
 
 static bool answer_integer(enum lease_command kind, int64_t value, struct lease_answer *answer) {
     if (value == 0) {

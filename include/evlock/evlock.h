@@ -551,7 +551,8 @@ enum evlock_extend_mode {
 /**
  * Extends a held lease by `ms` (1 or more), or to `ms` (as a ttl: longer than its drift). Extensions of one handle are
  * done one after the other, in order. One that shortens moves the deadline in before it is sent, one that lengthens
- * moves it out when the server has answered; one whose outcome is unknown never moves it out. Automatic renewal goes
+ * moves it out when the server has answered; one whose outcome is unknown never moves it out. No answer moves it out by
+ * more than was asked for, also where the key lives longer than this handle ever asked. Automatic renewal goes
  * on: it does not lower a longer time, and brings a shorter one back to the lock's ttl. `cb` may be NULL. The
  * callback's status:
  *   EVLOCK_OK            done
@@ -590,7 +591,8 @@ EVLOCK_EXPORT int evlock_export(evlock *lock, void *token, size_t size, size_t *
 
 /**
  * Takes over a lease by its token: from another handle, loop, thread or process, of evlock or of any client that keeps
- * plain-string locks. The server is asked whether the token is there and for how long; the deadline counts from that.
+ * plain-string locks. The server is asked whether the token is there and for how long; the deadline counts from that,
+ * for ten years at most, and on several nodes for max_ttl_ms: nobody here knows what was asked for.
  * From then on the lease is as if acquired here: extended, renewed by this handle's options, released, told lost.
  * Cancelling an adoption leaves the lease as it is. `cb` may be NULL. The callback's status:
  *   EVLOCK_OK            held

@@ -105,6 +105,19 @@ static void a_renewal_does_not_lower_a_longer_ttl(void **state) {
     assert_int_in_range(evlock_remaining_ms(watched.lock), 500 * 1000, 600 * 1000);
 }
 
+/* As where a server's clock is set back, of which it says more than was ever asked of it. */
+static void a_key_that_lives_longer_is_believed_in_for_the_ttl_alone(void **state) {
+    struct fixture *f = *state;
+    struct watched watched;
+    evlock_stats before = {0}, now = {0};
+    hold(f, &watched, "a", 60 * 1000, 50);
+    server_do(f->server, "PEXPIRE a 1000000000000000");
+    assert_status(evlock_client_stats(f->client, &before, sizeof before), EVLOCK_OK);
+    await(f, evlock_client_stats(f->client, &now, sizeof now) == EVLOCK_OK && now.renewals > before.renewals + 1);
+    assert_int_in_range(evlock_remaining_ms(watched.lock), 0, 60 * 1000);
+    assert_true(key_ttl(f->server, "a") > 60 * 1000);
+}
+
 static void renewal_goes_on_after_the_connection_is_killed(void **state) {
     struct fixture *f = *state;
     struct watched watched;
@@ -487,6 +500,7 @@ int main(void) {
         TEST(the_interval_is_the_users),
         TEST(nothing_is_renewed_unless_asked_for),
         TEST(a_renewal_does_not_lower_a_longer_ttl),
+        TEST(a_key_that_lives_longer_is_believed_in_for_the_ttl_alone),
         TEST(renewal_goes_on_after_the_connection_is_killed),
         TEST(renewal_goes_on_after_a_script_flush),
         TEST(every_call_survives_a_script_flush),

@@ -82,33 +82,26 @@ static void without_renewal_it_is_lost_at_its_deadline(void **state) {
     tells_nothing(&b); /* once */
 }
 
-static void a_renewal_does_not_lower_what_the_server_has(void **state) {
+static void a_renewal_does_not_lower_what_was_extended(void **state) {
     struct bench b = bench_new();
     (void)state;
-    renewing(&b);
-    yes_ttl(&b, 0, 100 * SECOND); /* somebody made it longer */
+    held_by_one(&b);
+    extend(&b, LEASE_REPLACE, 100 * SECOND);
+    sends(&b, 0, LEASE_REPLACE);
+    yes_ttl(&b, 0, 100 * SECOND);
     int64_t deadline = b.now + 100 * SECOND - evl_lease_drift(100 * SECOND);
     deadline_is(&b, deadline);
     next_is(&b, b.now + INTERVAL);
     pass(&b, INTERVAL);
     sends(&b, 0, LEASE_RENEW);
-    yes_ttl(&b, 0, TTL); /* and a lower bound below what is known already changes nothing */
+    yes_ttl(&b, 0, 90 * SECOND); /* as the server says, or the ttl, which it has at least: both change nothing */
+    deadline_is(&b, deadline);
+    pass(&b, INTERVAL);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
     deadline_is(&b, deadline);
     abandon(&b);
     next_is(&b, b.now + life(100 * SECOND));
-}
-
-static void a_key_that_was_made_to_last_is_held_for_ever(void **state) {
-    struct bench b = bench_new();
-    (void)state;
-    renewing(&b);
-    yes_ttl(&b, 0, LEASE_NEVER);
-    deadline_is(&b, LEASE_NEVER);
-    pass(&b, INTERVAL); /* somebody may make it expire again */
-    wakes(&b, 1);
-    next_is(&b, b.now + INTERVAL);
-    abandon(&b);
-    next_is(&b, b.now + life(24 * 3600 * SECOND));
 }
 
 static void a_renewal_with_little_left_is_followed_sooner(void **state) {
@@ -609,6 +602,34 @@ static void answers_after_the_loss_tell_nothing(void **state) {
     wakes(&b, 7);
 }
 
+/* A server's clock was set back, or somebody has made the key live longer, or the server lies. */
+static void no_answer_to_a_renewal_counts_for_more_than_the_ttl(void **state) {
+    (void)state;
+    for (unsigned nodes = 1; nodes <= 3; nodes += 2) {
+        struct bench b = bench_new();
+        held_by(&b, nodes);
+        pass(&b, INTERVAL);
+        for (unsigned i = 0; i < nodes; i++)
+            sends(&b, i, LEASE_RENEW);
+        for (unsigned i = 0; i < nodes; i++)
+            yes_ttl(&b, i, i ? LEASE_NEVER : 1000000 * TTL);
+        deadline_is(&b, b.now + KEPT);
+        next_is(&b, b.now + INTERVAL);
+        abandon(&b);
+        next_is(&b, b.now + life(TTL)); /* nor is it undone for longer */
+    }
+}
+
+static void no_answer_to_a_rearm_counts_for_more_than_the_ttl(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_two_of_three(&b);
+    pass(&b, INTERVAL);
+    sends(&b, 0, LEASE_REARM);
+    yes_ttl(&b, 0, 1000000 * TTL);
+    assert_int_equal(b.lease->slots[0].deadline, b.now + KEPT);
+}
+
 /* --- Several nodes: re-arming ------------------------------------------------------------------------------------- */
 
 static void a_node_without_the_token_is_asked_to_take_it(void **state) {
@@ -887,8 +908,7 @@ int main(void) {
         cmocka_unit_test(renewals_fall_due_with_those_of_their_client),
         cmocka_unit_test(an_answer_after_the_deadline_is_too_late),
         cmocka_unit_test(without_renewal_it_is_lost_at_its_deadline),
-        cmocka_unit_test(a_renewal_does_not_lower_what_the_server_has),
-        cmocka_unit_test(a_key_that_was_made_to_last_is_held_for_ever),
+        cmocka_unit_test(a_renewal_does_not_lower_what_was_extended),
         cmocka_unit_test(a_renewal_with_little_left_is_followed_sooner),
         cmocka_unit_test(only_one_command_is_unanswered_at_a_time),
         cmocka_unit_test(a_script_that_the_server_lost_is_sent_with_a_new_clock),
@@ -919,6 +939,8 @@ int main(void) {
         cmocka_unit_test(a_loss_says_how_many_had_agreed),
         cmocka_unit_test(a_node_that_was_replaced_is_one_of_several),
         cmocka_unit_test(answers_after_the_loss_tell_nothing),
+        cmocka_unit_test(no_answer_to_a_renewal_counts_for_more_than_the_ttl),
+        cmocka_unit_test(no_answer_to_a_rearm_counts_for_more_than_the_ttl),
         cmocka_unit_test(a_node_without_the_token_is_asked_to_take_it),
         cmocka_unit_test(a_node_that_took_it_counts_for_the_renewal),
         cmocka_unit_test(a_node_that_does_not_take_it_is_asked_with_the_next_renewal),
