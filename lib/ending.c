@@ -157,6 +157,8 @@ void evlock_client_free(evlock_client *client) {
         return;
     }
     evl_queue_stop(client, false); /* first, so that what is given back is not granted to those who go too */
+    for (unsigned i = 0; i < client->node_count; i++)
+        evl_node_part(&client->nodes[i]);
     drop_all(client, evl_lock_drop);
     for (unsigned i = 0; i < client->node_count; i++)
         evl_node_flush(&client->nodes[i]);

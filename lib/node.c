@@ -27,6 +27,9 @@ static const int64_t grace = 20000;
 /* Bytes: more is not queued before some of it is written. It keeps the server at work for a turn of the loop. */
 #define QUEUE_SIZE 65536
 
+/* So often a socket is read that is about to be closed: a server that never ends to speak is not heard out. */
+#define DRAINED 64
+
 static void connect_begin(struct node *node);
 static void connection_end(struct node *node, int status);
 
@@ -118,7 +121,7 @@ void evl_node_break(struct node *node, int status, const char *error) {
 
 static bool may_send(const struct node *node) {
     return node->state == NODE_READY && !node->broken && !node->gone && !node->full && node->unwritten < QUEUE_SIZE &&
-           node->inflight < node->client->config.max_inflight;
+           (node->parting || node->inflight < node->client->config.max_inflight);
 }
 
 /* A script that is missing is loaded, and the command sent again by its owner; the second time in a row, the owner is
@@ -641,9 +644,29 @@ void evl_node_start(struct node *node) {
     connect_begin(node);
 }
 
+/* A server that writes to a socket that is closed drops what it has not read by then, so it is to write no more. One
+ * that did not tell its number would refuse this, too. */
+void evl_node_part(struct node *node) {
+    static const char quiet[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3\r\nOFF\r\n";
+
+    node->parting = true;
+    if (may_send(node) && node->id)
+        (void)queue(node, NULL, (struct bytes){quiet, sizeof(quiet) - 1});
+}
+
+/* What lies unread in a socket that is closed makes the kernel end the connection at once, with what was written. */
+static void drain(const struct node *node) {
+    char bytes[16384];
+
+    for (int i = 0; i < DRAINED && recv(node->connection->c.fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0; i++)
+        ;
+}
+
 void evl_node_stop(struct node *node, bool forked) {
     if (node->state == NODE_STOPPED)
         return;
+    if (node->parting && node->state == NODE_READY && !node->gone)
+        drain(node);
     if (node->resolution && !forked)
         node->client->loop.ops->resolve_cancel(node->resolution);
     node->resolution = NULL;

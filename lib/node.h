@@ -103,6 +103,7 @@ struct node {
     bool renews_many;       /* the server is new enough, and has not refused it */
     uint32_t inflight;      /* commands unanswered */
     size_t unwritten;       /* bytes queued since it was written last */
+    bool parting;           /* nobody waits for answers any more */
     bool full;              /* the socket did not take all that was written */
     char **addresses;       /* what the name resolved to */
     size_t address_count;
@@ -149,6 +150,9 @@ void evl_node_stop(struct node *node, bool forked);
 
 /* After that: unanswered commands end as lost. What they lead to must find the other nodes stopped, too. */
 void evl_node_wind_up(struct node *node);
+
+/* What is sent from here on is the last, and nobody is to hear answers: to be called before it is asked for. */
+void evl_node_part(struct node *node);
 
 /* Sends and writes what waits and what is queued, as far as the socket takes it. */
 void evl_node_flush(struct node *node);

@@ -345,9 +345,11 @@ typedef void (*evlock_closed_cb)(int status, void *arg);
 EVLOCK_EXPORT int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg);
 
 /**
- * Ends a client at once. What is held is released as far as the socket takes the commands without waiting; nobody waits
- * for the answers, and what could not be sent is left to its ttl. So is, on a unix socket, what the server had not read
- * when it answered a command before, for its answer finds nobody, and it reads no further. Pending calls end with
+ * Ends a client at once. What is held is released as far as the sockets take the commands without waiting; nobody waits
+ * for the answers, and what could not be sent is left to its ttl. The server is told not to answer (CLIENT REPLY OFF),
+ * since it stops reading at an answer that finds nobody: so what it had not read then is left to its ttl, too, where
+ * something was unanswered when this was called, or where the user may not use CLIENT. evlock_client_close() gives all
+ * back, and tells whether it did: prefer it. Pending calls end with
  * EVLOCK_ECANCELLED on the next turn of the loop, so give it one (event_base_loop(base, EVLOOP_NONBLOCK)) before you
  * free the loop; with none pending everything is gone when this returns. A close under way is overtaken: its callback
  * is told EVLOCK_ECANCELLED. Handles stay the user's. NULL is allowed; so is a forked child's copy.

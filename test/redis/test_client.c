@@ -417,6 +417,54 @@ static void a_freed_client_gives_back_what_it_can(void **state) {
     await(f, server_integer(f->server, "DBSIZE") == 0);
 }
 
+/* Frees a client at `url` that holds so many locks, and sees them gone long before their ttl. */
+static void free_while_holding(struct fixture *f, const char *url, int count, int64_t max_inflight) {
+    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_options options = with_ttl(10 * WAIT_MS);
+    struct record got = {0};
+    char name[16];
+    client_options.max_inflight = max_inflight;
+    evlock_client *client = client_new(f, url, &client_options);
+    evlock **locks = calloc((size_t)count, sizeof(*locks));
+    assert_non_null(locks);
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "lock-%d", i);
+        assert_status(evlock_new(&locks[i], client, name, EVLOCK_CSTRING, &options), EVLOCK_OK);
+        assert_status(evlock_acquire(locks[i], NULL, record_end, &got), EVLOCK_OK);
+    }
+    await(f, got.count == count);
+    assert_int_equal(server_integer(f->server, "DBSIZE"), count);
+    client_free(f, client);
+    for (int i = 0; i < count; i++)
+        evlock_free(locks[i]);
+    free(locks);
+    await(f, server_integer(f->server, "DBSIZE") == 0);
+}
+
+/* Some rounds, as it depends on when the server reads what. */
+static void a_freed_client_gives_back_all_that_the_socket_takes(void **state) {
+    struct fixture *f = *state;
+    for (int i = 0; i < 5; i++) {
+        free_while_holding(f, f->server->tcp_url, 600, EVLOCK_DEFAULT);
+        free_while_holding(f, f->server->url, 300, EVLOCK_DEFAULT);
+    }
+    free_while_holding(f, f->server->url, 50, 1); /* without any answer, there is nothing to wait for */
+}
+
+/* What is answered finds nobody; what is in the server's hands by then is done. */
+static void a_freed_client_gives_back_what_it_can_where_it_may_not_hush_the_server(void **state) {
+    struct fixture *f = *state;
+    char url[128];
+    server_do(f->server, "ACL SETUSER mute on >p ~* &* +@all -client");
+    server_do(f->server, "CONFIG RESETSTAT");
+    snprintf(url, sizeof(url), "redis://mute:p@127.0.0.1:%d", f->server->port);
+    free_while_holding(f, url, 50, EVLOCK_DEFAULT);
+    assert_int_equal(server_info(f->server, "commandstats",
+                                 "cmdstat_client|reply:calls=0,usec=0,usec_per_call=0.00,rejected_calls="),
+                     0); /* nor was it tried, which some proxies would answer by hanging up */
+    server_do(f->server, "ACL DELUSER mute");
+}
+
 static void a_freed_client_ends_pending_calls(void **state) {
     struct fixture *f = *state;
     struct record records[7] = {0};
@@ -641,6 +689,8 @@ int main(void) {
         TEST(handles_may_go_before_during_and_after_a_close),
         TEST(a_freed_client_leaves_nothing),
         TEST(a_freed_client_gives_back_what_it_can),
+        TEST(a_freed_client_gives_back_all_that_the_socket_takes),
+        TEST(a_freed_client_gives_back_what_it_can_where_it_may_not_hush_the_server),
         TEST(a_freed_client_ends_pending_calls),
         TEST(a_free_overtakes_a_close),
         TEST_LOGIN(nothing_secret_is_told),

@@ -116,6 +116,17 @@ static void run_client_kill(struct call *call) {
     reply_integer(call->reply, count);
 }
 
+/* CLIENT REPLY ON|OFF. (The server knows SKIP, too.) */
+static void run_client_reply(struct call *call) {
+    bool on = argument_is(call, 2, "on");
+    if (!on && !argument_is(call, 2, "off")) {
+        answer_syntax_error(call);
+        return;
+    }
+    call->session->quiet = !on;
+    reply_ok(call->reply);
+}
+
 /* --- What the server tells of itself ------------------------------------------------------------------------------ */
 
 /* The uptime is the difference of two moments in whole seconds: up to one more than the time that has passed. */
@@ -205,6 +216,7 @@ const struct command admin_commands[] = {
     {"client", -2, NO_SCRIPT | LOGIN, NULL},
     {"client|id", 2, NO_SCRIPT | LOGIN, run_client_id},
     {"client|kill", -3, NO_SCRIPT | LOGIN, run_client_kill},
+    {"client|reply", 3, NO_SCRIPT | LOGIN, run_client_reply},
     {"client|setname", 3, NO_SCRIPT | LOGIN, run_client_setname},
     {"config", -2, NO_SCRIPT, NULL},
     {"config|get", -3, NO_SCRIPT, run_config_get},

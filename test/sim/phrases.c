@@ -264,6 +264,8 @@ static const char *const plain[] = {
     "client",
     "client nothing",
     "client setname %v",
+    "client reply on",
+    "client reply %v",
     "client kill id 9223372036854775807",
     "client kill id %j",
     "client kill x",

@@ -98,7 +98,7 @@ void *sim_session_arg(const sim_session *session) {
 }
 
 void session_write(sim_session *session, struct output *reply) {
-    if (reply->len > 0)
+    if (reply->len > 0 && !session->quiet)
         session->output(session->arg, reply->bytes, reply->len);
     reply->len = 0;
 }

@@ -43,6 +43,7 @@ struct sim_session {
     bool may_command; /* it needs no AUTH, or has it behind it */
     bool running;     /* a command of its own, after which an end waits */
     bool ending;
+    bool quiet; /* it is told nothing */
     struct input input;
     TAILQ_HEAD(, subscription) subscriptions;
     int64_t subscribed; /* how many */

@@ -326,6 +326,9 @@ static void refusals_name_kinds_and_members(void **state) {
     (void)state;
     sim_server_refuse(server, "client|id", "NOPERM id", 1);
     ASK("+OK\r\n", "CLIENT", "SETNAME", "x");
+    ASK("", "CLIENT", "REPLY", "OFF");
+    ASK("", "PING");
+    ASK("+OK\r\n", "CLIENT", "REPLY", "ON");
     ASK("-NOPERM id\r\n", "CLIENT", "ID");
     sim_server_refuse(server, "script", "NOPERM script", 9);
     ASK("-NOPERM script\r\n", "SCRIPT", "LOAD", "return 1");
