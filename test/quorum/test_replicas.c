@@ -474,6 +474,30 @@ static void a_wait_that_is_forbidden_ends_the_acquire(void **state) {
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
 }
 
+/* It was demoted between the renewal and the question: another may serve next, or it again. */
+static void a_primary_that_is_demoted_is_waited_for(void **state) {
+    static struct relay relay;
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = replicated(1, WAIT_MS / 2);
+    evlock_client *client = relayed_client(f, &relay, 1);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    server_do(&nodes[0], "CONFIG RESETSTAT");
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, relay_pump(&relay) && server_calls(&nodes[0], "evalsha") >= 1);
+    relay.pairs[1].held = true;
+    server_do(&nodes[0], "REPLICAOF 127.0.0.1 %d", nodes[2].port);
+    relay.pairs[1].held = false;
+    await(f, relay_pump(&relay) && server_calls(&nodes[0], "wait") >= 1);
+    await(f, relay_pump(&relay) && server_errors(&nodes[0], "READONLY") >= 1);
+    assert_int_equal(record.count, 0);
+    server_do(&nodes[0], "REPLICAOF NO ONE");
+    await(f, relay_pump(&relay) && record.count);
+    assert_ended(&record, EVLOCK_OK);
+    client_free(f, client);
+    relay_stop(&relay);
+}
+
 static void a_server_without_wait_ends_the_acquire(void **state) {
     static const char *const args[] = {"--rename-command", "WAIT", "", NULL};
     struct fixture *f = *state;
@@ -514,6 +538,7 @@ int main(void) {
         REPLICAS_TEST(the_word_for_an_earlier_attempt_is_none_for_this),
         REPLICAS_TEST(scripts_that_are_gone_are_loaded_on_the_link),
         REPLICAS_TEST(a_wait_that_is_forbidden_ends_the_acquire),
+        REPLICAS_TEST(a_primary_that_is_demoted_is_waited_for),
         REPLICAS_TEST(a_server_without_wait_ends_the_acquire),
     };
     return run_quorum_suite("replicas", tests);
