@@ -214,9 +214,12 @@ void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
     evl_tenure_granted(lock->tenure, min64(since, now), fence, now);
 }
 
-/* Its key is being looked at, and what comes next is decided by that. */
+/* Its key is being looked at, and what comes next is decided by that. What else may be out is a question for replicas,
+ * of an attempt that has failed. */
 static bool looks(const struct call *call) {
-    return call->requests[0].waiting || call->requests[0].flying;
+    const struct request *request = &call->requests[0];
+
+    return request->kind == REQUEST_LOOK && (request->waiting || request->flying);
 }
 
 void evl_acquire_wake(struct call *call) {

@@ -450,6 +450,51 @@ static void the_word_for_an_earlier_attempt_is_none_for_this(void **state) {
     relay_stop(&relay);
 }
 
+/* One way to the server and back, on the client's own connection. */
+static void round_trip(struct fixture *f, struct relay *relay, evlock *lock) {
+    struct record record = {0};
+    assert_status(evlock_locked(lock, record_value, &record), EVLOCK_OK);
+    await(f, relay_pump(relay) && record.count);
+}
+
+/* Who listens anew looks at once for what it may have missed, also while the replicas' word for an earlier attempt is
+ * not there yet. */
+static void who_listens_again_looks_whatever_is_unanswered(void **state) {
+    static struct relay relay;
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = replicated(1, 300), plain = quick_options();
+    options.wait = plain.wait = EVLOCK_WAIT_QUEUE;
+    options.retry_delay_ms = 500; /* looks every few seconds only */
+    evlock_client *client = relayed_client(f, &relay, 16);
+    evlock *lock = lock_new_on(f, client, "a", &options), *holder = lock_new(f, "a", &plain);
+    server_do(&nodes[0], "CONFIG RESETSTAT");
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, relay_pump(&relay) && server_calls(&nodes[0], "evalsha") >= 1);
+    relay.pairs[1].held = true;
+    server_do(&nodes[0], "SET a stranger PX 600000");
+    await(f, relay_pump(&relay) && server_integer(&nodes[0], "ZCARD {a}:queue") == 1);
+    assert_status(await_adopt(f, holder, "stranger", EVLOCK_CSTRING), EVLOCK_OK);
+    assert_int_equal(relay.count, 3);
+    round_trip(f, &relay, lock);
+    relay.pairs[2].muted = true;
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    assert_int_equal(server_integer(&nodes[0], "ZCARD {a}:queue"), 0);
+    assert_true(key_exists(&nodes[0], "a"));
+    relay_cut(&relay, 2);
+    await(f, relay_pump(&relay) && relay.count == 4 &&
+                 server_integer(&nodes[0], "EVAL %s 0", "return #redis.call('PUBSUB', 'CHANNELS')") == 1);
+    long long scripts = server_calls(&nodes[0], "evalsha");
+    for (int i = 0; i < 50 && server_calls(&nodes[0], "evalsha") == scripts; i++)
+        round_trip(f, &relay, lock);
+    assert_true(server_calls(&nodes[0], "evalsha") > scripts);
+    relay.pairs[1].held = false;
+    await(f, relay_pump(&relay) && record.count);
+    assert_ended(&record, EVLOCK_OK);
+    client_free(f, client);
+    relay_stop(&relay);
+}
+
 static void scripts_that_are_gone_are_loaded_on_the_link(void **state) {
     struct fixture *f = *state;
     evlock_options options = replicated(1, WAIT_MS / 2);
@@ -536,6 +581,7 @@ int main(void) {
         REPLICAS_TEST(replicas_of_another_server_confirm_none_of_many),
         REPLICAS_TEST(a_replica_that_is_promoted_behind_confirms_nothing),
         REPLICAS_TEST(the_word_for_an_earlier_attempt_is_none_for_this),
+        REPLICAS_TEST(who_listens_again_looks_whatever_is_unanswered),
         REPLICAS_TEST(scripts_that_are_gone_are_loaded_on_the_link),
         REPLICAS_TEST(a_wait_that_is_forbidden_ends_the_acquire),
         REPLICAS_TEST(a_primary_that_is_demoted_is_waited_for),
