@@ -621,6 +621,8 @@ void evl_node_ready(struct node *node, bool settled) {
         evl_node_send_waiting(node, node->since);
         return;
     }
+    if (node->replaced || !node->run_id[0])
+        evl_queue_move(node->client, node->since);
     node->state = NODE_RETURNING;
     node->telling = TAILQ_FIRST(&node->client->tenures);
     node->telling_ghosts = false;

@@ -46,6 +46,13 @@ void evl_queue_open(struct evlock_client *client) {
     evl_node_start(&queue->ears);
 }
 
+void evl_queue_move(struct evlock_client *client, int64_t since) {
+    struct node *ears = client->queue ? &client->queue->ears : NULL;
+
+    if (ears && ears->state == NODE_READY && ears->ready_at < since)
+        evl_node_break(ears, EVLOCK_EUNREACHABLE, "another server is asked now");
+}
+
 bool evl_queue_listens(const struct evlock_client *client) {
     return client->queue && client->queue->ears.state == NODE_READY && !client->queue->ears.broken;
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct evlock;
 struct evlock_client;
@@ -18,6 +19,10 @@ struct tenure;
 
 /* Begins to listen, at the client's first wait. Without memory it does not, and the next wait tries again. */
 void evl_queue_open(struct evlock_client *client);
+
+/* The client may ask another server process than before, to which it began to connect at `since`: a connection that has
+ * listened for longer may lead to the one before, and is made anew. */
+void evl_queue_move(struct evlock_client *client, int64_t since);
 
 /* Whether a grant would be heard now. */
 bool evl_queue_listens(const struct evlock_client *client);

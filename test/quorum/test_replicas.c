@@ -26,6 +26,9 @@ static bool is_replicated(size_t master) {
 /* How many clients wait for the replicas. */
 static const char waiting[] = "return tonumber(string.match(redis.call('INFO', 'clients'), 'blocked_clients:(%d+)'))";
 
+/* How many clients listen. */
+static const char channels[] = "return #redis.call('PUBSUB', 'CHANNELS')";
+
 static int replicas_setup(void **state) {
     if (quorum_setup_bare(state))
         return -1;
@@ -166,7 +169,7 @@ static void a_listener_that_comes_back_does_not_end_the_wait_for_replicas(void *
     await(f, server_integer(&nodes[0], "EVAL %s 0", waiting) == 1);
     redisReply *token = server_command(&nodes[0], "GET a");
     assert_int_equal(server_integer(&nodes[0], "CLIENT KILL TYPE pubsub"), 1);
-    await(f, server_integer(&nodes[0], "EVAL %s 0", "return #redis.call('PUBSUB', 'CHANNELS')") == 1);
+    await(f, server_integer(&nodes[0], "EVAL %s 0", channels) == 1);
     run_for(f, 50);
     server_resume(&nodes[FIRST_REPLICA]);
     await(f, record.count);
@@ -483,12 +486,38 @@ static void who_listens_again_looks_whatever_is_unanswered(void **state) {
     assert_true(key_exists(&nodes[0], "a"));
     relay_cut(&relay, 2);
     await(f, relay_pump(&relay) && relay.count == 4 &&
-                 server_integer(&nodes[0], "EVAL %s 0", "return #redis.call('PUBSUB', 'CHANNELS')") == 1);
+                 server_integer(&nodes[0], "EVAL %s 0", channels) == 1);
     long long scripts = server_calls(&nodes[0], "evalsha");
     for (int i = 0; i < 50 && server_calls(&nodes[0], "evalsha") == scripts; i++)
         round_trip(f, &relay, lock);
     assert_true(server_calls(&nodes[0], "evalsha") > scripts);
     relay.pairs[1].held = false;
+    await(f, relay_pump(&relay) && record.count);
+    assert_ended(&record, EVLOCK_OK);
+    client_free(f, client);
+    relay_stop(&relay);
+}
+
+/* After a failover the old primary may go on, and the connection that listens there with it. */
+static void who_waits_listens_to_the_server_that_is_asked(void **state) {
+    static struct relay relay;
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = quick_options();
+    options.wait = EVLOCK_WAIT_QUEUE;
+    evlock_client *client = relayed_client(f, &relay, 16), *next = quorum_client_of(f, &(const char *){nodes[1].url}, 1, NULL);
+    evlock *lock = lock_new_on(f, client, "a", &options), *holder = lock_new_on(f, next, "a", &options);
+    foreign_hold("a", 0, 1);
+    assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, relay_pump(&relay) && server_integer(&nodes[0], "ZCARD {a}:queue") == 1);
+    assert_int_equal(relay.count, 2);
+    relay.server = &nodes[1];
+    relay_cut(&relay, 0);
+    await(f, relay_pump(&relay) && server_integer(&nodes[1], "EVAL %s 0", channels) == 1);
+    assert_int_equal(server_integer(&nodes[0], "EVAL %s 0", channels), 0);
+    await(f, relay_pump(&relay) && server_integer(&nodes[1], "ZCARD {a}:queue") == 1);
+    assert_status(await_release(f, holder), EVLOCK_OK);
     await(f, relay_pump(&relay) && record.count);
     assert_ended(&record, EVLOCK_OK);
     client_free(f, client);
@@ -582,6 +611,7 @@ int main(void) {
         REPLICAS_TEST(a_replica_that_is_promoted_behind_confirms_nothing),
         REPLICAS_TEST(the_word_for_an_earlier_attempt_is_none_for_this),
         REPLICAS_TEST(who_listens_again_looks_whatever_is_unanswered),
+        REPLICAS_TEST(who_waits_listens_to_the_server_that_is_asked),
         REPLICAS_TEST(scripts_that_are_gone_are_loaded_on_the_link),
         REPLICAS_TEST(a_wait_that_is_forbidden_ends_the_acquire),
         REPLICAS_TEST(a_primary_that_is_demoted_is_waited_for),
