@@ -19,7 +19,7 @@
 /* Of one command, at most. */
 #define WORDS 4
 
-enum greeting { AUTH, SELECT, ID, SERVER, MEMORY, REPLICATION, LOAD, KILL, COUNT, PUBLISH };
+enum greeting { AUTH, SERVER, SHARDS, SELECT, ID, MEMORY, REPLICATION, LOAD, KILL, COUNT, PUBLISH };
 
 /* Copies the value of a line "field:value" of INFO. */
 static void info_field(const char *info, const char *field, char *ret, size_t size) {
@@ -48,6 +48,19 @@ static void warn_of_eviction(struct node *node, const char *info) {
                 policy);
 }
 
+/* A lock whose slot another node of the cluster has is refused by this one. `info` is what is known of the cluster: how
+ * many have slots is not, while it is down. */
+static void warn_of_shards(struct node *node, const char *info) {
+    char shards[8] = "";
+
+    if (strstr(info, "cluster_state:ok"))
+        info_field(info, "\ncluster_size:", shards, sizeof(shards));
+    if (strcmp(shards, "1") != 0)
+        evl_log(node->client, EVLOCK_LOG_WARN,
+                "node %u: belongs to a cluster%s%s%s; names whose slots are not on this node are refused", node->index,
+                shards[0] ? " of " : "", shards, shards[0] ? " shards" : "");
+}
+
 /* Whether the connection is of use without what this step was refused. */
 static bool can_do_without(enum greeting step, struct reply_meaning meaning) {
     if (meaning.reconnect)
@@ -64,11 +77,53 @@ static void on_refused(struct node *node, enum greeting step, char *error) {
     meaning = evl_reply_meaning(error);
     if (step == LOAD)
         snprintf(node->load_error, sizeof(node->load_error), "%s", error);
-    if (can_do_without(step, meaning))
+    if (step == SHARDS)
+        warn_of_shards(node, "");
+    if (can_do_without(step, meaning)) {
+        node->explained = node->state == NODE_CONNECTING;
+        if (node->explained)
+            evl_node_note(node, error);
         return;
+    }
     if (step == AUTH && meaning.verdict != LEASE_REFUSED)
         meaning.status = EVLOCK_EAUTH;
     evl_node_break(node, meaning.status, error);
+}
+
+static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata);
+static bool greet(struct node *node, enum greeting step, const char *word, ...) __attribute__((sentinel));
+
+/* Queues a command of these words, the last of which is NULL. */
+static bool greet(struct node *node, enum greeting step, const char *word, ...) {
+    const char *words[WORDS] = {NULL};
+    va_list rest;
+    int count = 0;
+
+    va_start(rest, word);
+    for (; word && count < WORDS; word = va_arg(rest, const char *))
+        words[count++] = word;
+    va_end(rest);
+    node->greetings++;
+    return redisAsyncCommandArgv(node->connection, on_greeting, (void *)(intptr_t)step, count, words, NULL) == REDIS_OK;
+}
+
+/* What was found out on the way is to be asked about as well. */
+static void ask_more(struct node *node, bool queued) {
+    if (!queued)
+        evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
+}
+
+/* Which kind of server this is. A Sentinel knows none of the commands; of a cluster, one node may have all slots. */
+static void meet_mode(struct node *node, const char *info) {
+    char mode[16];
+
+    info_field(info, "\nredis_mode:", mode, sizeof(mode));
+    if (!mode[0]) /* Valkey has a name of its own for it */
+        info_field(info, "\nserver_mode:", mode, sizeof(mode));
+    if (strcmp(mode, "sentinel") == 0)
+        evl_node_break(node, EVLOCK_EUNSUPPORTED, "this is a Sentinel, which keeps no locks; give the server's address");
+    else if (strcmp(mode, "cluster") == 0)
+        ask_more(node, greet(node, SHARDS, "CLUSTER", "INFO", NULL));
 }
 
 /* Which process this is, what it can do, and since when it runs. The uptime is in whole seconds, of a clock read at two
@@ -87,6 +142,7 @@ static void meet(struct node *node, const char *info) {
         uptime = 0;
     if (text[0])
         node->started = evl_client_now(node->client) - (uptime - 1) * 1000000;
+    meet_mode(node, info);
     if (!node->link)
         evl_client_refuse_twins(node->client, node);
 }
@@ -103,6 +159,7 @@ static void meet_data(struct node *node, const char *info) {
 }
 
 static void on_granted(struct node *node, enum greeting step, const redisReply *reply) {
+    node->explained = false;
     switch (step) {
     case ID:
         if (reply->type == REDIS_REPLY_INTEGER)
@@ -111,6 +168,10 @@ static void on_granted(struct node *node, enum greeting step, const redisReply *
     case SERVER:
         if (reply->type == REDIS_REPLY_STRING)
             meet(node, reply->str);
+        break;
+    case SHARDS:
+        if (reply->type == REDIS_REPLY_STRING)
+            warn_of_shards(node, reply->str);
         break;
     case REPLICATION:
         if (reply->type == REDIS_REPLY_STRING)
@@ -132,23 +193,6 @@ static void on_granted(struct node *node, enum greeting step, const redisReply *
     case PUBLISH:
         break;
     }
-}
-
-static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata);
-static bool greet(struct node *node, enum greeting step, const char *word, ...) __attribute__((sentinel));
-
-/* Queues a command of these words, the last of which is NULL. */
-static bool greet(struct node *node, enum greeting step, const char *word, ...) {
-    const char *words[WORDS] = {NULL};
-    va_list rest;
-    int count = 0;
-
-    va_start(rest, word);
-    for (; word && count < WORDS; word = va_arg(rest, const char *))
-        words[count++] = word;
-    va_end(rest);
-    node->greetings++;
-    return redisAsyncCommandArgv(node->connection, on_greeting, (void *)(intptr_t)step, count, words, NULL) == REDIS_OK;
 }
 
 /* What was sent on the last connection may lie in its socket, unread: end that connection on the server. */
@@ -260,9 +304,10 @@ bool evl_node_greet(struct node *node) {
     node->started = 0;
     node->renews_many = false;
     node->load_error[0] = '\0';
+    node->explained = false;
     if (node->ears)
         return authenticate(node) && greet_ears(node);
-    return authenticate(node) && select_db(node) && greet(node, ID, "CLIENT", "ID", NULL) &&
-           greet(node, SERVER, "INFO", "server", NULL) && greet(node, MEMORY, "INFO", "memory", NULL) &&
+    return authenticate(node) && greet(node, SERVER, "INFO", "server", NULL) && select_db(node) &&
+           greet(node, ID, "CLIENT", "ID", NULL) && greet(node, MEMORY, "INFO", "memory", NULL) &&
            greet(node, REPLICATION, "INFO", "replication", NULL) && evl_node_load_scripts(node);
 }

@@ -2,6 +2,7 @@
 #include "node.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -429,7 +430,7 @@ static void on_disconnect(const redisAsyncContext *connection, int status) {
     node->gone = true;
     if (node->shield.refused)
         evl_node_break(node, EVLOCK_EPROTOCOL, node->shield.refused);
-    if (!node->broken)
+    if (!node->broken && !node->explained)
         evl_node_note(node, connection->errstr && connection->errstr[0] ? connection->errstr : "connection closed");
 }
 
@@ -615,6 +616,7 @@ void evl_node_ready(struct node *node, bool settled) {
     node->replaced = differs(node->old_run_id, node->run_id);
     node->settled = settled || node->replaced;
     node->error[0] = '\0';
+    node->explained = false;
     exclude(node);
     if (node->link) {
         serve(node);
@@ -794,11 +796,18 @@ void evlock_on_readable(redisAsyncContext *connection) {
     evl_client_leave(node->client);
 }
 
-/* A server that is full says so without being asked, and hangs up: to be read before a write fails for it. */
-static bool spoke_first(const struct node *node) {
+/* A server that is full says so without being asked, and hangs up: to be read before a write fails for it. The look
+ * takes why a connection failed off the socket, where hiredis would have found it. */
+static bool spoke_first(struct node *node) {
+    ssize_t count;
     char byte;
 
-    return node->state == NODE_CONNECTING && recv(node->connection->c.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+    if (node->state != NODE_CONNECTING)
+        return false;
+    count = recv(node->connection->c.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (count < 0 && errno != EAGAIN && errno != EINTR && errno != ENOTCONN)
+        evl_node_break(node, EVLOCK_EUNREACHABLE, strerror(errno));
+    return count == 1;
 }
 
 void evlock_on_writable(redisAsyncContext *connection) {

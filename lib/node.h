@@ -128,6 +128,8 @@ struct node {
     bool killed;            /* the connection before has been ended on the server */
     bool unsettled;         /* commands of an ended connection may still run */
     bool overdue;           /* the command timeout passed; one more turn of the loop to read */
+    bool explained;         /* CONNECTING: the last answer was an error, which is in `error`: if the server hangs up, that
+                             * is why */
     bool broken;            /* to be ended when hiredis is off the stack */
     bool gone;              /* hiredis has freed, or is freeing, the connection by itself */
     char error[128];        /* the last trouble, in words */

@@ -32,11 +32,14 @@ static const struct row rows[] = {
     {"WRONGPASS", false, {LEASE_FORBIDDEN, EVLOCK_EAUTH, true}},
     {"ERR AUTH", false, {LEASE_FORBIDDEN, EVLOCK_EAUTH, true}},
     {"ERR Client sent AUTH", false, {LEASE_FORBIDDEN, EVLOCK_EAUTH, true}},
+    /* By a server that is protected from strangers: what it says then is why, and what to do. */
+    {"DENIED", false, {LEASE_FORBIDDEN, EVLOCK_EPERM, true}},
     {"NOPERM", false, {LEASE_FORBIDDEN, EVLOCK_EPERM, false}},
     {"user executing the script can't", true, {LEASE_FORBIDDEN, EVLOCK_EPERM, false}},
     {"ACL failure in script", true, {LEASE_FORBIDDEN, EVLOCK_EPERM, false}},
     {"WRONGTYPE", false, {LEASE_FORBIDDEN, EVLOCK_EWRONGTYPE, false}},
     {"ERR unknown command", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
+    {"ERR SELECT is not allowed in cluster mode", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
     {"ERR DB index", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
     {"ERR", false, {LEASE_FORBIDDEN, EVLOCK_EPROTOCOL, false}},
     /* An error code of a later server: it did not run, and may at another time. */

@@ -80,7 +80,10 @@ static void run_server(const struct server *server) {
     char port[16];
 
     snprintf(port, sizeof(port), "%d", server->port);
+    const char *const *extra = server->extra;
     args[n++] = program && *program ? program : "redis-server";
+    if (extra && extra[0] && extra[0][0] == '/')
+        args[n++] = *extra++; /* a file of options */
     const char *own[] = {
         "--port",       port, "--unixsocket", server->socket, "--dir",     server->folder, "--save",           "",
         "--appendonly", "no", "--daemonize",  "no",           "--logfile", "log",          "--protected-mode", "no"};
@@ -90,8 +93,8 @@ static void run_server(const struct server *server) {
     args[n++] = "127.0.0.1";
     if (server->ipv6)
         args[n++] = "::1";
-    for (size_t i = 0; server->extra && server->extra[i] && n < MAX_ARGS - 1; i++)
-        args[n++] = server->extra[i];
+    for (; extra && *extra && n < MAX_ARGS - 1; extra++)
+        args[n++] = *extra;
     args[n] = NULL;
 
     int null = open("/dev/null", O_RDWR);

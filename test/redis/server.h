@@ -30,7 +30,8 @@ struct server {
 
 /*
  * Starts the program that EVLOCK_TEST_SERVER names (default redis-server) and waits until it answers. `extra` are more
- * arguments, ended by NULL, which win over the harness's own; NULL for none; they must outlive the server.
+ * arguments, ended by NULL, which win over the harness's own; NULL for none; they must outlive the server. The first
+ * may be the path of a file of options.
  */
 void server_start(struct server *server, bool tcp, const char *const *extra);
 /* Ends the process and removes its folder. Harmless when it was not started. */
