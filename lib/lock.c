@@ -394,7 +394,7 @@ static void on_lost_untold(struct evlock *lock) {
     if (call->kind == CALL_ACQUIRE) {
         evl_lock_fail(lock, call, EVLOCK_EUNREACHABLE);
     } else {
-        evl_tenure_let_go(lock->tenure);
+        evl_tenure_export(lock->tenure); /* not ours to undo */
         evl_call_finish(call, EVLOCK_ENOTOWNED);
     }
 }

@@ -331,8 +331,14 @@ static void a_key_made_to_last_for_ever_is_not_added_to(void **state) {
     struct fixture *f = *state;
     evlock *lock = held(f, "a", NULL);
     server_do(f->server, "PERSIST a");
-    assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_ENOTOWNED);
+    assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_ENOTTL);
     assert_int_equal(key_ttl(f->server, "a"), -1);
+    assert_true(evlock_is_held(lock));
+    assert_status(await_query(f, lock, evlock_owned), EVLOCK_OK);
+    assert_int_equal(f->ended.value, 1);
+    /* a replacement gives it an end again */
+    assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
+    assert_in_range(key_ttl(f->server, "a"), 1, 1000);
 }
 
 static void a_release_ends_pending_extensions(void **state) {
@@ -680,6 +686,101 @@ static void a_cancelled_adoption_leaves_the_lease(void **state) {
     assert_true(key_ttl(f->server, "a") > 500 * 1000);
 }
 
+/* --- Between an answer and its callback --------------------------------------------------------------------------- */
+
+/* Two answers come in one reading of the socket: while the first is told, the second one, to an adoption, waits. */
+struct meanwhile {
+    struct fixture *f;
+    struct record query, adoption;
+    evlock *lock;
+    void (*deed)(struct meanwhile *meanwhile);
+    int returned;
+};
+
+static void do_meanwhile(struct record *record) {
+    struct meanwhile *meanwhile = record->then_arg;
+    meanwhile->deed(meanwhile);
+}
+
+/* The stranger's lease, of this ttl in ms, is adopted and not yet told when the deed is done; then all is told. */
+static void adopt_and_meanwhile(struct meanwhile *meanwhile, int ttl_ms) {
+    struct fixture *f = meanwhile->f;
+    evlock *asked = lock_new(f, "b", NULL);
+    meanwhile->lock = lock_new(f, "a", NULL);
+    meanwhile->query.then = do_meanwhile;
+    meanwhile->query.then_arg = meanwhile;
+    await_connected(f, f->client);
+    server_do(f->server, "SET a stranger PX %d", ttl_ms);
+    server_pause(f->server);
+    assert_status(evlock_locked(asked, record_value, &meanwhile->query), EVLOCK_OK);
+    assert_status(evlock_adopt(meanwhile->lock, "stranger", EVLOCK_CSTRING, record_end, &meanwhile->adoption),
+                  EVLOCK_OK);
+    run_for(f, 50);
+    server_resume(f->server);
+    await(f, meanwhile->query.count && meanwhile->adoption.count);
+    assert_ended(&meanwhile->query, EVLOCK_OK);
+}
+
+static void assert_left_as_it_was(struct meanwhile *meanwhile) {
+    assert_ended(&meanwhile->adoption, EVLOCK_ECANCELLED);
+    run_for(meanwhile->f, 200);
+    assert_true(key_is(meanwhile->f->server, "a", "stranger", 8));
+    assert_true(key_ttl(meanwhile->f->server, "a") > 500 * 1000);
+}
+
+static void cancel_it(struct meanwhile *meanwhile) {
+    meanwhile->returned = evlock_cancel(meanwhile->lock);
+}
+
+static void free_it(struct meanwhile *meanwhile) {
+    lock_free(meanwhile->f, meanwhile->lock);
+}
+
+static void close_its_client(struct meanwhile *meanwhile) {
+    meanwhile->returned = evlock_client_close(meanwhile->f->client, NULL, NULL);
+    client_forget(meanwhile->f, meanwhile->f->client);
+}
+
+static void free_its_client(struct meanwhile *meanwhile) {
+    client_free(meanwhile->f, meanwhile->f->client);
+}
+
+static void an_adoption_cancelled_before_it_was_told_leaves_the_lease(void **state) {
+    void (*const deeds[])(struct meanwhile *) = {cancel_it, free_it, free_its_client};
+    for (size_t i = 0; i < sizeof(deeds) / sizeof(deeds[0]); i++) {
+        struct meanwhile meanwhile = {.f = *state, .deed = deeds[i]};
+        adopt_and_meanwhile(&meanwhile, 600000);
+        assert_status(meanwhile.returned, EVLOCK_OK);
+        assert_left_as_it_was(&meanwhile);
+    }
+}
+
+static void an_adoption_closed_before_it_was_told_leaves_the_lease(void **state) {
+    struct meanwhile meanwhile = {.f = *state, .deed = close_its_client};
+    adopt_and_meanwhile(&meanwhile, 600000);
+    assert_status(meanwhile.returned, EVLOCK_OK);
+    assert_left_as_it_was(&meanwhile);
+}
+
+static void stand_still(struct meanwhile *meanwhile) {
+    (void)meanwhile;
+    usleep(500 * 1000);
+}
+
+static void an_adoption_lost_before_it_was_told_leaves_nothing_behind(void **state) {
+    struct fixture *f = *state;
+    struct meanwhile meanwhile = {.f = f, .deed = stand_still};
+    evlock_acquire_options own = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    own.token = "stranger";
+    own.token_len = 8;
+    own.retry_times = 0;
+    adopt_and_meanwhile(&meanwhile, 400);
+    assert_ended(&meanwhile.adoption, EVLOCK_ENOTOWNED);
+    await(f, !key_exists(f->server, "a"));
+    assert_status(await_acquire(f, meanwhile.lock, &own), EVLOCK_OK);
+    assert_status(await_close(f, f->client), EVLOCK_OK);
+}
+
 static void who_holds_or_acquires_does_not_adopt(void **state) {
     struct fixture *f = *state;
     struct record record = {0};
@@ -875,6 +976,9 @@ int main(void) {
         TEST(a_token_that_is_not_there_is_not_adopted),
         TEST(a_lease_is_not_adopted_when_too_little_is_left),
         TEST(a_cancelled_adoption_leaves_the_lease),
+        TEST(an_adoption_cancelled_before_it_was_told_leaves_the_lease),
+        TEST(an_adoption_closed_before_it_was_told_leaves_the_lease),
+        TEST(an_adoption_lost_before_it_was_told_leaves_nothing_behind),
         TEST(who_holds_or_acquires_does_not_adopt),
         TEST(break_gives_the_lock_up_whoever_holds_it),
         TEST(break_works_on_strangers_and_on_locks_without_ttl),
