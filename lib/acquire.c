@@ -70,8 +70,8 @@ static int64_t retry_pause(const struct evlock *lock) {
     return jitter ? delay - (int64_t)(evl_client_random(client_of(lock)) % (uint64_t)(jitter + 1)) : delay;
 }
 
-/* After a failed attempt: a pause, unless that was the last one or the pause would outlast the wait. But who is about
- * to join the queue waits to the end: the client begins to listen at any time. */
+/* After a failed attempt: a pause, unless that was the last one or the pause would last to the end of the wait. But
+ * who is about to join the queue waits to the end: the client begins to listen at any time. */
 static void pause_or_give_up(struct call *call, int status) {
     struct evlock *lock = call->lock;
     int64_t next;
@@ -105,12 +105,13 @@ static void await_settling(struct call *call) {
     int64_t now = evl_client_now(client), again = now + settle_pause;
     bool away = evl_client_connection(client, &trouble) == EVLOCK_AWAY;
 
-    if (!call->acquire.settled_by)
+    if (!call->acquire.settled_by) {
         call->acquire.settled_by = now + client->config.command_timeout;
-    if (away || now >= call->acquire.settled_by) {
-        call->acquire.settled_by = 0;
         evl_error_set("an earlier use of the token is not settled yet");
         note_obstacle(call, EVLOCK_EREFUSED);
+    }
+    if (away || now >= call->acquire.settled_by) {
+        call->acquire.settled_by = 0;
         pause_or_give_up(call, !away ? EVLOCK_EREFUSED : client->node_count == 1 ? trouble->status : EVLOCK_EQUORUM);
         return;
     }

@@ -100,7 +100,7 @@ int evlock_with(evlock *lock, evlock_body body, evlock_scope_cb done, void *arg)
     return begin(lock, false, body, done, arg);
 }
 
-/* One-call runs give up after a few attempts where nobody said how often or for how long to try; in a queue none are counted. */
+/* One-call runs give up after a few attempts where nobody said how often or how long to try; a queue counts none. */
 static int read_options(evlock_options *ret, const evlock_options *options) {
     int status = evl_options_read(ret, options);
 

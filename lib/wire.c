@@ -308,7 +308,7 @@ static bool answer_integer(enum lease_command kind, int64_t value, struct lease_
     answer->ttl = value == -1 ? LEASE_NEVER : (value < longest_ttl ? value : longest_ttl) * 1000;
     if (value == -1 && kind == LEASE_ADD) {
         answer->verdict = LEASE_REFUSED;
-        answer->status = evl_fail(EVLOCK_ENOTOWNED, "the key has no expiry");
+        answer->status = evl_fail(EVLOCK_ENOTTL, "the key has no expiry");
     }
     return value > 0 || (value == -1 && (kind == LEASE_ADD || kind == LEASE_ADOPT));
 }

@@ -477,9 +477,10 @@ typedef struct evlock_acquire_options {
 
 /**
  * Acquires the lock: makes an attempt, and while another holds it or the server is away, pauses and tries again, until
- * retry_times or wait_timeout_ms is used up. An acquire gives up before a pause that would outlast its wait. When its
- * wait ends in the middle of an attempt it answers at once, and the attempt is undone in the background; an attempt
- * whose outcome is unknown is always undone. An acquire on a handle whose lease was lost gives that lease up first.
+ * retry_times or wait_timeout_ms is used up. An acquire gives up before a pause that would last to the end of its wait,
+ * or longer. When its wait ends in the middle of an attempt it answers at once, and the attempt is undone in the
+ * background; an attempt whose outcome is unknown is always undone. An acquire on a handle whose lease was lost gives
+ * that lease up first.
  *
  * `options` may be NULL; `cb` may be NULL. The callback's status:
  *   EVLOCK_OK            held; evlock_remaining_ms() of it are left
@@ -559,7 +560,9 @@ enum evlock_extend_mode {
  * on: it does not lower a longer time, and brings a shorter one back to the lock's ttl. `cb` may be NULL. The
  * callback's status:
  *   EVLOCK_OK            done
- *   EVLOCK_ENOTOWNED     the token is gone (on_lost has told so), or the key has been made to last for ever
+ *   EVLOCK_ENOTOWNED     the token is gone (on_lost has told so)
+ *   EVLOCK_ENOTTL        the key has been made to last for ever: there is nothing to add to (on one node, and with
+ *                        EVLOCK_EXTEND_ADD alone: EVLOCK_EXTEND_REPLACE gives it an expiry again)
  *   EVLOCK_ELOST         the lease was lost before an answer came
  *   EVLOCK_EUNREACHABLE  not known whether it was done; within command_timeout_ms
  *   EVLOCK_EREFUSED, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL,

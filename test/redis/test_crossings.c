@@ -143,6 +143,10 @@ static void a_token_that_cannot_be_removed_holds_up_no_other(void **state) {
     assert_non_null(strstr(f->ended.error, "not settled"));
     assert_status(await_acquire(f, next, &ours), EVLOCK_EREFUSED);
     assert_non_null(strstr(f->ended.error, "NOREPLICAS"));
+    mine.wait_timeout_ms = 100; /* less than it would be waited for */
+    mine.retry_times = EVLOCK_UNLIMITED;
+    assert_status(await_acquire(f, next, &mine), EVLOCK_ETIMEDOUT);
+    assert_non_null(strstr(f->ended.error, "not settled"));
 }
 
 /* The lease was lost by the holder's clock alone: the server still has the token. */

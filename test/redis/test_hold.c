@@ -338,7 +338,7 @@ static void a_key_made_to_last_for_ever_is_not_added_to(void **state) {
     assert_int_equal(f->ended.value, 1);
     /* a replacement gives it an end again */
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
-    assert_in_range(key_ttl(f->server, "a"), 1, 1000);
+    assert_int_in_range(key_ttl(f->server, "a"), 1, 1000);
 }
 
 static void a_release_ends_pending_extensions(void **state) {
