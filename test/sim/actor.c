@@ -132,7 +132,7 @@ static void begin_client(struct actor *actor) {
     options.backoff_max_ms = options.backoff_min_ms + ms_between(world, MS, longest / 2);
     options.max_ttl_ms = world->plan.max_ttl / MS;
     options.durable = world->plan.durable;
-    if (draw_chance(world, 20))
+    if (draw_chance(world, world->plan.lagging ? 50 : 20))
         options.max_inflight = draw_between(world, 1, 4);
     options.on_connection = on_connection;
     options.arg = actor;
@@ -323,7 +323,7 @@ static void draw_new_options(struct actor *actor, struct handle *handle, evlock_
     }
     options->wait_timeout_ms = draw_chance(world, 30) ? ms_between(world, MS, plan->unit * 2) : EVLOCK_UNLIMITED;
     handle->wait = options->wait_timeout_ms == EVLOCK_UNLIMITED ? NEVER : options->wait_timeout_ms * MS;
-    if (handle->ttl && draw_chance(world, plan->shared ? 85 : 50)) {
+    if (handle->ttl && !plan->lagging && draw_chance(world, plan->shared ? 85 : 50)) {
         options->auto_renewal = 1;
         handle->renews = true;
         if (draw_chance(world, 50))
@@ -337,8 +337,9 @@ static void draw_new_options(struct actor *actor, struct handle *handle, evlock_
         options->node_timeout_ms = ms_between(world, 4 * plan->latency, ttl / 4);
     if (draw_chance(world, 20))
         options->holder = "someone";
-    if (plan->replicas && handle->ttl && draw_chance(world, 40)) {
-        handle->replicas = (unsigned)(options->min_replicas = draw_between(world, 1, REPLICAS_MAX));
+    if (plan->replicas && handle->ttl && (plan->lagging || draw_chance(world, 40))) {
+        options->min_replicas = plan->lagging ? REPLICAS_MAX : draw_between(world, 1, REPLICAS_MAX);
+        handle->replicas = (unsigned)options->min_replicas;
         options->replica_timeout_ms =
             ms_between(world, 6 * plan->latency + 5 * MS, actor->process->command_timeout - MS);
         if (handle->renews && draw_chance(world, 50)) { /* also while they are asked */
@@ -388,7 +389,7 @@ static const char *draw_name(struct world *world, unsigned key, evlock_options *
 static unsigned draw_key(struct actor *actor) {
     struct world *world = actor->world;
 
-    if (world->plan.crowd && draw_chance(world, 90))
+    if (world->plan.bursts && draw_chance(world, 90))
         return actor->next_key++ % world->plan.keys;
     return (unsigned)draw_between(world, 0, world->plan.keys - 1);
 }
@@ -478,9 +479,12 @@ static void extend(struct handle *handle) {
     bool add = draw_chance(world, 50);
     int64_t ttl = handle->ttl ? handle->ttl : world->plan.unit;
     int64_t ms = ms_between(world, add ? MS : ttl / 8 + 5 * MS, add ? ttl : 2 * ttl);
-    struct promise *promise = ask(handle, P_EXTEND);
+    struct promise *promise;
     int status;
 
+    if (world->plan.lagging) /* of that replicas may know nothing */
+        return;
+    promise = ask(handle, P_EXTEND);
     if (world->plan.nodes > 1 && ms > world->plan.max_ttl / MS)
         ms = world->plan.max_ttl / MS;
     note(world, handle->process, "  %s %d ms", add ? "adds" : "replaces by", (int)ms);
@@ -496,7 +500,11 @@ static void extend(struct handle *handle) {
 }
 
 static void reacquire(struct handle *handle) {
-    struct promise *promise = ask(handle, P_EXTEND);
+    struct promise *promise;
+
+    if (handle->process->world->plan.lagging)
+        return;
+    promise = ask(handle, P_EXTEND);
     judge_made(promise, evlock_reacquire(handle->lock, on_end, promise));
     handle->extended = true;
 }
@@ -736,8 +744,8 @@ static struct handle *draw_handle(struct actor *actor) {
     return count >= actor->world->plan.handles || (count && draw_chance(actor->world, 70)) ? found : new_handle(actor);
 }
 
-/* In a crowd much is done at once: all handles are made and acquire, then each of many does what comes to its mind. */
-static void act_as_crowd(struct actor *actor) {
+/* All handles are made, and acquire; then each of some does what comes to its mind. */
+static void act_in_bursts(struct actor *actor) {
     struct handle *handle, *next;
     unsigned share = draw_chance(actor->world, 10) ? 100 : (unsigned)draw_between(actor->world, 0, 15), count = 0;
 
@@ -755,8 +763,8 @@ static void act(struct actor *actor) {
 
     if (!actor->process->client)
         begin_client(actor);
-    else if (actor->world->plan.crowd && actor->depth == 0 && draw_chance(actor->world, 90))
-        act_as_crowd(actor);
+    else if (actor->world->plan.bursts && actor->depth == 0 && draw_chance(actor->world, 90))
+        act_in_bursts(actor);
     else if (actor->depth == 0 && draw_chance(actor->world, 1))
         close_client(actor);
     else if (actor->depth == 0 && draw(actor->world) % 200 == 0)

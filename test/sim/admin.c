@@ -198,17 +198,21 @@ static void run_time(struct call *call) {
     reply_bulk(call->reply, digits, (size_t)snprintf(digits, sizeof(digits), "%" PRId64, now % 1000000));
 }
 
-/* Tells at once what a real server tells when the time is up; what it does in that time is the world's to simulate. */
+/* Where replicas are not behind, this tells at once what a real server tells when the time is up. */
 static void run_wait(struct call *call) {
     int64_t wanted, timeout;
     if (!integer_argument(call, 1, &wanted))
         return;
-    if (!parse_integer(call->argv[2], call->lens[2], &timeout))
+    if (!parse_integer(call->argv[2], call->lens[2], &timeout)) {
         reply_error(call->reply, "ERR timeout is not an integer or out of range");
-    else if (timeout < 0)
+    } else if (timeout < 0) {
         reply_error(call->reply, "ERR timeout is negative");
-    else
-        reply_integer(call->reply, call->server->replicas);
+    } else if (!call->server->lagging || session_replicas(call->session) >= wanted) {
+        reply_integer(call->reply, session_replicas(call->session));
+    } else {
+        call->session->wait_for = wanted;
+        call->session->wait_until = timeout ? call->server->now + timeout * 1000 : INT64_MAX;
+    }
 }
 
 const struct command admin_commands[] = {

@@ -115,6 +115,7 @@ void command_from_session(sim_session *session) {
     else if (!refusal_use(&call)) {
         watch(&call);
         call.command->run(&call);
+        call.server->written += (call.command->flags & WRITES) != 0;
     }
 }
 
@@ -131,6 +132,7 @@ void command_from_script(struct call *call) {
         if (call->command->flags & WRITES)
             watch(call);
         call->command->run(call);
+        call->server->written += (call->command->flags & WRITES) != 0;
     }
 }
 

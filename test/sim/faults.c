@@ -179,9 +179,24 @@ static bool change_replicas(struct world *world) {
     return world->plan.replicas;
 }
 
+/* What the replica has not received comes back, if it had been deleted. */
+static bool fail_over_behind(struct world *world) {
+    struct node *node = draw_node(world);
+    int64_t step = world->scenario->steps ? draw_between(world, -world->plan.unit, world->plan.unit) : 0;
+
+    if (!world->plan.lagging || !node_fail_over(node, (unsigned)draw_between(world, 0, REPLICAS_MAX - 1), step))
+        return false;
+    judge_resurrects(world->judge, node);
+    if (draw_chance(world, 30))
+        node_refuse(node, draw_until(world));
+    return true;
+}
+
 static bool fail_over(struct world *world) {
     struct node *node = draw_node(world);
 
+    if (world->plan.lagging)
+        return false;
     sim_server_become(node->server, sim_server_copy(node_now(node)), false);
     return true;
 }
@@ -349,6 +364,7 @@ static const struct {
     {"restart without data", 5, restart_empty},
     {"failover", 2, fail_over},
     {"failover to old copy", 6, fail_over_stale},
+    {"failover to a replica", 0, NULL},
     {"replicas come and go", 5, change_replicas},
     {"scripts flushed", 4, flush_scripts},
     {"clients killed", 4, kill_clients},
@@ -425,6 +441,10 @@ static void strike(void *arg) {
     plan_next(world);
     if (world->scenario->queue && strike_queue(world))
         return;
+    if (world->plan.lagging && draw_chance(world, 25) && fail_over_behind(world)) {
+        faults_count(world, "failover to a replica");
+        return;
+    }
     for (size_t k = 0; k < KINDS; k++)
         total += kinds[k].weight;
     drawn = (unsigned)(draw(world) % total);

@@ -8,6 +8,7 @@
 #include "judge.h"
 #include "reach.h"
 #include "socket.h"
+#include "wire.h"
 
 static void listen_again(void *arg) {
     struct node *node = arg;
@@ -16,6 +17,109 @@ static void listen_again(void *arg) {
     sockets_listen(node->path, true);
     sockets_listen(node->other_path, true);
 }
+
+/* --- Replicas that are behind ------------------------------------------------------------------------------------- */
+
+/* The sessions that waited for it go on. */
+static void resume(struct node *node) {
+    struct wire *wire, *next;
+
+    node_now(node);
+    for (wire = TAILQ_FIRST(&node->world->wires); wire; wire = next) {
+        next = TAILQ_NEXT(wire, link);
+        if (wire->node == node && wire->session)
+            wire_resume(wire);
+    }
+    node_fed(node);
+}
+
+static void on_wait_over(void *arg) {
+    resume(arg);
+}
+
+static void on_sync(void *arg) {
+    struct replica *replica = arg;
+    struct node *node = replica->node;
+
+    if (replica->copy)
+        sim_server_free(replica->copy);
+    replica->copy = sim_server_copy(node_now(node));
+    replica->received = sim_server_written(node->server);
+    sim_server_received(node->server, replica->index, replica->received);
+    resume(node);
+}
+
+/* Mostly a moment; at times for longer than anybody waits. */
+static int64_t draw_lag(struct world *world) {
+    bool held = !world->calm && draw_chance(world, 5);
+    return held ? draw_magnitude(world, world->plan.latency, world->plan.unit)
+                : draw_between(world, world->plan.latency / 4, world->plan.latency);
+}
+
+static void plan_waits(struct node *node) {
+    const struct wire *wire;
+    int64_t first = INT64_MAX;
+
+    TAILQ_FOREACH (wire, &node->world->wires, link)
+        if (wire->node == node && wire->session && sim_session_waits(wire->session) < first)
+            first = sim_session_waits(wire->session);
+    agenda_set(&node->world->agenda, &node->waits,
+               first == INT64_MAX ? NEVER : clock_when(&node->clock, first > node->clock.local ? first : 0));
+}
+
+void node_fed(struct node *node) {
+    struct world *world = node->world;
+
+    if (!world->plan.lagging)
+        return;
+    for (unsigned i = 0; i < node->replicas; i++) {
+        struct replica *replica = &node->behind[i];
+        if (replica->received < sim_server_written(node->server) && replica->sync.place == 0)
+            agenda_set(&world->agenda, &replica->sync, world->now + draw_lag(world));
+    }
+    plan_waits(node);
+}
+
+bool node_fail_over(struct node *node, unsigned index, int64_t step) {
+    struct world *world = node->world;
+    struct replica *replica = &node->behind[index];
+    sim_server *copy = replica->copy;
+
+    if (!copy)
+        return false;
+    clock_change(&node->clock, world->now, draw_between(world, -world->plan.drift_ppm, world->plan.drift_ppm));
+    clock_step(&node->clock, step);
+    replica->copy = NULL;
+    sim_server_become(node_now(node), copy, false);
+    for (unsigned i = 0; i < REPLICAS_MAX; i++) {
+        node->behind[i].received = -1;
+        agenda_set(&world->agenda, &node->behind[i].sync, NEVER);
+    }
+    node_fed(node);
+    return true;
+}
+
+static void begin_replicas(struct node *node) {
+    node->waits = (struct event){.happen = on_wait_over, .arg = node, .at = NEVER};
+    for (unsigned i = 0; i < REPLICAS_MAX; i++)
+        node->behind[i] = (struct replica){.node = node,
+                                           .index = i,
+                                           .received = -1,
+                                           .sync = {.happen = on_sync, .arg = &node->behind[i], .at = NEVER}};
+    if (node->world->plan.lagging)
+        sim_server_lag(node->server);
+}
+
+static void end_replicas(struct node *node) {
+    agenda_set(&node->world->agenda, &node->waits, NEVER);
+    for (unsigned i = 0; i < REPLICAS_MAX; i++) {
+        agenda_set(&node->world->agenda, &node->behind[i].sync, NEVER);
+        if (node->behind[i].copy)
+            sim_server_free(node->behind[i].copy);
+    }
+}
+
+/* --- Life --------------------------------------------------------------------------------------------------------- */
 
 struct node *node_new(struct world *world, unsigned index) {
     struct node *node = calloc(1, sizeof(*node));
@@ -37,6 +141,7 @@ struct node *node_new(struct world *world, unsigned index) {
     /* It has been running for long, or it would be excluded by those that count on several. */
     sim_server_set_time(node->server, node->clock.local - 3600 * SECOND);
     sim_server_restart(node->server, false, true);
+    begin_replicas(node);
     if (world->plan.replicas)
         node_replicate(node, REPLICAS_MAX);
     node->spares = world->plan.no_kill;
@@ -49,6 +154,7 @@ void node_free(struct node *node) {
     agenda_set(&node->world->agenda, &node->open, NEVER);
     sockets_listen(node->path, false);
     sockets_listen(node->other_path, false);
+    end_replicas(node);
     if (node->copy)
         sim_server_free(node->copy);
     sim_server_free(node->server);
@@ -65,6 +171,9 @@ void node_replicate(struct node *node, unsigned replicas) {
         node->had[i] = node->world->now;
     node->replicas = replicas;
     sim_server_set_replicas(node->server, replicas);
+    for (unsigned i = replicas; i < REPLICAS_MAX; i++)
+        agenda_set(&node->world->agenda, &node->behind[i].sync, NEVER);
+    node_fed(node);
 }
 
 bool node_had(const struct node *node, unsigned replicas, int64_t since) {

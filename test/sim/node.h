@@ -9,6 +9,15 @@
 #include "server.h"
 #include "world.h"
 
+/* A replica that is behind: a copy of what the node had when it was last brought up to date. */
+struct replica {
+    struct node *node;
+    unsigned index;
+    sim_server *copy;  /* NULL: it has never been */
+    int64_t received;  /* of what the node has written; -1: nothing */
+    struct event sync; /* when it is next */
+};
+
 struct node {
     struct world *world;
     unsigned index;
@@ -21,6 +30,8 @@ struct node {
     struct event open;    /* when it listens again */
     sim_server *copy;     /* a replica that fell behind; or NULL */
     unsigned replicas;
+    struct replica behind[REPLICAS_MAX];
+    struct event waits;            /* when the time of a WAIT is up */
     int64_t had[REPLICAS_MAX + 1]; /* until when it had so many */
     int64_t replaced_at;           /* when it may last have forgotten what it had; NEVER: it has not */
     bool refused;                  /* it was made to refuse commands */
@@ -37,6 +48,11 @@ sim_server *node_now(struct node *node);
 /* From now on it has so many replicas; whether it had at least so many at some moment from then on. */
 void node_replicate(struct node *node, unsigned replicas);
 bool node_had(const struct node *node, unsigned replicas, int64_t since);
+
+/* It has been fed: its replicas are to be, later. */
+void node_fed(struct node *node);
+/* A replica takes its place, with the node's time of day, or one that differs by `step`; false: it cannot. */
+bool node_fail_over(struct node *node, unsigned replica, int64_t step);
 
 /* Refuses connections until then. */
 void node_refuse(struct node *node, int64_t until);

@@ -62,6 +62,21 @@ const struct scenario scenarios[] = {
      .steps = true,
      .must_overlap = true,
      .share = 2},
+    {.name = "failover",
+     .summary = "one node whose place its replicas take, which may be behind; locks want all of them to know",
+     .few = 1,
+     .many = 1,
+     .exclusive = true,
+     .fails_over = true,
+     .share = 4},
+    {.name = "failover-step",
+     .summary = "the same, with clocks of their own: two holders must be seen",
+     .few = 1,
+     .many = 1,
+     .fails_over = true,
+     .steps = true,
+     .must_overlap = true,
+     .share = 1},
     {.name = "crowd",
      .summary = "one or three nodes, and up to hundreds of handles a process, on as many keys",
      .few = 1,
@@ -74,13 +89,22 @@ const size_t scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
 
 /* Very many handles, which mostly share their options, on about as many keys; and not for long. */
 static void plan_crowd(struct world *world, struct plan *plan) {
-    plan->crowd = plan->shared = true;
+    plan->crowd = plan->bursts = plan->shared = true;
     plan->processes = draw_chance(world, 70) ? 1 : 2;
     plan->handles = (unsigned)draw_magnitude(world, 30, KEYS_MAX);
     plan->keys = plan->handles;
     plan->length = plan->unit * draw_between(world, 2, 4);
     plan->bad_bytes /= 4;
     plan->latency = draw_magnitude(world, 200, plan->unit / 1000);
+}
+
+/* Locks that want all replicas to know of them, often many at once, so that one waits for the other. */
+static void plan_failover(struct plan *plan, struct world *world) {
+    plan->replicas = plan->lagging = true;
+    plan->eternal = plan->outlasts = false;
+    plan->bursts = draw_chance(world, 60);
+    if (plan->bursts)
+        plan->keys = plan->handles = (unsigned)draw_between(world, 2, 12);
 }
 
 void scenario_plan(struct world *world, struct plan *plan) {
@@ -114,6 +138,8 @@ void scenario_plan(struct world *world, struct plan *plan) {
     plan->shared = draw_chance(world, 40);
     if (scenario->crowds)
         plan_crowd(world, plan);
+    if (scenario->fails_over)
+        plan_failover(plan, world);
     if (scenario->queue) { /* more of them, for the same lock */
         plan->processes += (unsigned)draw_between(world, 0, 2);
         plan->handles += (unsigned)draw_between(world, 0, 2);

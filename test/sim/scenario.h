@@ -21,6 +21,7 @@ struct scenario {
     bool queue;         /* handles wait in line */
     bool steps;         /* the nodes' clocks jump */
     bool beyond;        /* clocks run apart by more than is allowed */
+    bool fails_over;    /* replicas are behind, and take over; every lock wants all of them to know of it */
     bool crowds;        /* hundreds of handles a process */
     bool must_overlap;  /* two holders at a time must have been seen, over all schedules */
     unsigned share;     /* of the schedules, where all are run: so many in a hundred */

@@ -70,6 +70,44 @@ void sim_server_set_replicas(sim_server *server, unsigned replicas) {
     server->replicas = replicas;
 }
 
+/* --- Replicas that are behind ------------------------------------------------------------------------------------- */
+
+void sim_server_lag(sim_server *server) {
+    server->lagging = true;
+    for (unsigned i = 0; i < SIM_REPLICAS_MAX; i++)
+        server->received[i] = -1;
+}
+
+int64_t sim_server_written(const sim_server *server) {
+    return server->written;
+}
+
+void sim_server_received(sim_server *server, unsigned replica, int64_t written) {
+    server->received[replica] = written;
+}
+
+unsigned session_replicas(const sim_session *session) {
+    const sim_server *server = session->server;
+    unsigned count = 0;
+    for (unsigned i = 0; server->lagging && i < server->replicas; i++)
+        count += server->received[i] >= session->written;
+    return server->lagging ? count : server->replicas;
+}
+
+void sim_session_resume(sim_session *session) {
+    unsigned count = session_replicas(session);
+    if (!session->wait_for || (count < session->wait_for && session->server->now < session->wait_until))
+        return;
+    session->wait_for = 0;
+    reply_integer(&session->server->reply, count);
+    session_write(session, &session->server->reply);
+    sim_session_feed(session, "", 0);
+}
+
+int64_t sim_session_waits(const sim_session *session) {
+    return session->wait_for ? session->wait_until : INT64_MAX;
+}
+
 /* --- Sessions ----------------------------------------------------------------------------------------------------- */
 
 sim_session *sim_server_connect(sim_server *server, sim_output output, sim_ended ended, void *arg) {
@@ -117,12 +155,13 @@ void sim_session_feed(sim_session *session, const char *bytes, size_t len) {
     enum parsed parsed;
     input_add(&session->input, bytes, len);
     session->running = true;
-    while (!session->ending && (parsed = input_parse(&session->input)) != PARSED_PART) {
+    while (!session->ending && !session->wait_for && (parsed = input_parse(&session->input)) != PARSED_PART) {
         if (parsed == PARSED_WRONG) {
             reply_error(&session->server->reply, "ERR Protocol error: %s", session->input.wrong);
             session->ending = true;
         } else if (session->input.argc > 0) {
             command_from_session(session);
+            session->written = session->server->written;
         }
         session_write(session, &session->server->reply);
     }
@@ -172,6 +211,8 @@ void sim_server_become(sim_server *server, sim_server *copy, bool same) {
         copy->stores[i] = (struct store){0};
     }
     server->started = copy->started;
+    for (unsigned i = 0; i < SIM_REPLICAS_MAX; i++)
+        server->received[i] = -1; /* of this server */
     sim_server_set_time(server, now);
     sim_server_free(copy);
 }

@@ -41,6 +41,21 @@ void sim_server_set_password(sim_server *server, const char *password);
 /* How many replicas WAIT is told of, at once. 0 at first. */
 void sim_server_set_replicas(sim_server *server, unsigned replicas);
 
+/* --- Replicas that are behind ------------------------------------------------------------------------------------- */
+
+#define SIM_REPLICAS_MAX 4
+
+/* From now on WAIT tells of a replica only when that has what was written before the last command of its session, and
+ * its session stands still meanwhile, which sim_session_resume() ends. No replica has anything at first. */
+void sim_server_lag(sim_server *server);
+/* How much has been written; a replica has so much of it (of those that are set, from 0). */
+int64_t sim_server_written(const sim_server *server);
+void sim_server_received(sim_server *server, unsigned replica, int64_t written);
+/* Answers the session's WAIT if enough have it, or its time is up, and goes on with what was fed meanwhile. */
+void sim_session_resume(sim_session *session);
+/* By the server's clock, when the time of the session's WAIT is up; INT64_MAX: it has none, or does not wait. */
+int64_t sim_session_waits(const sim_session *session);
+
 /* --- Sessions ----------------------------------------------------------------------------------------------------- */
 
 sim_session *sim_server_connect(sim_server *server, sim_output output, sim_ended ended, void *arg);

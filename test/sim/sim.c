@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +69,13 @@ static void report(const struct scenario *scenario, uint64_t seed, const char *w
     fflush(stdout);
 }
 
+/* A schedule that takes so long, of the processor's time, hangs: its worker is ended by that. */
+static void watch_time(void) {
+    static const struct itimerval limit = {.it_value.tv_sec = 60};
+
+    setitimer(ITIMER_VIRTUAL, &limit, NULL);
+}
+
 static void run_schedule(const struct options *options, struct work *work, uint64_t seed) {
     const struct scenario *scenario = options->scenario ? options->scenario : share_out(seed);
     struct tally *tally = &work->tallies[scenario - scenarios], unused = {0};
@@ -76,6 +84,7 @@ static void run_schedule(const struct options *options, struct work *work, uint6
 
     work->seed = seed;
     work->scenario = scenario;
+    watch_time();
     if (!world_run(scenario, seed, telling, tally, &first))
         report(scenario, seed, first.violation);
     if (!options->twice)
@@ -119,7 +128,7 @@ static unsigned run_jobs(const struct options *options, struct work *works) {
         if (workers[job] > 0 && waitpid(workers[job], &status, 0) == workers[job] && status == 0)
             continue;
         died++;
-        report(works[job].scenario ? works[job].scenario : scenarios, works[job].seed, "the library died");
+        report(works[job].scenario ? works[job].scenario : scenarios, works[job].seed, "the library died, or hung");
     }
     return died;
 }

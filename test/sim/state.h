@@ -46,7 +46,9 @@ struct sim_session {
     bool quiet; /* it is told nothing */
     struct input input;
     TAILQ_HEAD(, subscription) subscriptions;
-    int64_t subscribed; /* how many */
+    int64_t subscribed;           /* how many */
+    int64_t written;              /* of the server, when its last command had run */
+    int64_t wait_for, wait_until; /* WAIT: for so many replicas; 0: it is not waiting */
 };
 
 struct sim_server {
@@ -58,6 +60,9 @@ struct sim_server {
     int64_t last_id;      /* of a session */
     uint64_t random;
     unsigned replicas;
+    bool lagging;    /* replicas have what they are said to have received */
+    int64_t written; /* the number of writes */
+    int64_t received[SIM_REPLICAS_MAX];
     char *password;
     char run_id[41], replid[41];
     sim_watch watch;
@@ -135,5 +140,7 @@ void session_end(sim_session *session);
 /* Writes what is in the reply, and empties that. */
 void session_write(sim_session *session, struct output *reply);
 void session_unsubscribe_all(sim_session *session);
+/* How many replicas have what was written before its last command. */
+unsigned session_replicas(const sim_session *session);
 
 #endif

@@ -140,6 +140,16 @@ static void feed(struct wire *wire, const struct segment *segment) {
         sim_session_feed(wire->session, segment->bytes, segment->len);
     }
     world->feeding = NULL;
+    node_fed(wire->node);
+}
+
+void wire_resume(struct wire *wire) {
+    struct world *world = wire->world;
+
+    world->feeding = wire;
+    world->feeding_sent = world->now;
+    sim_session_resume(wire->session);
+    world->feeding = NULL;
 }
 
 static void arrive_up(void *arg) {

@@ -51,6 +51,8 @@ struct wire {
 struct wire *wire_new(struct process *process, struct node *node, struct redisAsyncContext *connection);
 void wire_free(struct wire *wire);
 
+/* The server's end goes on, where it waited for replicas. */
+void wire_resume(struct wire *wire);
 /* Sends on what the library has written. */
 void wire_drain(struct wire *wire);
 /* The process has closed its end, or is about to. */

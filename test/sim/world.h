@@ -45,7 +45,8 @@ struct plan {
     unsigned bad_bytes; /* in a thousand: how much of what is sent meets a fault of its own */
     bool durable;       /* nodes keep their data */
     bool shared;        /* most handles of a process have the same options */
-    bool crowd;         /* a process has very many handles, and calls with many of them at once */
+    bool bursts;        /* a process calls with many handles at once */
+    bool crowd;         /* and has very many */
     bool fences, breaks, own_tokens, eternal, errors;
     bool outlasts;    /* what is renewed at the end of the faults is held on, and must last */
     bool late_grants; /* what listeners hear is often held up for about as long as a lease */
@@ -54,6 +55,7 @@ struct plan {
     bool patient;     /* clients wait for answers for longer than some ttls */
     bool extends;     /* holders often extend */
     bool replicas;    /* nodes have some, more or fewer, and handles want them to know of grants */
+    bool lagging;     /* these are behind, and take over */
 };
 
 struct world {
