@@ -12,8 +12,9 @@ struct event_base;
 
 /**
  * The loop of a libevent base, for evlock_client_new(). The base must outlive every client on it; nothing is allocated
- * here. Host names are resolved by libevent's evdns, with the hosts file, from the machine's resolv.conf; a client that
- * ends while it resolves leaves that to be freed on the next turn of the loop.
+ * here. Host names are resolved by libevent's evdns, with the hosts file, from the machine's resolv.conf, of which the
+ * options `timeout` and `attempts` are not used: a nameserver that does not answer costs a second. A client that ends
+ * while it resolves leaves that to be freed on the next turn of the loop.
  */
 EVLOCK_EXPORT evlock_loop evlock_libevent(struct event_base *base);
 
