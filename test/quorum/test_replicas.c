@@ -324,7 +324,8 @@ static void a_grant_that_is_lost_meanwhile_is_not_confirmed(void **state) {
     assert_deadline_is_backed(lock, 1);
 }
 
-/* --- A client whose second connection goes through a relay ---------------------------------------------------------- */
+/* --- A client whose second connection goes through a relay ----------------------------------------------------------
+ */
 
 /* A client through a relay that leads to node 0. The relay's first connection is the client's own, the second its link,
  * which stands once a lock asks for replicas. */
@@ -485,8 +486,7 @@ static void who_listens_again_looks_whatever_is_unanswered(void **state) {
     assert_int_equal(server_integer(&nodes[0], "ZCARD {a}:queue"), 0);
     assert_true(key_exists(&nodes[0], "a"));
     relay_cut(&relay, 2);
-    await(f, relay_pump(&relay) && relay.count == 4 &&
-                 server_integer(&nodes[0], "EVAL %s 0", channels) == 1);
+    await(f, relay_pump(&relay) && relay.count == 4 && server_integer(&nodes[0], "EVAL %s 0", channels) == 1);
     long long scripts = server_calls(&nodes[0], "evalsha");
     for (int i = 0; i < 50 && server_calls(&nodes[0], "evalsha") == scripts; i++)
         round_trip(f, &relay, lock);
@@ -505,7 +505,8 @@ static void who_waits_listens_to_the_server_that_is_asked(void **state) {
     struct record record = {0};
     evlock_options options = quick_options();
     options.wait = EVLOCK_WAIT_QUEUE;
-    evlock_client *client = relayed_client(f, &relay, 16), *next = quorum_client_of(f, &(const char *){nodes[1].url}, 1, NULL);
+    evlock_client *client = relayed_client(f, &relay, 16),
+                  *next = quorum_client_of(f, &(const char *){nodes[1].url}, 1, NULL);
     evlock *lock = lock_new_on(f, client, "a", &options), *holder = lock_new_on(f, next, "a", &options);
     foreign_hold("a", 0, 1);
     assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
