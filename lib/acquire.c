@@ -60,6 +60,9 @@ static bool being_undone(const struct call *call) {
     TAILQ_FOREACH (ghost, &client_of(lock)->ghosts, link)
         if (same_bytes(token_of(ghost), token) && same_bytes(evl_lock_key(ghost->lock), evl_lock_key(lock)))
             return true;
+    for (unsigned i = 0; i < client_of(lock)->node_count; i++)
+        if (client_of(lock)->nodes[i].state == NODE_ENDED) /* who has lost what with it is about to be told */
+            return true;
     return false;
 }
 
@@ -309,8 +312,8 @@ int evl_check_token(const void *token, size_t *len) {
         return evl_fail(EVLOCK_ETOKEN, "the token is NULL");
     if (*len == EVLOCK_CSTRING)
         *len = strlen(token);
-    if (*len < 1 || *len > 128)
-        return evl_fail(EVLOCK_ETOKEN, "the token has %zu bytes, not 1 to 128", *len);
+    if (*len < 1 || *len > TOKEN_MAX)
+        return evl_fail(EVLOCK_ETOKEN, "the token has %zu bytes, not 1 to %d", *len, TOKEN_MAX);
     return EVLOCK_OK;
 }
 

@@ -694,6 +694,13 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
     }
 }
 
+void evl_lease_watch(struct lease *lease, unsigned node) {
+    lease->state = LEASE_UNDOING;
+    lease->own = true;
+    lease->slots[node].late = UNSEEN;
+    want_nothing(lease);
+}
+
 enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t now) {
     struct lease_slot *slot = &lease->slots[node];
     enum lease_command command = slot->want;

@@ -156,6 +156,10 @@ size_t evl_lease_size(unsigned nodes);
 void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes, bool adopt, int64_t now,
                      struct lease_out *out);
 
+/* Instead, right after the beginning: it is to take nothing, but to last for as long as a release of its token may run
+ * that was lost with a node's connection, and that was no lease's. */
+void evl_lease_watch(struct lease *lease, unsigned node);
+
 /* The command to queue for a node right now, or LEASE_NOTHING. From here on it counts as sent. */
 enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t now);
 

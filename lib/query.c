@@ -234,6 +234,23 @@ static bool note_token(struct request *request, const struct reply *reply) {
     return true;
 }
 
+/* The second step of a break may run late, and would then end another lease of the same token: whoever wants to use
+ * that as their own must know. False: out of memory. */
+static bool watch(struct request *request) {
+    struct evlock *lock = evl_call_of(request)->lock;
+    const struct evlock_client *client = client_of(lock);
+    const struct finding *finding = finding_of(request);
+    bool token = finding->token_len > 0 && finding->token_len <= TOKEN_MAX;
+
+    if (!token || client->state != CLIENT_OPEN || client->nodes[request->node].state == NODE_STOPPED)
+        return true;
+    return evl_tenure_watch(lock, (struct bytes){finding->token, finding->token_len}, request->node);
+}
+
+static bool is_second_step(struct request *request) {
+    return evl_call_of(request)->kind == CALL_BREAK && finding_of(request)->state == FOUND;
+}
+
 /* The command did not run, or may be run twice without harm. */
 static bool send_again(struct request *request, const struct reply *reply) {
     struct finding *finding = finding_of(request);
@@ -267,6 +284,7 @@ static bool note(struct request *request, const struct reply *reply) {
 
 static bool answer(struct request *request, const struct reply *reply, int64_t now) {
     struct call *call = evl_call_of(request);
+    bool watched = reply->type != REPLY_LOST || !is_second_step(request) || watch(request);
     bool fits;
 
     (void)now;
@@ -276,6 +294,12 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
         /* Nobody is told of it any more: its second step goes at once or not at all. */
         evl_node_withdraw(&client_of(call->lock)->nodes[request->node], request);
         evl_call_settle(call);
+        return true;
+    }
+    if (!watched) {
+        evl_error_set("no memory to go on with a break");
+        fail(request, EVLOCK_ENOMEM);
+        decide(call);
         return true;
     }
     if (send_again(request, reply))

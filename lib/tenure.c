@@ -288,6 +288,19 @@ bool evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t no
     return true;
 }
 
+bool evl_tenure_watch(struct evlock *lock, struct bytes token, unsigned node) {
+    struct evlock_client *client = client_of(lock);
+    struct lease_out none = {0};
+    struct tenure *tenure = make(lock, &(struct entry){.token = token}, evl_client_now(client), &none);
+
+    if (!tenure)
+        return false;
+    evl_lease_watch(lease_of(tenure), node);
+    evl_lock_ref(lock);
+    TAILQ_INSERT_TAIL(&client->ghosts, tenure, link);
+    return true;
+}
+
 void evl_tenure_look(struct tenure *tenure, int64_t now) {
     struct lease_out out = {0};
 

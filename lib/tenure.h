@@ -67,6 +67,10 @@ size_t evl_tenure_size(unsigned nodes);
  * memory, and nothing has changed. */
 bool evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now);
 
+/* A ghost that sends nothing: for as long as a release of this token may run late, which was lost with the node's
+ * connection and is no tenure's. False: out of memory. */
+bool evl_tenure_watch(struct evlock *lock, struct bytes token, unsigned node);
+
 /* Of one that queues: who waits there; how does it stand?; the server says that it granted it. */
 struct waiter evl_tenure_waiter(struct tenure *tenure);
 void evl_tenure_look(struct tenure *tenure, int64_t now);

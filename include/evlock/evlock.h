@@ -462,9 +462,10 @@ typedef struct evlock_acquire_options {
     int64_t wait_timeout_ms; /**< as in evlock_options; default: the lock's */
     const void *token;       /**< the caller's own token, for every attempt; default NULL: a random one for each. An
                                   attempt waits until nothing of an earlier use of the token by this client can still
-                                  run, for command_timeout_ms at most; then it has failed with EVLOCK_EREFUSED (so for as
-                                  long as one node of several is away with something unanswered): a random one never
-                                  waits. Never give one token to two handles at a time */
+                                  run, nor a break of this client's that found it, for command_timeout_ms at most; then
+                                  it has failed with EVLOCK_EREFUSED (so for as long as one node of several is away with
+                                  something unanswered): a random one never waits. Never give one token to two handles
+                                  at a time */
     size_t token_len;        /**< 1 to 128, or EVLOCK_CSTRING */
     int64_t fence;           /**< 1: draw a fence, see evlock_fence(); default 0 */
 } evlock_acquire_options;
@@ -655,14 +656,15 @@ EVLOCK_EXPORT int evlock_place(evlock *lock, evlock_value_cb cb, void *arg);
 /**
  * Breaks the lock: gives it up by force, whoever holds it. Reads the token it finds, then compares and deletes that
  * one, so that a late break cannot end the next holder. What a foreign client has put there may be a string of any
- * length; what is no string is left alone (EVLOCK_EWRONGTYPE). On several nodes it is told when a quorum is done with it, and
- * goes on with those of the others that have been asked; one that is away, or has no room for a command (see
- * max_inflight), may keep the token. The holder learns of it when it next renews or releases. But a holder that renews
- * sets its token again on nodes where it is gone: if some nodes are slow, and the break reaches the last of a quorum
- * later than the first by more than the holder's renewal interval, the holder may keep the lock although EVLOCK_OK is
- * told. Then evlock_locked() tells 1 and the holder's on_lost does not come: break it again. `cb` may be NULL. Status
- * EVLOCK_OK (it was broken), EVLOCK_ENOTHELD (nobody held it), EVLOCK_ENOTOWNED (its holder changed in between), or as
- * for queries.
+ * length; what is no string is left alone (EVLOCK_EWRONGTYPE). A token of the caller's own that is used again is the
+ * same holder to a break: one by another client, which is under way meanwhile, may end the later lease. On several
+ * nodes it is told when a quorum is done with it, and goes on with those of the others that have been asked; one that
+ * is away, or has no room for a command (see max_inflight), may keep the token. The holder learns of it when it next
+ * renews or releases. But a holder that renews sets its token again on nodes where it is gone: if some nodes are slow,
+ * and the break reaches the last of a quorum later than the first by more than the holder's renewal interval, the
+ * holder may keep the lock although EVLOCK_OK is told. Then evlock_locked() tells 1 and the holder's on_lost does not
+ * come: break it again. `cb` may be NULL. Status EVLOCK_OK (it was broken), EVLOCK_ENOTHELD (nobody held it),
+ * EVLOCK_ENOTOWNED (its holder changed in between), or as for queries.
  */
 EVLOCK_EXPORT int evlock_break(evlock *lock, evlock_cb cb, void *arg);
 

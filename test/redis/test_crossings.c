@@ -102,6 +102,48 @@ static void a_late_release_does_not_make_two_holders(void **state) {
     await(f, second.count);
 }
 
+/* So must a break that is held back: its first step has found the token, and the second one lies about. */
+static void a_late_break_does_not_make_two_holders(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(60000), quick = EVLOCK_OPTIONS_INIT;
+    evlock_acquire_options own = with_token("mine", EVLOCK_UNLIMITED);
+    struct record first = {0}, broken = {0}, release = {0}, second = {0}, rival = {0};
+    server_do(f->server, "ACL SETUSER worker on >work ~* -@all +get +set +del +pttl +pexpire +evalsha +script|load");
+    relay_start(&relay, f->server);
+    worker_new(f, relay.url, impatient(f));
+    evlock *lock = lock_new(f, "a", &options);
+    assert_status(evlock_acquire(lock, &own, record_end, &first), EVLOCK_OK);
+    await(f, relay_pump(&relay) && first.count);
+    assert_ended(&first, EVLOCK_OK);
+
+    long long before = server_calls(f->server, "evalsha");
+    relay.pairs[0].muted = true;
+    assert_status(evlock_break(lock, record_end, &broken), EVLOCK_OK);
+    await(f, relay_pump(&relay) && server_calls(f->server, "evalsha") > before);
+    relay.pairs[0].held = true;
+    relay.pairs[0].muted = false;
+    await(f, relay_pump(&relay) && broken.count);
+    assert_ended(&broken, EVLOCK_OK); /* on the next connection */
+    assert_false(key_exists(f->server, "a"));
+    assert_status(evlock_release(lock, record_end, &release), EVLOCK_OK);
+    await(f, relay_pump(&relay) && release.count);
+    assert_status(evlock_acquire(lock, &own, record_end, &second), EVLOCK_OK);
+    int64_t end = evlock_clock_us() + 500 * 1000;
+    await(f, relay_pump(&relay) && (second.count || evlock_clock_us() > end));
+
+    before = server_calls(f->server, "evalsha");
+    relay.pairs[0].held = false;
+    await(f, relay_pump(&relay) && relay.pairs[0].client < 0 && server_calls(f->server, "evalsha") > before);
+    quick.retry_delay_ms = 10;
+    quick.wait_timeout_ms = 500;
+    evlock *other = lock_new_on(f, client_new(f, NULL, NULL), "a", &quick);
+    assert_status(evlock_acquire(other, NULL, record_end, &rival), EVLOCK_OK);
+    await(f, relay_pump(&relay) && rival.count);
+    assert_false(evlock_is_held(lock) && evlock_is_held(other));
+    lock_free(f, lock);
+    await(f, second.count);
+}
+
 static void an_unsettled_token_of_ones_own_does_not_wait_for_ever(void **state) {
     struct fixture *f = *state;
     evlock_client_options options = impatient(f);
@@ -791,6 +833,7 @@ static void a_call_comes_behind_those_that_wait_to_be_sent(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CROSSING(a_late_release_does_not_make_two_holders),
+        CROSSING(a_late_break_does_not_make_two_holders),
         CROSSING(an_unsettled_token_of_ones_own_does_not_wait_for_ever),
         CROSSING(a_token_that_is_being_removed_is_waited_for),
         CROSSING(a_token_that_cannot_be_removed_holds_up_no_other),

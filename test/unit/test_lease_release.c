@@ -571,6 +571,29 @@ static void an_own_token_waits_for_every_answer(void **state) {
     is_over(&b);
 }
 
+/* Of nobody's lease: only how long it may run late is of interest. */
+static void a_late_release_of_nobodys_is_watched(void **state) {
+    static const enum back hows[] = {SETTLED, REPLACED, UNSETTLED};
+    struct bench b = bench_new();
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        begin(&b, 3);
+        evl_lease_watch(b.lease, 1);
+        for (unsigned node = 0; node < 3; node++)
+            sends_nothing(&b, node);
+        next_is(&b, LEASE_NEVER);
+        back(&b, 0, SETTLED); /* another node */
+        is_in(&b, LEASE_UNDOING);
+        back(&b, 1, hows[i]);
+        if (hows[i] == UNSETTLED) {
+            is_in(&b, LEASE_UNDOING);
+            next_is(&b, b.now + life(TTL));
+            until(&b, evl_lease_next(b.lease));
+        }
+        is_over(&b);
+    }
+}
+
 /* Its connection may still break, and the release run late. */
 static void an_own_token_waits_for_a_release_beyond_its_ttl(void **state) {
     struct bench b = bench_new();
@@ -868,6 +891,7 @@ int main(void) {
         cmocka_unit_test(an_own_token_is_not_done_with_while_anything_may_still_run),
         cmocka_unit_test(an_own_token_waits_for_the_node_that_was_not_back),
         cmocka_unit_test(an_own_token_waits_for_every_answer),
+        cmocka_unit_test(a_late_release_of_nobodys_is_watched),
         cmocka_unit_test(an_own_token_waits_for_a_release_beyond_its_ttl),
         cmocka_unit_test(a_lost_extension_is_undone_until_the_node_is_back),
         cmocka_unit_test(a_token_that_is_left_to_its_ttl_is_remembered),
