@@ -113,7 +113,7 @@ static void await_settling(struct call *call) {
         evl_error_set("an earlier use of the token is not settled yet");
         note_obstacle(call, EVLOCK_EREFUSED);
     }
-    if (away || now >= call->acquire.settled_by) {
+    if (away || client->heard >= call->acquire.settled_by) {
         call->acquire.settled_by = 0;
         pause_or_give_up(call, !away ? EVLOCK_EREFUSED : client->node_count == 1 ? trouble->status : EVLOCK_EQUORUM);
         return;
@@ -153,9 +153,28 @@ static void note_silence(struct call *call) {
     note_obstacle(call, EVLOCK_EUNREACHABLE);
 }
 
+/* Its key is being looked at, and what comes next is decided by that. What else may be out is a question for replicas,
+ * of an attempt that has failed. */
+static bool looks(const struct call *call) {
+    const struct request *request = &call->requests[0];
+
+    return request->kind == REQUEST_LOOK && (request->waiting || request->flying);
+}
+
+/* When it is given up for want of an answer: the answer that is waited for, or the last one. */
+static int64_t given_up_at(const struct call *call) {
+    bool asks = call->lock->tenure || looks(call);
+
+    if (call->linked)
+        return min64(call->acquire.replicas_by, call->acquire.wait_until);
+    return asks ? call->acquire.wait_until : INT64_MAX;
+}
+
 void evl_acquire_ring(struct call *call, int64_t now) {
     struct evlock *lock = call->lock;
 
+    if (now >= given_up_at(call) && evl_client_puts_off(client_of(lock), &call->alarm, given_up_at(call)))
+        return;
     if (lock->tenure && call->linked && now < call->acquire.wait_until) {
         evl_replicas_fail(call, "the replicas took too long");
     } else if (now >= call->acquire.wait_until) {
@@ -216,14 +235,6 @@ void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
         since = call->acquire.asked_at;
     call->acquire.handed = true;
     evl_tenure_granted(lock->tenure, min64(since, now), fence, now);
-}
-
-/* Its key is being looked at, and what comes next is decided by that. What else may be out is a question for replicas,
- * of an attempt that has failed. */
-static bool looks(const struct call *call) {
-    const struct request *request = &call->requests[0];
-
-    return request->kind == REQUEST_LOOK && (request->waiting || request->flying);
 }
 
 void evl_acquire_wake(struct call *call) {

@@ -52,6 +52,7 @@ struct call {
             char *token;        /* the caller's own, or NULL */
             uint8_t token_len;
             int64_t settled_by; /* the end of waiting for an earlier use of the token; 0: not waiting */
+            int64_t replicas_by; /* the end of waiting for replicas */
             bool fenced;
             bool looked;        /* that the key holds a string at all */
             bool contended;     /* another had the lock, and the next attempt joins the queue */

@@ -130,6 +130,7 @@ static int log_in_as(struct url *url, const evlock_client_options *options) {
 static void init(struct evlock_client *client, evlock_loop loop, const struct client_config *config) {
     client->loop = loop;
     client->armed = INT64_MAX;
+    client->looked = evl_client_now(client);
     client->config = *config;
     client->fork = evl_fork_generation();
     client->close_alarm.kind = ALARM_CLOSE;

@@ -3,6 +3,7 @@
  * enter and leave; in between, state changes and callbacks are only noted. It decides nothing about a lock.
  */
 #include "client.h"
+#include "least.h"
 #include "lock.h"
 #include "queue.h"
 #include "status.h"
@@ -14,6 +15,12 @@
 
 /* So much at once keeps the server at work meanwhile, and the commands in the cache. */
 #define WRITE_SIZE 16384
+
+/* In microseconds: by how much an alarm is late, at most, while the loop runs; and how long a loop that stood still is
+ * given. */
+#define STALL 1000
+#define RECOVERY_LEAST 20000
+#define RECOVERY_MOST 1000000
 
 static void write_out(struct evlock_client *client, size_t bytes) {
     for (unsigned i = 0; i < client->node_count; i++) {
@@ -47,12 +54,47 @@ static void send_gathered(struct evlock_client *client, int64_t now) {
         evl_node_send_waiting(&client->nodes[i], now);
 }
 
+/*
+ * The timer rings: nothing is given up for want of an answer that lies in a socket. What had come when it rang the time
+ * before last was seen, at the latest, when the loop looked for what made it ring last, and all that it saw then has
+ * been read before it looked again.
+ */
+static void note_turn(struct evlock_client *client, int64_t now) {
+    if (now >= client->recovery)
+        client->heard = client->turns[1];
+    client->turns[1] = client->turns[0];
+    client->turns[0] = now;
+}
+
+/* What was due and not looked at for more than a moment tells that the loop stood still, here or elsewhere: then
+ * commands may not have been written yet, nor connections made. So there is as much time again, within bounds, for them
+ * to be answered. */
+static void note_stall(struct evlock_client *client, int64_t due, int64_t now) {
+    int64_t stood = now - max64(client->looked, due);
+
+    client->looked = now;
+    if (stood > STALL && client->recovery <= now) {
+        stood = min64(max64(stood, RECOVERY_LEAST), RECOVERY_MOST);
+        client->recovery = now + min64(stood, client->config.command_timeout);
+    }
+    client->patient = max64(client->recovery, now + 1);
+}
+
+bool evl_client_puts_off(struct evlock_client *client, struct alarm *alarm, int64_t limit) {
+    if (limit <= client->heard)
+        return false;
+    evl_alarm_set(&client->alarms, alarm, max64(limit, client->patient));
+    return true;
+}
+
 /* Sees to what is due, as far as a slice of work goes; whether that was all. */
 static bool ring(struct evlock_client *client, int64_t now) {
+    int64_t next = evl_alarms_next(&client->alarms);
     struct alarm *alarm;
     unsigned left = SLICE;
 
-    if (evl_alarms_next(&client->alarms) > now)
+    note_stall(client, next, now);
+    if (next > now)
         return true;
     client->gathering = true;
     for (; left > 0 && evl_alarms_next(&client->alarms) <= now; left--)
@@ -164,6 +206,7 @@ void evl_client_on_timer(void *arg) {
     struct evlock_client *client = arg;
 
     client->armed = INT64_MAX;
+    note_turn(client, evl_client_now(client));
     if (evl_client_enter(client))
         evl_client_leave(client);
 }

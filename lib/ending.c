@@ -128,6 +128,8 @@ bool evl_client_is_over(const struct evlock_client *client) {
 }
 
 void evl_client_close_ring(struct evlock_client *client) {
+    if (evl_client_puts_off(client, &client->close_alarm, client->close_by))
+        return;
     client->late = !all_settled(client);
     drop_all(client, evl_lock_drop);
 }
@@ -144,7 +146,8 @@ int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
     client->closed = cb;
     client->closed_arg = arg;
     wind_up_all(client);
-    evl_alarm_set(&client->alarms, &client->close_alarm, evl_client_now(client) + client->config.command_timeout);
+    client->close_by = evl_client_now(client) + client->config.command_timeout;
+    evl_alarm_set(&client->alarms, &client->close_alarm, client->close_by);
     evl_client_rearm(client);
     return EVLOCK_OK;
 }

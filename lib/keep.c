@@ -71,8 +71,10 @@ void evl_extensions_end(struct evlock *lock, int status) {
 void evl_extension_ended(struct evlock *lock, int status) {
     struct call *call = evl_lock_pending(lock, CALL_EXTEND);
 
-    if (call)
+    if (call) {
+        evl_lock_note_silence(call, status);
         evl_call_finish(call, status);
+    }
     if (state_of(lock) != LEASE_HELD)
         evl_extensions_end(lock, EVLOCK_ELOST);
     else if ((call = evl_lock_pending(lock, CALL_EXTEND)))

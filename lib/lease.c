@@ -642,16 +642,16 @@ static int out_of_time(const struct lease *lease) {
     return lease->nodes == 1 && lease->status ? lease->status : EVLOCK_EUNREACHABLE;
 }
 
-static void hold_on(struct lease *lease, int64_t now, struct lease_out *out) {
+static void hold_on(struct lease *lease, int64_t now, int64_t heard, struct lease_out *out) {
     if (lose_in_time(lease, now, out))
         return;
     if (now >= lease->due)
         renew(lease, now, out);
-    if (now >= risk_at(lease)) {
+    if (heard >= risk_at(lease)) {
         lease->warned = true;
         out->events |= LEASE_TELL_RISK;
     }
-    if (lease->extending && now >= lease->until) {
+    if (lease->extending && heard >= lease->until) {
         enum lease_command command = lease->extending;
         finish_extension(lease, out_of_time(lease), out);
         note_unconfirmed(lease, command, now);
@@ -969,26 +969,26 @@ static int64_t patience_ends(const struct lease *lease, const struct lease_slot 
     return lease->nodes > 1 ? min64(limit, lease->since + lease->terms->patience) : limit;
 }
 
-static void time_attempt(struct lease *lease, int64_t now, struct lease_out *out) {
+static void time_attempt(struct lease *lease, int64_t now, int64_t heard, struct lease_out *out) {
     for (unsigned i = 0; i < lease->nodes && lease->state == LEASE_ACQUIRING; i++) {
         struct lease_slot *slot = &lease->slots[i];
-        if (now < patience_ends(lease, slot))
+        if (heard < patience_ends(lease, slot))
             continue;
         vote_no(lease, slot, EVLOCK_EUNREACHABLE);
         decide_acquire(lease, i, 0, now, out);
     }
 }
 
-void evl_lease_time(struct lease *lease, int64_t now, struct lease_out *out) {
+void evl_lease_time(struct lease *lease, int64_t now, int64_t heard, struct lease_out *out) {
     switch (lease->state) {
     case LEASE_ACQUIRING:
-        time_attempt(lease, now, out);
+        time_attempt(lease, now, heard, out);
         break;
     case LEASE_HELD:
-        hold_on(lease, now, out);
+        hold_on(lease, now, heard, out);
         break;
     case LEASE_RELEASING:
-        if (now >= lease->until)
+        if (heard >= lease->until)
             finish_release(lease, out_of_time(lease), now, out);
         else if (now >= lease->due)
             repeat_releases(lease, out);
@@ -1005,19 +1005,20 @@ void evl_lease_time(struct lease *lease, int64_t now, struct lease_out *out) {
     }
 }
 
-int64_t evl_lease_next(const struct lease *lease) {
+int64_t evl_lease_next_patiently(const struct lease *lease, int64_t patient) {
     int64_t next = LEASE_NEVER;
 
     switch (lease->state) {
     case LEASE_ACQUIRING:
         for (unsigned i = 0; i < lease->nodes; i++)
             next = min64(next, patience_ends(lease, &lease->slots[i]));
+        next = max64(next, patient);
         break;
     case LEASE_HELD:
-        next = min64(min64(told_lost_at(lease), lease->due), min64(risk_at(lease), lease->until));
+        next = min64(min64(told_lost_at(lease), lease->due), max64(min64(risk_at(lease), lease->until), patient));
         break;
     case LEASE_RELEASING:
-        next = min64(lease->due, lease->until);
+        next = min64(lease->due, max64(lease->until, patient));
         break;
     case LEASE_UNDOING:
         next = may_be_late(lease) ? lease->due : min64(lease->due, lease->until);
@@ -1027,6 +1028,10 @@ int64_t evl_lease_next(const struct lease *lease) {
         break;
     }
     return next;
+}
+
+int64_t evl_lease_next(const struct lease *lease) {
+    return evl_lease_next_patiently(lease, 0);
 }
 
 bool evl_lease_over(const struct lease *lease) {

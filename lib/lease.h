@@ -196,11 +196,12 @@ bool evl_lease_exportable(const struct lease *lease);
 /* Somebody else has it now: it ends, and leaves the token where it is. */
 void evl_lease_export(struct lease *lease);
 
-/* Time went on. */
-void evl_lease_time(struct lease *lease, int64_t now, struct lease_out *out);
+/* Time went on. What had come by `heard` has been read: nothing is given up for want of an answer before that. */
+void evl_lease_time(struct lease *lease, int64_t now, int64_t heard, struct lease_out *out);
 
-/* When evl_lease_time() is wanted next. */
+/* When evl_lease_time() is wanted next; and when, if more will have been heard at `patient` and not before. */
 int64_t evl_lease_next(const struct lease *lease);
+int64_t evl_lease_next_patiently(const struct lease *lease, int64_t patient);
 
 /* Until when the holder may believe in it; 0 when it does not hold. */
 int64_t evl_lease_deadline(const struct lease *lease);

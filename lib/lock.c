@@ -418,9 +418,15 @@ static void on_lost(struct evlock *lock, int reason, uint8_t agreed) {
     lock->agreed = agreed;
 }
 
+void evl_lock_note_silence(const struct call *call, int status) {
+    if (status == EVLOCK_EUNREACHABLE && !call->error && !evlock_last_error()[0])
+        evl_error_set("no answer in time");
+}
+
 static void on_released(struct evlock *lock, int status) {
     struct call *call = evl_lock_pending(lock, CALL_RELEASE);
 
+    evl_lock_note_silence(call, status);
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "released: %s", evlock_strerror(status));
     client_of(lock)->stats.released += status == EVLOCK_OK;
     evl_tenure_let_go(lock->tenure);

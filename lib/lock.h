@@ -106,6 +106,9 @@ void evl_replicas_fail(struct call *call, const char *why);
 /* query.c: frees what a query owns. */
 void evl_query_free(struct call *call);
 
+/* Words for a release or an extension that ended by its time, where nothing else was said. */
+void evl_lock_note_silence(const struct call *call, int status);
+
 /* keep.c: the extension under way ended; all pending ones end so. */
 void evl_extension_ended(struct evlock *lock, int status);
 void evl_extensions_end(struct evlock *lock, int status);

@@ -21,10 +21,6 @@
 #include "queue.h"
 #include "status.h"
 
-/* How long a server that seems silent is given after the command timeout: it may be this process that was stalled, with
- * the replies in the socket. */
-static const int64_t grace = 20000;
-
 /* Bytes: more is not queued before some of it is written. It keeps the server at work for a turn of the loop. */
 #define QUEUE_SIZE 65536
 
@@ -175,7 +171,6 @@ static void on_reply(redisAsyncContext *connection, void *raw, void *privdata) {
         return;
     }
     now = node->since = node->client->now; /* hiredis has many replies from one reading of the socket */
-    node->overdue = false;
     reply = reply_from(raw);
     if (reply.type != REPLY_ERROR)
         node->good = true;
@@ -365,7 +360,7 @@ static void connection_end(struct node *node, int status) {
         node->resolution = NULL;
     }
     release_context(node, false);
-    node->gone = node->broken = node->overdue = node->full = false;
+    node->gone = node->broken = node->full = false;
     node->greetings = 0;
     node->unwritten = 0;
     if (node->inflight) {
@@ -456,14 +451,19 @@ static bool attach(struct node *node) {
     return true;
 }
 
+static void connect_within(struct node *node, int64_t time) {
+    node->connect_by = now_of(node) + time;
+    wake_at(node, node->connect_by);
+}
+
 /* Opens a connection to the present address, or the next ones while that fails at once. */
 void evl_node_open(struct node *node) {
     redisAsyncContext *connection;
     int status = EVLOCK_EUNREACHABLE;
 
     /* Each address has its share of the time. */
-    wake_at(node, now_of(node) +
-                      node->client->config.connect_timeout / (int64_t)(node->address_count ? node->address_count : 1));
+    connect_within(node,
+                   node->client->config.connect_timeout / (int64_t)(node->address_count ? node->address_count : 1));
     do {
         connection = new_context(node);
         node->address_next++;
@@ -517,7 +517,6 @@ static void on_resolved(const char *const *addresses, size_t count, const char *
 static void connect_begin(struct node *node) {
     const struct evlock_loop *loop = &node->client->loop;
 
-    node->since = now_of(node);
     forget_addresses(node);
     if (node->url.path || node->url.literal) {
         evl_node_open(node);
@@ -525,7 +524,7 @@ static void connect_begin(struct node *node) {
     }
     node->state = NODE_RESOLVING;
     changed(node);
-    wake_at(node, node->since + node->client->config.connect_timeout);
+    connect_within(node, node->client->config.connect_timeout);
     if (loop->ops->resolve)
         node->resolution = loop->ops->resolve(loop->data, node->url.host, on_resolved, node);
     if (!node->resolution) {
@@ -694,10 +693,7 @@ static void give_up_on_silence(struct node *node, int64_t now) {
         return;
     if (now < limit) {
         wake_at(node, limit);
-    } else if (!node->overdue) {
-        node->overdue = true;
-        wake_at(node, now + grace);
-    } else {
+    } else if (!evl_client_puts_off(node->client, &node->alarm, limit)) {
         snprintf(words, sizeof(words), "no answer within %" PRId64 " ms", node->client->config.command_timeout / 1000);
         evl_node_note(node, words);
         connection_end(node, EVLOCK_EUNREACHABLE);
@@ -723,6 +719,8 @@ void evl_node_ring(struct node *node, int64_t now) {
         break;
     case NODE_RESOLVING:
     case NODE_CONNECTING:
+        if (evl_client_puts_off(node->client, &node->alarm, node->connect_by))
+            break;
         snprintf(words, sizeof(words), "no connection within %" PRId64 " ms",
                  node->client->config.connect_timeout / 1000);
         evl_node_note(node, words);

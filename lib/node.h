@@ -88,7 +88,8 @@ struct node {
     struct alarm alarm;     /* connect timeout, command timeout, or the end of the backoff; or there is more to tell */
     enum node_state state;
     int status;             /* AWAY: why */
-    int64_t since;          /* CONNECTING: when it began; READY: the last reply, or the first command after none */
+    int64_t connect_by;     /* RESOLVING, CONNECTING: when that is given up */
+    int64_t since;          /* READY: the last reply, or the first command after none */
     int64_t backoff;        /* the next pause */
     int64_t retry_at;       /* AWAY: when the present one ends */
     struct requests waiting;
@@ -127,7 +128,6 @@ struct node {
     bool link;              /* a second connection to a node, which does not count for anything itself */
     bool killed;            /* the connection before has been ended on the server */
     bool unsettled;         /* commands of an ended connection may still run */
-    bool overdue;           /* the command timeout passed; one more turn of the loop to read */
     bool explained;         /* CONNECTING: the last answer was an error, which is in `error`: if the server hangs up, that
                              * is why */
     bool broken;            /* to be ended when hiredis is off the stack */

@@ -4,6 +4,7 @@
  * ahead of it there, which also shows that this server has the lease. A quorum of nodes must confirm; the lease runs
  * meanwhile, and is given up if they do not.
  */
+#include "least.h"
 #include "lock.h"
 #include "status.h"
 
@@ -110,12 +111,13 @@ const struct request_ops evl_replicas_requests = {take, answer, NULL, away};
 /* A node whose last WAIT is not over, of an attempt before this one, is not asked. */
 void evl_replicas_ask(struct call *call) {
     struct evlock_client *client = client_of(call->lock);
-    int64_t now = evl_client_now(client), late = now + call->lock->config->replica_timeout;
+    int64_t now = evl_client_now(client);
 
     call->linked = true;
     evl_call_ask(call, REQUEST_REPLICAS);
     call->acquire.asked = call->acquire.waiting = call->acquire.confirmed = call->acquire.denied = 0;
-    evl_alarm_set(&client->alarms, &call->alarm, late < call->acquire.wait_until ? late : call->acquire.wait_until);
+    call->acquire.replicas_by = now + call->lock->config->replica_timeout;
+    evl_alarm_set(&client->alarms, &call->alarm, min64(call->acquire.replicas_by, call->acquire.wait_until));
     for (unsigned i = 0; i < call->count; i++) {
         uint16_t node = (uint16_t)(1U << i);
         if (call->requests[i].flying || client->links[i].state == NODE_AWAY) {

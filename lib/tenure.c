@@ -76,7 +76,12 @@ static struct evlock_client *client_for(struct tenure *tenure) {
 }
 
 static void set_alarm(struct tenure *tenure) {
-    evl_alarm_set(&client_for(tenure)->alarms, &tenure->alarm, evl_lease_next(lease_of(tenure)));
+    struct evlock_client *client = client_for(tenure);
+    int64_t at = evl_lease_next(lease_of(tenure));
+
+    if (at < client->patient)
+        at = evl_lease_next_patiently(lease_of(tenure), client->patient);
+    evl_alarm_set(&client->alarms, &tenure->alarm, at);
 }
 
 /* What the node has just said, or what is said of it, is kept for a call that may end by its time. */
@@ -370,7 +375,7 @@ void evl_tenure_ring(struct tenure *tenure, int64_t now) {
     struct lease_out out = {0};
 
     prefetch(tenure->lock, 0, sizeof(struct evlock) + CACHE_LINE); /* for its key, if there is anything to send */
-    evl_lease_time(lease_of(tenure), now, &out);
+    evl_lease_time(lease_of(tenure), now, client_for(tenure)->heard, &out);
     act(tenure, now, &out);
 }
 

@@ -42,7 +42,10 @@
  * STRINGS. Names and tokens are bytes of any value, with a length; EVLOCK_CSTRING as the length means that the
  * bytes are a C string. evlock copies what it is given; nothing has to outlive the call.
  *
- * TIME is in milliseconds everywhere, as int64_t.
+ * TIME is in milliseconds everywhere, as int64_t. What ends because no answer has come (an attempt, an extension, a
+ * release, a wait, a connection, a close) ends a moment after its time: what lies in the sockets is read first. After
+ * the loop has stood still it is given as long again, a second or command_timeout_ms at most, for what it could not send
+ * or read. Deadlines of leases are not put off.
  */
 #ifndef EVLOCK_EVLOCK_H
 #define EVLOCK_EVLOCK_H

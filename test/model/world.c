@@ -206,7 +206,7 @@ static void ring(struct world *w, unsigned c) {
         if (!use || evl_lease_next(lease_of(use)) > now)
             continue;
         bool undone = lease_of(use)->state == LEASE_UNDOING && lease_of(use)->until <= now;
-        evl_lease_time(lease_of(use), now, &out);
+        evl_lease_time(lease_of(use), now, now, &out);
         if (undone && lease_of(use)->state == LEASE_ENDED)
             pass_undo_limit(w, c, use);
         else if (undone && lease_of(use)->until == LEASE_NEVER)

@@ -25,6 +25,7 @@ enum { TTL_MS = 6000 * 1000 };
 static int64_t clock_us = 1000000000;
 static evlock_timer_cb timer_cb;
 static void *timer_arg;
+static int64_t timer_at;
 static int timer_sets;
 static int attached = -1;
 
@@ -36,7 +37,7 @@ static void *timer_new(void *data, evlock_timer_cb cb, void *arg) {
 
 static void timer_set(void *timer, int64_t at) {
     (void)timer;
-    (void)at;
+    timer_at = at;
     timer_sets++;
 }
 
@@ -189,6 +190,7 @@ static void the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told(
     fall_due(client, locks);
     while (told == 0) {
         int before = to_be_told(client);
+        clock_us++;
         timer_cb(timer_arg);
         turns++;
         assert_int_in_range(told ? 0 : to_be_told(client) - before, 0, 1000);
@@ -202,6 +204,72 @@ static void the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told(
     for (int i = 0; i < MANY; i++)
         evlock_free(locks[i]);
     evlock_client_free(client);
+}
+
+/* --- What is given up --------------------------------------------------------------------------------------------- */
+
+/* An acquire that waits for a second, and has asked. */
+static evlock *waiting(evlock_client *client) {
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock *lock;
+
+    told = 0;
+    options.wait_timeout_ms = 1000;
+    assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, &options), EVLOCK_OK);
+    assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
+    return lock;
+}
+
+static void ring_at(int64_t at) {
+    clock_us = at;
+    timer_cb(timer_arg);
+}
+
+/* Nothing may be left unread: what had come by its end was seen in the turn that follows, and read before the next. */
+static void a_wait_ends_when_all_that_had_come_by_its_end_was_read(void **state) {
+    evlock_client *client = client_new();
+    evlock *lock = waiting(client);
+    int64_t end = clock_us + 1000 * 1000;
+
+    (void)state;
+    ring_at(end - 1);
+    assert_int_equal(told, 0);
+    ring_at(end);
+    assert_int_equal(told, 0);
+    assert_int_in_range(timer_at, end + 1, end + 100);
+    ring_at(timer_at);
+    assert_int_equal(told, 0);
+    assert_int_in_range(timer_at, end + 2, end + 200);
+    ring_at(timer_at);
+    assert_int_equal(told, 1);
+    evlock_free(lock);
+    evlock_client_free(client);
+}
+
+/* For as long as it stood still, within bounds; once, however late the next turns are. */
+static void a_loop_that_stood_still_is_given_time(void **state) {
+    static const struct {
+        int64_t late, given;
+    } stalls[] = {{1001, 20000}, {15000, 20000}, {300000, 300000}, {30000000, 1000000}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(stalls) / sizeof(stalls[0]); i++) {
+        evlock_client *client = client_new();
+        evlock *lock = waiting(client);
+        int64_t found = clock_us + 1000 * 1000 + stalls[i].late;
+        int turns = 0;
+
+        ring_at(found);
+        assert_int_in_range(timer_at, found + 1, found + stalls[i].given);
+        for (int part = 1; part < 10; part++)
+            ring_at(found + stalls[i].given * part / 10);
+        assert_int_equal(told, 0);
+        for (; told == 0 && turns < 10; turns++)
+            ring_at(timer_at + stalls[i].late);
+        assert_int_in_range(turns, 1, 4);
+        evlock_free(lock);
+        evlock_client_free(client);
+    }
 }
 
 /* --- A node that is back ------------------------------------------------------------------------------------------ */
@@ -457,6 +525,8 @@ int main(void) {
         cmocka_unit_test(handles_of_a_client_renew_in_one_phase),
         cmocka_unit_test(clients_renew_in_phases_of_their_own),
         cmocka_unit_test(a_lease_without_renewal_has_none),
+        cmocka_unit_test(a_wait_ends_when_all_that_had_come_by_its_end_was_read),
+        cmocka_unit_test(a_loop_that_stood_still_is_given_time),
         cmocka_unit_test(the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told),
         cmocka_unit_test(that_a_node_is_away_is_told_by_slices),
         cmocka_unit_test(all_are_told_that_a_node_is_back),

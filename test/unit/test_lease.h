@@ -164,7 +164,7 @@ static inline void abandon(struct bench *b) {
 /* The time goes on to `now`. */
 static inline void until(struct bench *b, int64_t now) {
     b->now = now;
-    evl_lease_time(b->lease, now, fresh(b));
+    evl_lease_time(b->lease, now, now, fresh(b));
 }
 
 static inline void pass(struct bench *b, int64_t time) {

@@ -1,6 +1,7 @@
 /*
  * How a lease is held: renewed, in danger, lost, told so once and in time.
  */
+#include "least.h"
 #include "test_lease.h"
 
 /* --- Renewing ----------------------------------------------------------------------------------------------------- */
@@ -901,6 +902,80 @@ static void a_quorum_away_loses_it_by_the_deadline(void **state) {
     tells_lost(&b, EVLOCK_LOST_DEADLINE);
 }
 
+/* --- What may lie in the sockets ---------------------------------------------------------------------------------- */
+
+/* The time goes on to `now`, and nothing has been read since `heard`. */
+static void unheard(struct bench *b, int64_t now, int64_t heard) {
+    b->now = now;
+    evl_lease_time(b->lease, now, heard, fresh(b));
+}
+
+static void an_attempt_is_not_given_up_unheard(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.patience = SECOND;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    int64_t end = b.now + SECOND;
+    unheard(&b, end + SECOND, end - 1);
+    tells_nothing(&b);
+    next_is(&b, end);
+    assert_int_equal(evl_lease_next_patiently(b.lease, end + 2 * SECOND), end + 2 * SECOND);
+    assert_int_equal(evl_lease_next_patiently(b.lease, end - 1), end);
+    unheard(&b, end + 2 * SECOND, end);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EQUORUM);
+}
+
+static void an_extension_is_not_given_up_unheard(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    extend(&b, LEASE_ADD, SECOND);
+    int64_t end = b.now + 5 * SECOND;
+    unheard(&b, end, end - 1);
+    tells_nothing(&b);
+    assert_int_equal(evl_lease_next_patiently(b.lease, end + SECOND), min64(b.lease->due, end + SECOND));
+    unheard(&b, end, end);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EUNREACHABLE);
+}
+
+static void a_release_is_not_given_up_unheard(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    release(&b);
+    int64_t end = b.now + 5 * SECOND;
+    unheard(&b, end, end - 1);
+    tells_nothing(&b);
+    assert_int_equal(evl_lease_next_patiently(b.lease, end + SECOND), end + SECOND);
+    unheard(&b, end, end);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_EUNREACHABLE);
+}
+
+static void no_danger_is_told_unheard(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    renewing(&b);
+    refused(&b, 0);
+    int64_t risk = evl_lease_deadline(b.lease) - RISK;
+    unheard(&b, risk, risk - 1);
+    tells_nothing(&b);
+    unheard(&b, risk, risk);
+    tells(&b, LEASE_TELL_RISK, 0);
+}
+
+/* What is heard cannot change it. */
+static void a_deadline_is_kept_unheard(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_one(&b);
+    int64_t end = evl_lease_deadline(b.lease) - LEAD;
+    assert_int_equal(evl_lease_next_patiently(b.lease, end + SECOND), min64(b.lease->due, end));
+    unheard(&b, end, 0);
+    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_renewal_counts_from_when_it_was_sent),
@@ -923,6 +998,11 @@ int main(void) {
         cmocka_unit_test(a_renewal_counts_from_its_beginning_however_long_it_hangs),
         cmocka_unit_test(a_renewal_that_an_extension_stands_before_counts),
         cmocka_unit_test(no_danger_is_told_where_nothing_is_due),
+        cmocka_unit_test(an_attempt_is_not_given_up_unheard),
+        cmocka_unit_test(an_extension_is_not_given_up_unheard),
+        cmocka_unit_test(a_release_is_not_given_up_unheard),
+        cmocka_unit_test(no_danger_is_told_unheard),
+        cmocka_unit_test(a_deadline_is_kept_unheard),
         cmocka_unit_test(a_stall_is_answered_by_the_loss),
         cmocka_unit_test(a_token_that_is_gone_is_told_at_once),
         cmocka_unit_test(a_server_that_was_replaced_before_it_granted_has_lost_nothing),

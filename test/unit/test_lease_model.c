@@ -366,7 +366,7 @@ static void ring(void) {
             continue;
         enum lease_state before = t->lease->state;
         int64_t deadline = evl_lease_deadline(t->lease);
-        evl_lease_time(t->lease, w.now, &out);
+        evl_lease_time(t->lease, w.now, w.now, &out);
         if (out.events & LEASE_TELL_LOST && !w.stalled)
             promise(w.now <= deadline || w.now <= t->touched);
         if (before == LEASE_UNDOING && t->lease->state == LEASE_ENDED)
