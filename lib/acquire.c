@@ -12,10 +12,13 @@
 #include "queue.h"
 #include "status.h"
 
-/* In a queue: how often the first looks, at least and at most; the others look more rarely, but as often as that most,
- * and as a tenth of their ttls, a hundredth of which the pause costs the lease. */
+/* In a queue: the shortest and the longest pause between looks of the first; the others look more rarely. Theirs is no
+ * longer than that either, or than this for each who waits ahead if that is more, so that it matters little how many
+ * there are; nor than the last, nor than ten of their ttls, as a hundredth of the pause is taken from the lease. */
 static const int64_t look_least = 100000;
 static const int64_t look_most = 5000000;
+static const int64_t look_each = 5000;
+static const int64_t look_far = 30000000;
 
 /* How often to look whether an earlier attempt with the same token, the caller's own, is undone at last. */
 static const int64_t settle_pause = 10000;
@@ -196,11 +199,12 @@ void evl_acquire_ring(struct call *call, int64_t now) {
 /* Who is first looks when the holder's ttl has ended, for the holder may have crashed. */
 static int64_t look_pause(const struct call *call, int64_t left) {
     const struct evlock *lock = call->lock;
+    int64_t ahead = min64(call->acquire.ahead, look_far / look_each);
     int64_t pause = min64(max64(10 * lock->config->retry_delay, look_least), look_most);
 
     if (!evl_queue_listens(client_of(lock)))
         return retry_pause(lock);
-    pause = min64(min64(pause * (min64(call->acquire.ahead, 100) + 1), look_most), 10 * lock->config->terms.ttl);
+    pause = min64(min64(pause * (ahead + 1), max64(look_most, ahead * look_each)), 10 * lock->config->terms.ttl);
     pause -= (int64_t)(evl_client_random(client_of(lock)) % (uint64_t)(pause / 2));
     return call->acquire.ahead == 0 && left != LEASE_NEVER ? min64(pause, left + 1000) : pause;
 }

@@ -376,7 +376,8 @@ EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
  * ttl. One that was asking when its connection ended, or was refused, joins again at the end. Nobody can slip in
  * between while holders release by handles of this kind; foreign holders and polling handles exclude the queue's and
  * are excluded by them, but their releases tell nobody: so the first in the queue looks every ten retry_delay_ms (100
- * ms to 5 s), and when the holder's ttl ends, in case it crashed; the others look more rarely, at least every 5 s.
+ * ms to 5 s), and when the holder's ttl ends, in case it crashed; the others look more rarely, at least every 5 s, or
+ * 30 s where thousands wait ahead.
  *
  * It needs a single node and a ttl, and a name in whose cluster slot there can be other keys: one that has no "}", or a
  * hash tag ("{…}"); else EVLOCK_EQUEUE. And it needs rights on a second key and a channel, see docs/protocol.md. The

@@ -151,8 +151,39 @@ static void also_while_somebody_listens_to_everything(void **state) {
     redisFree(nosy);
 }
 
+/* Twenty thousand would ask five thousand times a second if each asked as often as who is near. */
+static void who_is_far_back_looks_seldom(void **state) {
+    struct fixture *f = *state;
+    struct record near = {0}, far = {0};
+    evlock_options options = with_ttl(4 * WAIT_MS);
+
+    options.wait = EVLOCK_WAIT_QUEUE;
+    options.retry_delay_ms = 10;
+    evlock_client *client = client_new(f, NULL, NULL);
+    evlock *first = lock_new_on(f, client, "a", &options), *last = lock_new_on(f, client, "b", &options);
+    server_do(f->server, "SET a held");
+    server_do(f->server, "SET b held");
+    server_do(f->server, "EVAL %s 1 {b}:queue",
+              "for i = 1, 20000 do redis.call('ZADD', KEYS[1], i, 'nobody ' .. i .. ' 1000 0 token') end");
+    assert_status(evlock_acquire(first, NULL, record_end, &near), EVLOCK_OK);
+    await(f, server_integer(f->server, "ZCARD {a}:queue") == 1);
+    assert_status(evlock_acquire(last, NULL, record_end, &far), EVLOCK_OK);
+    await(f, server_integer(f->server, "ZCARD {b}:queue") == 20001);
+    server_do(f->server, "DEL a");
+    await(f, near.count);
+    assert_ended(&near, EVLOCK_OK);
+    server_do(f->server, "CONFIG RESETSTAT");
+    run_for(f, 5500); /* who is near has looked by then */
+    assert_int_equal(server_calls(f->server, "evalsha"), 0);
+    assert_status(evlock_cancel(last), EVLOCK_OK);
+    await(f, far.count);
+    await(f, server_integer(f->server, "ZCARD {b}:queue") == 20000);
+    server_do(f->server, "FLUSHALL");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST_BARE(who_is_far_back_looks_seldom),
         TEST_BARE(a_thousand_are_served_once_and_in_order),
         TEST_BARE(also_while_somebody_listens_to_everything),
     };
