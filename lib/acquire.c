@@ -196,7 +196,8 @@ void evl_acquire_ring(struct call *call, int64_t now) {
 
 /* --- In the queue ------------------------------------------------------------------------------------------------- */
 
-/* Who is first looks when the holder's ttl has ended, for the holder may have crashed. */
+/* When the holder's ttl has ended, for the holder may have crashed, the first looks, and who has found the lock free
+ * before and granted it to that holder. Only they are told what is left. */
 static int64_t look_pause(const struct call *call, int64_t left) {
     const struct evlock *lock = call->lock;
     int64_t ahead = min64(call->acquire.ahead, look_far / look_each);
@@ -206,7 +207,7 @@ static int64_t look_pause(const struct call *call, int64_t left) {
         return retry_pause(lock);
     pause = min64(min64(pause * (ahead + 1), max64(look_most, ahead * look_each)), 10 * lock->config->terms.ttl);
     pause -= (int64_t)(evl_client_random(client_of(lock)) % (uint64_t)(pause / 2));
-    return call->acquire.ahead == 0 && left != LEASE_NEVER ? min64(pause, left + 1000) : pause;
+    return left != LEASE_NEVER ? min64(pause, left + 1000) : pause;
 }
 
 void evl_acquire_queued(struct evlock *lock, int64_t sent, const struct lease_answer *answer) {

@@ -1,7 +1,8 @@
 -- Takes the lock, or a place in its queue; asked again, looks how things stand and keeps the place.
 -- KEYS: lock, queue, fence counter. ARGV: waiter (see grant.lua), token, ttl in ms, 1 if it wants a fence, else 0.
 -- 1, or the fence: the token has the lock. Else "TIME AHEAD LEFT": the server's clock in microseconds, how many waiters
--- are ahead, and where none is, what the holder has left in ms (-1: no expiry, or not asked).
+-- are ahead, and what the holder has left in ms (-1: no expiry, or not asked): asked where none is ahead, and where this
+-- found the lock free and granted it to another, who may not come to look either.
 local found = redis.pcall('GET', KEYS[1])
 if type(found) == 'table' then return found end
 --@ include grant.lua
@@ -34,6 +35,6 @@ if added == 0 or ahead == 0 or string.sub(ARGV[2], -1) == '0' then
   local kept = redis.pcall('PEXPIRE', KEYS[2], '60000')
   if type(kept) == 'table' then return kept end
 end
-if ahead == 0 then left = redis.pcall('PTTL', KEYS[1]) end
+if ahead == 0 or not found then left = redis.pcall('PTTL', KEYS[1]) end
 if type(left) == 'table' then return left end
 return us .. ' ' .. ahead .. ' ' .. left

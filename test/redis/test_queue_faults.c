@@ -938,6 +938,30 @@ static void who_may_not_grant_still_releases(void **state) {
     }
 }
 
+/* Its connection stands, so each of its waiters is granted the lock in turn, and only the end of its ttl ends that. Who
+ * found out does not leave the next of them to the time at which it would have looked. */
+static void who_found_a_holder_gone_looks_again_at_the_end_of_the_next(void **state) {
+    enum { STOPPED = 6 };
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = patient(60000);
+    redisContext *silent = redisConnectUnix(f->server->socket);
+    redisReply *reply = redisCommand(silent, "SUBSCRIBE stopped");
+    assert_non_null(reply);
+    freeReplyObject(reply);
+    server_do(f->server, "SET a stranger PX 600000");
+    server_do(f->server, "EVAL %s 1 " QUEUE " %d",
+              "for i = 1, ARGV[1] do redis.call('ZADD', KEYS[1], i, 'stopped ' .. i .. ' 300 0 stopped') end", STOPPED);
+    joins(f, f->client, &options, &record);
+    server_do(f->server, "DEL a");
+    await(f, key_is(f->server, "a", "stopped", 7));
+    int64_t begun = evlock_clock_us();
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_true(evlock_clock_us() - begun < STOPPED * INT64_C(2500000) - 5000000); /* two looks less */
+    redisFree(silent);
+}
+
 /* --- With the rest of the library --------------------------------------------------------------------------------- */
 
 static void a_close_gives_up_what_waits(void **state) {
@@ -1107,6 +1131,7 @@ int main(void) {
         FAULT(a_queue_that_is_none_is_told),
         FAULT(a_lock_that_becomes_none_ends_the_wait),
         FAULT(a_missing_right_is_told_or_done_without),
+        FAULT(who_found_a_holder_gone_looks_again_at_the_end_of_the_next),
         FAULT(who_may_not_grant_still_releases),
         FAULT(a_close_gives_up_what_waits),
         FAULT(a_close_tells_of_a_waiter_that_it_may_not_take_out),
