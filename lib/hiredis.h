@@ -12,6 +12,9 @@ void evl_node_drop_quotes(char *error);
 /* Notes the last trouble in words. */
 void evl_node_note(struct node *node, const char *error);
 
+/* node.c: digests are of no use on this connection: scripts are sent whole from now on. */
+void evl_node_spell(struct node *node, const char *why);
+
 /* node.c: opens a connection to the next address. */
 void evl_node_open(struct node *node);
 

@@ -19,7 +19,30 @@
 /* Of one command, at most. */
 #define WORDS 4
 
-enum greeting { AUTH, SERVER, SHARDS, SELECT, ID, MEMORY, REPLICATION, LOAD, KILL, COUNT, PUBLISH };
+enum greeting { AUTH, SERVER, SHARDS, SELECT, ID, MEMORY, REPLICATION, LOAD, CALL, SPELL, KILL, COUNT, PUBLISH };
+
+static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata);
+static bool greet(struct node *node, enum greeting step, const char *word, ...) __attribute__((sentinel));
+
+/* Queues a command of these words, the last of which is NULL. */
+static bool greet(struct node *node, enum greeting step, const char *word, ...) {
+    const char *words[WORDS] = {NULL};
+    va_list rest;
+    int count = 0;
+
+    va_start(rest, word);
+    for (; word && count < WORDS; word = va_arg(rest, const char *))
+        words[count++] = word;
+    va_end(rest);
+    node->greetings++;
+    return redisAsyncCommandArgv(node->connection, on_greeting, (void *)(intptr_t)step, count, words, NULL) == REDIS_OK;
+}
+
+/* What was found out on the way is to be asked about as well. */
+static void ask_more(struct node *node, bool queued) {
+    if (!queued)
+        evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
+}
 
 /* Copies the value of a line "field:value" of INFO. */
 static void info_field(const char *info, const char *field, char *ret, size_t size) {
@@ -61,13 +84,23 @@ static void warn_of_shards(struct node *node, const char *info) {
                 shards[0] ? " of " : "", shards, shards[0] ? " shards" : "");
 }
 
-/* Whether the connection is of use without what this step was refused. */
-static bool can_do_without(enum greeting step, struct reply_meaning meaning) {
-    if (meaning.reconnect)
+/* Whether the connection is of use without what this step was refused. What is refused for now alone is asked again by
+ * the next login: a server that could not say who it is might be taken for another. */
+static bool can_do_without(enum greeting step, const char *error) {
+    struct reply_meaning meaning = evl_reply_meaning(error);
+
+    if (meaning.reconnect || evl_reply_passes(error))
         return false;
-    if (step == LOAD) /* they may have been loaded by somebody else */
-        return meaning.status == EVLOCK_EPERM;
+    if (step == SPELL)
+        return !evl_reply_is_lacking(meaning);
     return step != AUTH && step != SELECT && step != COUNT && step != PUBLISH;
+}
+
+/* A server without EVALSHA, or for one who may not send it, may have EVAL. */
+static void do_without_evalsha(struct node *node, const char *error) {
+    evl_node_spell(node, error);
+    node->lacks_evalsha = true;
+    ask_more(node, greet(node, SPELL, "EVAL", "return 1", "0", NULL));
 }
 
 static void on_refused(struct node *node, enum greeting step, char *error) {
@@ -79,7 +112,9 @@ static void on_refused(struct node *node, enum greeting step, char *error) {
         snprintf(node->load_error, sizeof(node->load_error), "%s", error);
     if (step == SHARDS)
         warn_of_shards(node, "");
-    if (can_do_without(step, meaning)) {
+    if (step == CALL && evl_reply_is_lacking(meaning))
+        do_without_evalsha(node, error);
+    if (can_do_without(step, error)) {
         node->explained = node->state == NODE_CONNECTING;
         if (node->explained)
             evl_node_note(node, error);
@@ -90,29 +125,6 @@ static void on_refused(struct node *node, enum greeting step, char *error) {
     evl_node_break(node, meaning.status, error);
 }
 
-static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata);
-static bool greet(struct node *node, enum greeting step, const char *word, ...) __attribute__((sentinel));
-
-/* Queues a command of these words, the last of which is NULL. */
-static bool greet(struct node *node, enum greeting step, const char *word, ...) {
-    const char *words[WORDS] = {NULL};
-    va_list rest;
-    int count = 0;
-
-    va_start(rest, word);
-    for (; word && count < WORDS; word = va_arg(rest, const char *))
-        words[count++] = word;
-    va_end(rest);
-    node->greetings++;
-    return redisAsyncCommandArgv(node->connection, on_greeting, (void *)(intptr_t)step, count, words, NULL) == REDIS_OK;
-}
-
-/* What was found out on the way is to be asked about as well. */
-static void ask_more(struct node *node, bool queued) {
-    if (!queued)
-        evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
-}
-
 /* Which kind of server this is. A Sentinel knows none of the commands; of a cluster, one node may have all slots. */
 static void meet_mode(struct node *node, const char *info) {
     char mode[16];
@@ -121,7 +133,7 @@ static void meet_mode(struct node *node, const char *info) {
     if (!mode[0]) /* Valkey has a name of its own for it */
         info_field(info, "\nserver_mode:", mode, sizeof(mode));
     if (strcmp(mode, "sentinel") == 0)
-        evl_node_break(node, EVLOCK_EUNSUPPORTED, "this is a Sentinel, which keeps no locks; give the server's address");
+        evl_node_break(node, EVLOCK_EUNSUPPORTED, "this is a Sentinel, which has no locks; give the server's address");
     else if (strcmp(mode, "cluster") == 0)
         ask_more(node, greet(node, SHARDS, "CLUSTER", "INFO", NULL));
 }
@@ -189,6 +201,8 @@ static void on_granted(struct node *node, enum greeting step, const redisReply *
         break;
     case AUTH:
     case SELECT:
+    case CALL: /* there is no such script, as was to be expected: the server would call one */
+    case SPELL:
     case COUNT:
     case PUBLISH:
         break;
@@ -253,7 +267,7 @@ static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata
         node->gone = true;
         return;
     }
-    if (reply->type == REDIS_REPLY_ERROR)
+    if (reply->type == REDIS_REPLY_ERROR && !(step == CALL && strncmp(reply->str, "NOSCRIPT", 8) == 0))
         on_refused(node, step, reply->str);
     else
         on_granted(node, step, reply);
@@ -295,6 +309,8 @@ static bool select_db(struct node *node) {
 }
 
 bool evl_node_greet(struct node *node) {
+    static const char no_script[] = "0000000000000000000000000000000000000000";
+
     node->id = 0;
     node->greetings = 0;
     node->killed = false;
@@ -303,11 +319,13 @@ bool evl_node_greet(struct node *node) {
     node->inherited = true;
     node->started = 0;
     node->renews_many = false;
+    node->spells = node->lacks_evalsha = false;
     node->load_error[0] = '\0';
     node->explained = false;
     if (node->ears)
         return authenticate(node) && greet_ears(node);
     return authenticate(node) && greet(node, SERVER, "INFO", "server", NULL) && select_db(node) &&
            greet(node, ID, "CLIENT", "ID", NULL) && greet(node, MEMORY, "INFO", "memory", NULL) &&
-           greet(node, REPLICATION, "INFO", "replication", NULL) && evl_node_load_scripts(node);
+           greet(node, REPLICATION, "INFO", "replication", NULL) && evl_node_load_scripts(node) &&
+           greet(node, CALL, "EVALSHA", no_script, "0", NULL);
 }

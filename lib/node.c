@@ -121,36 +121,51 @@ static bool may_send(const struct node *node) {
            (node->parting || node->inflight < node->client->config.max_inflight);
 }
 
-/* A script that is missing is loaded, and the command sent again by its owner; the second time in a row, the owner is
- * told why that does not help. The refusal of a batch counts for each of its members, whoever they are sent with next;
- * one load serves all. */
-static struct reply mend_noscript(struct node *node, struct request *request, const struct reply *reply) {
-    struct reply why = {.type = REPLY_ERROR};
+void evl_node_spell(struct node *node, const char *why) {
+    if (!node->spells)
+        evl_log(node->client, EVLOCK_LOG_WARN, "node %u: sends its scripts whole: %s", node->index, why);
+    node->spells = true;
+}
 
-    if (request->reloaded) {
-        why.text = node->load_error[0] ? node->load_error : "TRYAGAIN the server keeps losing its scripts";
-        why.len = strlen(why.text);
-        request->reloaded = false;
-        return why;
-    }
-    request->reloaded = true;
+/* A script that is missing is loaded, and the command sent again by its owner; the second time in a row, it is sent with
+ * the script in it; a third time, of which no server can be thought, the owner is told. The refusal of a batch counts
+ * for each of its members, whoever they are sent with next; one load serves all. */
+static struct reply mend_noscript(struct node *node, struct request *request, const struct reply *reply) {
+    static const char words[] = "TRYAGAIN the server keeps losing its scripts";
+
     request->older = (uint8_t)(request->flying - 1);
-    if (!evl_node_load_scripts(node))
-        evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
-    return *reply;
+    switch (request->noscripts++) {
+    case 0:
+        if (!evl_node_load_scripts(node))
+            evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
+        return *reply;
+    case 1:
+        evl_node_spell(node, node->load_error[0] ? node->load_error : "those that were loaded are not there");
+        return *reply;
+    default:
+        request->noscripts = 0;
+        return (struct reply){.type = REPLY_ERROR, .text = words, .len = strlen(words)};
+    }
+}
+
+/* Who may not send scripts whole may be allowed to load them by the next time. */
+static void note_refusal(struct node *node, const struct reply *reply) {
+    if (node->spells && reply->type == REPLY_ERROR && evl_reply_is_lacking(evl_reply_meaning(reply->text)))
+        node->spells = node->lacks_evalsha;
 }
 
 void evl_node_answer(struct node *node, struct request *request, const struct reply *reply, int64_t now) {
     bool noscript = reply->type == REPLY_ERROR && strncmp(reply->text, "NOSCRIPT", 8) == 0;
     struct reply mended;
 
-    if (request->older > 0) { /* it was sent before the scripts were loaded */
+    if (request->older > 0) { /* it was sent before that was mended */
         request->older--;
     } else if (noscript) {
         mended = mend_noscript(node, request, reply);
         reply = &mended;
-    } else {
-        request->reloaded = false;
+    } else if (reply->type != REPLY_AGAIN) {
+        request->noscripts = 0;
+        note_refusal(node, reply);
     }
     land(node, request);
     evl_error_clear();
@@ -198,13 +213,27 @@ static int queue(struct node *node, struct request *request, struct bytes text) 
     return status;
 }
 
+static int queue_command(struct node *node, struct request *request, struct command *command) {
+    char *text;
+    size_t len;
+    int status;
+
+    if (!node->spells || !command->script)
+        return queue(node, request, evl_command_text(command));
+    if (!(text = evl_command_spelled(command, &len)))
+        return REDIS_ERR;
+    status = queue(node, request, (struct bytes){text, len});
+    evl_free(text);
+    return status;
+}
+
 void evl_node_send(struct node *node, struct request *request, struct command *command, int64_t now) {
     if (node->inflight++ == 0) {
         node->since = now;
         if (!node->alarm.set)
             wake_at(node, now + node->client->config.command_timeout);
     }
-    if (queue(node, request, evl_command_text(command)) != REDIS_OK)
+    if (queue_command(node, request, command) != REDIS_OK)
         evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
 
@@ -298,7 +327,7 @@ static void tell_lost(struct node *node, int64_t now) {
         unsigned count = request->flying;
         TAILQ_REMOVE(&node->flying, request, link);
         request->flying = 0;
-        request->reloaded = false;
+        request->noscripts = 0;
         request->older = 0;
         request->batch = 0;
         /* The owner may go with its last answer, and queues nothing here before it. */

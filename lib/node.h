@@ -43,12 +43,12 @@ struct request {
     uint16_t back;     /* how far it lies behind the beginning of its owner, in bytes */
     uint8_t node;      /* which of the client's */
     uint8_t flying;    /* commands unanswered */
-    uint8_t older;     /* commands unanswered that were sent before the script was loaded again */
+    uint8_t older;     /* commands unanswered that were sent before the last remedy for NOSCRIPT */
     uint8_t batch;     /* its oldest unanswered command renews so many: its own lease, and those of the requests behind
                         * it in `flying`; 0: it is no batch, or not the first of one */
     enum request_kind kind : 2;
     bool waiting : 1;
-    bool reloaded : 1; /* the last answer was NOSCRIPT, and the script was loaded again */
+    unsigned noscripts : 2; /* so many of the last answers were NOSCRIPT */
 };
 
 TAILQ_HEAD(requests, request);
@@ -128,11 +128,12 @@ struct node {
     bool link;              /* a second connection to a node, which does not count for anything itself */
     bool killed;            /* the connection before has been ended on the server */
     bool unsettled;         /* commands of an ended connection may still run */
-    bool explained;         /* CONNECTING: the last answer was an error, which is in `error`: if the server hangs up, that
-                             * is why */
+    bool explained;         /* CONNECTING: the last answer was an error, and is in `error`: why, if the server hangs up */
     bool broken;            /* to be ended when hiredis is off the stack */
     bool gone;              /* hiredis has freed, or is freeing, the connection by itself */
     char error[128];        /* the last trouble, in words */
+    bool spells;            /* scripts are sent whole, as they are not there */
+    bool lacks_evalsha;     /* for good: the server knows no digests, or may not be sent any */
     char load_error[128];   /* why the scripts could not be loaded, or "" */
 };
 

@@ -38,6 +38,13 @@ static const struct row rows[] = {
     {"user executing the script can't", true, {LEASE_FORBIDDEN, EVLOCK_EPERM, false}},
     {"ACL failure in script", true, {LEASE_FORBIDDEN, EVLOCK_EPERM, false}},
     {"WRONGTYPE", false, {LEASE_FORBIDDEN, EVLOCK_EWRONGTYPE, false}},
+    {"ERR unknown subcommand", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
+    {"ERR Unknown subcommand", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
+    {"scripting support disabled", true, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
+    {"command called from", true, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}}, /* unknown to it */
+    {"not allowed from script", true, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
+    /* A slot that is on its way to another node of a cluster. */
+    {"attempted to access a non local key", true, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
     {"ERR unknown command", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
     {"ERR SELECT is not allowed in cluster mode", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
     {"ERR DB index", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
@@ -46,10 +53,20 @@ static const struct row rows[] = {
     {"", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
 };
 
-struct reply_meaning evl_reply_meaning(const char *error) {
+static const struct row *row_of(const char *error) {
     const struct row *row = rows;
 
     while (row->anywhere ? !strstr(error, row->words) : strncmp(error, row->words, strlen(row->words)) != 0)
         row++;
-    return row->meaning;
+    return row;
+}
+
+struct reply_meaning evl_reply_meaning(const char *error) {
+    return row_of(error)->meaning;
+}
+
+bool evl_reply_passes(const char *error) {
+    const struct row *row = row_of(error);
+
+    return row->meaning.verdict == LEASE_REFUSED && row->words[0];
 }

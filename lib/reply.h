@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <evlock/evlock.h>
+
 #include "lease.h"
 
 enum reply_type {
@@ -39,5 +41,13 @@ struct reply_meaning {
 };
 
 struct reply_meaning evl_reply_meaning(const char *error);
+
+/* Whether the server says that it is not able to now, rather than something that is not known here. */
+bool evl_reply_passes(const char *error);
+
+/* Whether the server has not got what was asked for, or has it not for this user. */
+static inline bool evl_reply_is_lacking(struct reply_meaning meaning) {
+    return meaning.status == EVLOCK_EUNSUPPORTED || meaning.status == EVLOCK_EPERM;
+}
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <evlock/evlock.h>
 
+#include "memory.h"
 #include "scripts.h"
 #include "status.h"
 
@@ -66,6 +67,7 @@ static char *put_length(char *to, size_t len) {
 static void begin(struct command *command) {
     command->count = 0;
     command->end = command->text + HEAD_SIZE;
+    command->script = NULL;
 }
 
 static void push(struct command *command, const void *data, size_t len) {
@@ -117,11 +119,30 @@ void evl_command_key(struct command *command, const char *verb, struct bytes key
     push(command, key.data, key.len);
 }
 
+#define EVALSHA "$7\r\nEVALSHA\r\n$40\r\n"
+#define EVAL "$4\r\nEVAL\r\n"
+
 static void begin_script(struct command *command, unsigned script, unsigned keys) {
     begin(command);
-    push_ready(command, 2, READY("$7\r\nEVALSHA\r\n$40\r\n"));
-    command->end = put(put(command->end, evl_scripts[script].sha, 40), "\r\n", 2);
+    command->script = &evl_scripts[script];
+    push_ready(command, 2, READY(EVALSHA));
+    command->end = put(put(command->end, command->script->sha, 40), "\r\n", 2);
     push_number(command, keys);
+}
+
+char *evl_command_spelled(const struct command *command, size_t *ret_len) {
+    const char *rest = command->text + HEAD_SIZE + strlen(EVALSHA) + 40 + 2;
+    size_t rest_len = (size_t)(command->end - rest), len = strlen(command->script->text);
+    char *text = evl_alloc(64 + len + rest_len), *end = text;
+
+    if (!text)
+        return NULL;
+    *end++ = '*';
+    end = put(put_number(end, command->count), "\r\n", 2);
+    end = put_length(put(end, EVAL, strlen(EVAL)), len);
+    end = put(put(end, command->script->text, len), "\r\n", 2);
+    *ret_len = (size_t)(put(end, rest, rest_len) - text);
+    return text;
 }
 
 static bool has_tag(struct bytes key) {

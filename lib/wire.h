@@ -47,11 +47,16 @@ static inline bool same_bytes(struct bytes a, struct bytes b) {
 struct command {
     unsigned count;
     char *end;
+    const struct script *script; /* that it calls, or NULL */
     char text[COMMAND_SIZE];
 };
 
 /* The whole command, once it has been filled in. */
 struct bytes evl_command_text(struct command *command);
+
+/* The same for a server that has not got the script: with its text in place of its digest, in a block for evl_free();
+ * NULL: no memory. Only of a command that calls a script. */
+char *evl_command_spelled(const struct command *command, size_t *ret_len);
 
 /* `verb key`, for the queries. */
 void evl_command_key(struct command *command, const char *verb, struct bytes key);

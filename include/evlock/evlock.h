@@ -125,8 +125,8 @@ enum evlock_status {
     EVLOCK_EPERM = -62,        /**< the server's access rules forbid a command, a key or a script */
     EVLOCK_EWRONGTYPE = -63,   /**< the key holds something that is not a lock */
     EVLOCK_EREFUSED = -64,     /**< not now: loading, busy, read-only, out of memory, too many clients */
-    EVLOCK_EUNSUPPORTED = -65, /**< the server lacks something: scripts, or a cluster's other node has the name; or it is a
-                                    Sentinel */
+    EVLOCK_EUNSUPPORTED = -65, /**< the server lacks something: scripts; it is a Sentinel; or another node of its cluster
+                                    has the name */
     EVLOCK_EPROTOCOL = -66,    /**< an answer that the command cannot have */
 };
 

@@ -321,6 +321,17 @@ long long server_calls(struct server *server, const char *name) {
     return server_info(server, "commandstats", wanted);
 }
 
+long long server_refusals(struct server *server, const char *name) {
+    char wanted[64];
+    redisReply *reply = server_command(server, "INFO commandstats");
+    snprintf(wanted, sizeof(wanted), "cmdstat_%s:", name);
+    const char *line = strstr(reply->str, wanted);
+    const char *count = line ? strstr(line, "rejected_calls=") : NULL;
+    long long refusals = count ? strtoll(count + strlen("rejected_calls="), NULL, 10) : 0;
+    freeReplyObject(reply);
+    return refusals;
+}
+
 long long server_errors(struct server *server, const char *code) {
     char wanted[64];
     snprintf(wanted, sizeof(wanted), "errorstat_%s:count=", code);

@@ -56,6 +56,8 @@ long long server_integer(struct server *server, const char *format, ...);
 long long server_info(struct server *server, const char *section, const char *words);
 /* How often a command was run since the start or CONFIG RESETSTAT, also by scripts; `command` in lower case. */
 long long server_calls(struct server *server, const char *command);
+/* How often a command was refused before it ran, likewise. */
+long long server_refusals(struct server *server, const char *command);
 /* How many errors with this code it has answered since the start or CONFIG RESETSTAT. */
 long long server_errors(struct server *server, const char *code);
 

@@ -215,6 +215,202 @@ static void a_cluster_of_several_is_told_as_one(void **state) {
     assert_true(logged(f, "a cluster;"));
 }
 
+/* --- A server that lacks something -------------------------------------------------------------------------------- */
+
+/* A lock that waits in line, or polls where that cannot be done. */
+static void line_works(struct fixture *f) {
+    struct record second_got = {0};
+    evlock_options options = with_ttl(60000);
+    options.prefix = "lock:";
+    options.wait = EVLOCK_WAIT_QUEUE;
+    options.retry_delay_ms = 20;
+    evlock *first = lock_new(f, "line", &options), *second = lock_new(f, "line", &options);
+    assert_status(await_acquire(f, first, NULL), EVLOCK_OK);
+    assert_status(evlock_acquire(second, NULL, record_end, &second_got), EVLOCK_OK);
+    run_for(f, 50);
+    assert_int_equal(second_got.count, 0);
+    assert_status(await_release(f, first), EVLOCK_OK);
+    await(f, second_got.count);
+    assert_ended(&second_got, EVLOCK_OK);
+    assert_status(await_release(f, second), EVLOCK_OK);
+}
+
+/* Leases enough for batches, renewed. */
+static void renewals_work(struct fixture *f) {
+    enum { LEASES = 30 };
+    evlock *locks[LEASES];
+    char name[16];
+    evlock_options options = with_ttl(60000);
+    options.prefix = "lock:";
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = 50;
+    for (int i = 0; i < LEASES; i++) {
+        snprintf(name, sizeof(name), "%d", i);
+        locks[i] = lock_new(f, name, &options);
+        assert_status(await_acquire(f, locks[i], NULL), EVLOCK_OK);
+        server_do(f->server, "PEXPIRE lock:%s 30000", name);
+    }
+    for (int i = 0; i < LEASES; i++) {
+        snprintf(name, sizeof(name), "lock:%d", i);
+        await(f, key_ttl(f->server, name) > 40000);
+        assert_true(evlock_is_held(locks[i]));
+        lock_free(f, locks[i]);
+    }
+    await(f, server_integer(f->server, "DBSIZE") == 0);
+}
+
+static void all_works(struct fixture *f, evlock_client *client) {
+    await_connected(f, client);
+    lock_works(f, "a");
+    line_works(f);
+    renewals_work(f);
+    assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
+    client_free(f, client);
+}
+
+static const char *const one_missing[] = {"SCRIPT", "EVALSHA", "EVAL",      "CLIENT",
+                                          "INFO",   "PUBLISH", "SUBSCRIBE", "PUBSUB"};
+enum { ONE_MISSING = sizeof(one_missing) / sizeof(one_missing[0]) };
+
+static void any_command_may_be_renamed_away(void **state) {
+    struct fixture *f = *state;
+    for (int i = 0; i < ONE_MISSING; i++) {
+        const char *extra[] = {"--rename-command", one_missing[i], "", NULL};
+        move_to_other(f, false, extra);
+        all_works(f, quick_client(f, NULL));
+    }
+}
+
+/* All that was renamed away goes together, but for one way to run scripts. */
+static void eval_alone_is_enough(void **state) {
+    struct fixture *f = *state;
+    static const char *const extra[] = {"--rename-command",
+                                        "SCRIPT",
+                                        "",
+                                        "--rename-command",
+                                        "EVALSHA",
+                                        "",
+                                        "--rename-command",
+                                        "CLIENT",
+                                        "",
+                                        "--rename-command",
+                                        "INFO",
+                                        "",
+                                        NULL};
+    move_to_other(f, false, extra);
+    all_works(f, quick_client(f, NULL));
+}
+
+static void a_server_that_runs_no_scripts_is_told_at_once(void **state) {
+    struct fixture *f = *state;
+    static const char *const extra[] = {"--rename-command", "EVALSHA", "", "--rename-command", "EVAL", "", NULL};
+    move_to_other(f, false, extra);
+    login_fails(f, NULL, EVLOCK_EUNSUPPORTED, "unknown command");
+}
+
+static evlock_client *client_of_worker(struct fixture *f) {
+    evlock_client_options options = client_options(f);
+    options.user = "worker";
+    options.password = "work";
+    options.backoff_max_ms = 200;
+    f->client = NULL;
+    return client_new(f, NULL, &options);
+}
+
+static void worker_may(struct fixture *f, const char *change) {
+    redisReply *reply = server_command(f->server,
+                                       "ACL SETUSER worker reset on >work ~lock:* ~{lock:* &evlock:* +@all -@dangerous "
+                                       "-@admin +client +info %s",
+                                       change);
+    assert_string_equal(reply->str, "OK");
+    freeReplyObject(reply);
+}
+
+static void any_command_may_be_forbidden(void **state) {
+    struct fixture *f = *state;
+    char change[32];
+    for (int i = 0; i < ONE_MISSING; i++) {
+        snprintf(change, sizeof(change), "-%s", one_missing[i]);
+        worker_may(f, change);
+        server_do(f->server, "SCRIPT FLUSH");
+        all_works(f, client_of_worker(f));
+    }
+}
+
+static void who_may_run_no_scripts_is_told_at_once(void **state) {
+    struct fixture *f = *state;
+    worker_may(f, "-evalsha");
+    server_do(f->server, "ACL SETUSER worker -eval");
+    evlock_client *client = client_of_worker(f);
+    assert_status(await_try(f, lock_new(f, "lock:a", NULL)), EVLOCK_EPERM);
+    assert_words(f->ended.error, "NOPERM");
+    client_free(f, client);
+}
+
+/* --- Scripts that are not there, although they were loaded -------------------------------------------------------- */
+
+/* What is loaded is not what is called. */
+static void spoil_digests(char *bytes, size_t len, bool to_server) {
+    static const char call[] = "EVALSHA\r\n$40\r\n";
+    char *end = bytes + len, *at = to_server ? bytes : end;
+    while (at < end && (at = memmem(at, (size_t)(end - at), call, strlen(call)))) {
+        at += strlen(call);
+        memcpy(at, "ff", 2);
+    }
+}
+
+static void pump_until(struct fixture *f, const struct record *record) {
+    await(f, relay_pump(&relay) && record->count);
+}
+
+static void noscript_that_goes_on_is_met_with_the_scripts_text(void **state) {
+    struct fixture *f = *state;
+    struct record got = {0}, extended = {0}, released = {0};
+    relay_start(&relay, f->server);
+    relay.edit = spoil_digests;
+    evlock *lock = lock_new_on(f, quick_client(f, relay.url), "lock:a", NULL);
+    assert_status(evlock_acquire(lock, NULL, record_end, &got), EVLOCK_OK);
+    pump_until(f, &got);
+    assert_ended(&got, EVLOCK_OK);
+    server_do(f->server, "CONFIG RESETSTAT");
+    assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &extended), EVLOCK_OK);
+    pump_until(f, &extended);
+    assert_ended(&extended, EVLOCK_OK);
+    assert_int_equal(server_errors(f->server, "NOSCRIPT"), 2);
+    assert_int_equal(server_calls(f->server, "eval"), 1);
+    assert_status(evlock_release(lock, record_end, &released), EVLOCK_OK);
+    pump_until(f, &released);
+    assert_ended(&released, EVLOCK_OK);
+    assert_int_equal(server_errors(f->server, "NOSCRIPT"), 2); /* this connection has learned it */
+    assert_false(key_exists(f->server, "lock:a"));
+}
+
+static void noscript_that_goes_on_is_told_where_the_text_is_refused(void **state) {
+    struct fixture *f = *state;
+    struct record got = {0}, extended = {0};
+    worker_may(f, "-eval");
+    relay_start(&relay, f->server);
+    relay.edit = spoil_digests;
+    evlock_client_options options = client_options(f);
+    options.user = "worker";
+    options.password = "work";
+    evlock *lock = lock_new_on(f, client_new(f, relay.url, &options), "lock:a", NULL);
+    assert_status(evlock_acquire(lock, NULL, record_end, &got), EVLOCK_OK);
+    pump_until(f, &got);
+    assert_ended(&got, EVLOCK_OK);
+    for (int i = 1; i <= 3; i++) { /* each is tried as often, and no oftener */
+        server_do(f->server, "CONFIG RESETSTAT");
+        extended = (struct record){0};
+        assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &extended), EVLOCK_OK);
+        pump_until(f, &extended);
+        assert_ended(&extended, EVLOCK_EPERM);
+        assert_words(extended.error, "NOPERM");
+        assert_int_equal(server_errors(f->server, "NOSCRIPT"), 2);
+        assert_int_equal(server_errors(f->server, "NOPERM"), 1);
+        assert_true(evlock_is_held(lock));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         LOGIN_TEST(a_refused_connection_is_told_as_refused),
@@ -223,6 +419,13 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_sentinel_is_told_as_one, fixture_setup_bare, sentinel_teardown),
         LOGIN_TEST(a_cluster_of_one_is_a_server),
         LOGIN_TEST(a_cluster_of_several_is_told_as_one),
+        LOGIN_TEST(any_command_may_be_renamed_away),
+        LOGIN_TEST(eval_alone_is_enough),
+        LOGIN_TEST(a_server_that_runs_no_scripts_is_told_at_once),
+        LOGIN_TEST(any_command_may_be_forbidden),
+        LOGIN_TEST(who_may_run_no_scripts_is_told_at_once),
+        LOGIN_TEST(noscript_that_goes_on_is_met_with_the_scripts_text),
+        LOGIN_TEST(noscript_that_goes_on_is_told_where_the_text_is_refused),
     };
     return run_suite("login", tests);
 }

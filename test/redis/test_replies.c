@@ -115,6 +115,7 @@ static void noscript_to_a_renewal_is_mended_by_one_load(void **state) {
     options.renewal_interval_ms = 200;
     evlock *lock = lock_new(f, "a", &options);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    server_do(f->server, "CONFIG RESETSTAT");
     server_do(f->server, "SCRIPT FLUSH");
     server_do(f->server, "PEXPIRE a 30000");
     await(f, key_ttl(f->server, "a") > 40000);
@@ -435,27 +436,6 @@ static void a_database_that_is_not_there_ends_an_acquire(void **state) {
     login_is_refused(f, url, EVLOCK_EUNSUPPORTED, "DB index");
 }
 
-static void a_server_without_script_ends_an_acquire(void **state) {
-    static const char *const extra[] = {"--rename-command", "SCRIPT", "", NULL};
-    struct fixture *f = *state;
-    move_to_other(f, false, extra);
-    login_is_refused(f, NULL, EVLOCK_EUNSUPPORTED, "unknown command");
-}
-
-static void a_server_without_evalsha_is_told_by_the_release(void **state) {
-    static const char *const extra[] = {"--rename-command", "EVALSHA", "", NULL};
-    struct fixture *f = *state;
-    move_to_other(f, false, extra);
-    evlock_options options = with_ttl(1000);
-    client_new(f, NULL, NULL);
-    evlock *lock = lock_new(f, "a", &options);
-    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
-    assert_status(await_extend(f, lock, 500, EVLOCK_EXTEND_ADD), EVLOCK_EUNSUPPORTED);
-    assert_status(await_release(f, lock), EVLOCK_EUNSUPPORTED);
-    assert_words(f, "unknown command");
-    await(f, !key_exists(f->server, "a"));
-}
-
 /* The client of a user who may do no more than locks need: no CLIENT and no INFO either. */
 static evlock_client *client_of_worker(struct fixture *f) {
     evlock_client_options options = client_options(f);
@@ -728,8 +708,6 @@ int main(void) {
         REPLY_TEST_BARE(wrongpass_ends_an_acquire),
         REPLY_TEST_BARE(a_password_that_is_not_wanted_ends_an_acquire),
         REPLY_TEST_BARE(a_database_that_is_not_there_ends_an_acquire),
-        REPLY_TEST_BARE(a_server_without_script_ends_an_acquire),
-        REPLY_TEST_BARE(a_server_without_evalsha_is_told_by_the_release),
         REPLY_TEST(the_least_privilege_is_enough),
         REPLY_TEST(the_least_privilege_renews),
         REPLY_TEST(noperm_names_what_is_missing),

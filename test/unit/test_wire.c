@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "batch.h"
+#include "memory.h"
 #include "queue.h"
 
 #define LONGEST_TTL (INT64_C(10) * 366 * 24 * 3600 * 1000000)
@@ -44,11 +45,9 @@ static size_t read_number(struct bytes *text, char kind) {
 }
 
 /* Each argument has the length that it says, and there are as many as it says. */
-static void assert_sound(struct command *command) {
-    struct bytes text = evl_command_text(command);
+static void assert_words(struct bytes text) {
     size_t len, count;
 
-    assert_int_in_range(text.len, 1, COMMAND_SIZE);
     for (count = read_number(&text, '*'); count > 0; count--) {
         len = read_number(&text, '$');
         assert_int_in_range(len + 2, 2, text.len);
@@ -57,6 +56,23 @@ static void assert_sound(struct command *command) {
         text.len -= len + 2;
     }
     assert_int_equal(text.len, 0);
+}
+
+/* In both forms, if it has two: the script by its digest, and whole. */
+static void assert_sound(struct command *command) {
+    struct bytes text = evl_command_text(command);
+    char *spelled;
+    size_t len;
+
+    assert_int_in_range(text.len, 1, COMMAND_SIZE);
+    assert_words(text);
+    if (!command->script)
+        return;
+    spelled = evl_command_spelled(command, &len);
+    assert_non_null(spelled);
+    assert_words((struct bytes){spelled, len});
+    assert_non_null(memmem(spelled, len, command->script->text, strlen(command->script->text)));
+    evl_free(spelled);
 }
 
 static void the_commands_of_a_lease_fit(void **state) {
