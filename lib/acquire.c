@@ -176,7 +176,8 @@ static int64_t given_up_at(const struct call *call) {
 void evl_acquire_ring(struct call *call, int64_t now) {
     struct evlock *lock = call->lock;
 
-    if (now >= given_up_at(call) && evl_client_puts_off(client_of(lock), &call->alarm, given_up_at(call)))
+    if (now >= given_up_at(call) &&
+        evl_client_puts_off(client_of(lock), &call->alarm, call->acquire.begun, given_up_at(call)))
         return;
     if (lock->tenure && call->linked && now < call->acquire.wait_until) {
         evl_replicas_fail(call, "the replicas took too long");

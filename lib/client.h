@@ -32,9 +32,11 @@ struct evlock_client {
     int64_t now;                /* the clock when the loop last called in */
     int64_t looked;             /* the clock when it was last looked at what is due */
     int64_t turns[2];           /* and when the timer rang last, and the time before */
-    int64_t heard;              /* what had come by then has been read */
+    int64_t read;               /* what had come by then has been read */
+    int64_t heard;              /* the same, for what was under way when the loop stood still: not before `recovery` */
     int64_t patient;            /* more will have been heard then, and not before */
-    int64_t recovery;           /* the loop stood still: until then nothing more counts as heard */
+    int64_t stood;              /* when it was seen that the loop had stood still; */
+    int64_t recovery;           /* until then nothing more counts as heard */
     struct alarms alarms;
     struct node *nodes;
     struct node *links;         /* second connections to the nodes, for what holds up those behind it; or NULL */
@@ -100,9 +102,9 @@ enum evlock_connection evl_client_connection(const struct evlock_client *client,
 /* fences.c: notes a fence that was drawn for a lock; false: it is not greater than one that this client has seen. */
 bool evl_client_note_fence(struct evlock_client *client, struct bytes key, int64_t fence);
 
-/* deliver.c: what has rung would give something up because no answer came by `limit`; true: that is not known yet, and
- * it rings again. */
-bool evl_client_puts_off(struct evlock_client *client, struct alarm *alarm, int64_t limit);
+/* deliver.c: what has rung would give something up that was begun then, because no answer came by `limit`; true: that is
+ * not known yet, and it rings again. */
+bool evl_client_puts_off(struct evlock_client *client, struct alarm *alarm, int64_t begun, int64_t limit);
 
 /* deliver.c: what the client's timer calls. */
 void evl_client_on_timer(void *arg);

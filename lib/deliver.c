@@ -60,8 +60,9 @@ static void send_gathered(struct evlock_client *client, int64_t now) {
  * been read before it looked again.
  */
 static void note_turn(struct evlock_client *client, int64_t now) {
+    client->read = client->turns[1];
     if (now >= client->recovery)
-        client->heard = client->turns[1];
+        client->heard = client->read;
     client->turns[1] = client->turns[0];
     client->turns[0] = now;
 }
@@ -75,15 +76,18 @@ static void note_stall(struct evlock_client *client, int64_t due, int64_t now) {
     client->looked = now;
     if (stood > STALL && client->recovery <= now) {
         stood = min64(max64(stood, RECOVERY_LEAST), RECOVERY_MOST);
+        client->stood = now;
         client->recovery = now + min64(stood, client->config.command_timeout);
     }
     client->patient = max64(client->recovery, now + 1);
 }
 
-bool evl_client_puts_off(struct evlock_client *client, struct alarm *alarm, int64_t limit) {
-    if (limit <= client->heard)
+bool evl_client_puts_off(struct evlock_client *client, struct alarm *alarm, int64_t begun, int64_t limit) {
+    bool fresh = begun >= client->stood; /* what was not under way then has nothing to make up for */
+
+    if (limit <= (fresh ? client->read : client->heard))
         return false;
-    evl_alarm_set(&client->alarms, alarm, max64(limit, client->patient));
+    evl_alarm_set(&client->alarms, alarm, max64(limit, fresh ? client->looked + 1 : client->patient));
     return true;
 }
 

@@ -128,7 +128,8 @@ bool evl_client_is_over(const struct evlock_client *client) {
 }
 
 void evl_client_close_ring(struct evlock_client *client) {
-    if (evl_client_puts_off(client, &client->close_alarm, client->close_by))
+    if (evl_client_puts_off(client, &client->close_alarm, client->close_by - client->config.command_timeout,
+                            client->close_by))
         return;
     client->late = !all_settled(client);
     drop_all(client, evl_lock_drop);

@@ -722,7 +722,7 @@ static void give_up_on_silence(struct node *node, int64_t now) {
         return;
     if (now < limit) {
         wake_at(node, limit);
-    } else if (!evl_client_puts_off(node->client, &node->alarm, limit)) {
+    } else if (!evl_client_puts_off(node->client, &node->alarm, node->since, limit)) {
         snprintf(words, sizeof(words), "no answer within %" PRId64 " ms", node->client->config.command_timeout / 1000);
         evl_node_note(node, words);
         connection_end(node, EVLOCK_EUNREACHABLE);
@@ -748,7 +748,7 @@ void evl_node_ring(struct node *node, int64_t now) {
         break;
     case NODE_RESOLVING:
     case NODE_CONNECTING:
-        if (evl_client_puts_off(node->client, &node->alarm, node->connect_by))
+        if (evl_client_puts_off(node->client, &node->alarm, node->since, node->connect_by))
             break;
         snprintf(words, sizeof(words), "no connection within %" PRId64 " ms",
                  node->client->config.connect_timeout / 1000);

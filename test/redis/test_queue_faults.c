@@ -962,6 +962,79 @@ static void who_found_a_holder_gone_looks_again_at_the_end_of_the_next(void **st
     redisFree(silent);
 }
 
+/* The machine may be late now and then, but a wait of this kind is not: one of a few ends within LATE_MS. Where it
+ * ended with the next thing that it had to do, it would be after some seconds each time. */
+enum { BRIEF_MS = 200, LATE_MS = 1500, ROUNDS = 4 };
+
+static bool ends_in_time(struct fixture *f, evlock_client *client, int64_t retry_delay_ms) {
+    for (int i = 0; i < ROUNDS; i++) {
+        struct record record = {0};
+        evlock_options options = patient(60000);
+        options.wait_timeout_ms = BRIEF_MS;
+        options.retry_delay_ms = retry_delay_ms;
+        evlock *lock = lock_new_on(f, client, "a", &options);
+        int64_t begun = evlock_clock_us();
+        assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+        await(f, record.count);
+        assert_ended(&record, EVLOCK_ETIMEDOUT);
+        assert_true(evlock_clock_us() - begun >= BRIEF_MS * INT64_C(1000));
+        if (evlock_clock_us() - begun < LATE_MS * INT64_C(1000))
+            return true;
+    }
+    return false;
+}
+
+static void a_wait_in_line_ends_in_time(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options enduring = client_options(f);
+    enduring.command_timeout_ms = 2 * WAIT_MS;
+    evlock_client *client = client_new(f, NULL, &enduring);
+    server_do(f->server, "SET a stranger PX 600000");
+    assert_true(ends_in_time(f, client, 10000)); /* long before its first look */
+    server_pause(f->server);
+    assert_true(ends_in_time(f, client, 10)); /* with an attempt unanswered */
+    server_resume(f->server);
+}
+
+/* It cannot join, and polls. */
+static void a_wait_that_cannot_join_ends_in_time(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options worker = quick(f);
+    server_do(f->server, "ACL SETUSER worker reset on >work ~* +@all resetchannels");
+    worker.user = "worker";
+    worker.password = "work";
+    evlock_client *client = client_new(f, NULL, &worker);
+    server_do(f->server, "SET a stranger PX 600000");
+    assert_true(ends_in_time(f, client, 10000));
+}
+
+/* What was late before it began is no reason to let it go on. */
+static void a_wait_after_a_stall_ends_in_time(void **state) {
+    struct fixture *f = *state;
+    evlock_client *client = another(f);
+    struct record record = {0};
+    evlock_options options = queueing(60000);
+    server_do(f->server, "SET a stranger PX 600000");
+    evlock *lock = joins(f, client, &options, &record); /* has something due all the time */
+    for (int i = 0; i < ROUNDS; i++) {
+        struct record brief = {0};
+        evlock_options after = patient(60000);
+        after.wait_timeout_ms = 50;
+        evlock *next = lock_new_on(f, client, "a", &after);
+        usleep(900 * 1000);
+        run_for(f, 1);
+        int64_t begun = evlock_clock_us();
+        assert_status(evlock_acquire(next, NULL, record_end, &brief), EVLOCK_OK);
+        await(f, brief.count);
+        assert_ended(&brief, EVLOCK_ETIMEDOUT);
+        if (evlock_clock_us() - begun < 500 * 1000) {
+            assert_status(evlock_cancel(lock), EVLOCK_OK);
+            return;
+        }
+    }
+    fail_msg("a wait of 50 ms never ended within 500 ms");
+}
+
 /* --- With the rest of the library --------------------------------------------------------------------------------- */
 
 static void a_close_gives_up_what_waits(void **state) {
@@ -1132,6 +1205,9 @@ int main(void) {
         FAULT(a_lock_that_becomes_none_ends_the_wait),
         FAULT(a_missing_right_is_told_or_done_without),
         FAULT(who_found_a_holder_gone_looks_again_at_the_end_of_the_next),
+        FAULT(a_wait_in_line_ends_in_time),
+        FAULT(a_wait_that_cannot_join_ends_in_time),
+        FAULT(a_wait_after_a_stall_ends_in_time),
         FAULT(who_may_not_grant_still_releases),
         FAULT(a_close_gives_up_what_waits),
         FAULT(a_close_tells_of_a_waiter_that_it_may_not_take_out),
