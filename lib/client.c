@@ -84,16 +84,27 @@ void evl_client_node_changed(struct evlock_client *client) {
     evl_client_rearm(client);
 }
 
+/* Whether leases may count on what `other` said for the very server process that `node` has met: while it serves, and
+ * until the longest of them must have ended. */
+static bool has_voted(const struct node *other, const struct node *node) {
+    int64_t until = other->served ? other->served + other->client->config.max_ttl : 0;
+
+    return strcmp(other->old_run_id, node->run_id) == 0 &&
+           (other->state == NODE_READY || evl_client_now(other->client) < until);
+}
+
+/* One that has voted stays, also while it is away, or the same server would vote again by its other address. */
 void evl_client_refuse_twins(struct evlock_client *client, struct node *node) {
     char words[64];
 
     for (unsigned i = 0; i < client->node_count; i++) {
         struct node *other = &client->nodes[i];
-        bool known = other->state == NODE_RETURNING || other->state == NODE_READY;
-        if (other == node || !known || !node->run_id[0] || strcmp(other->run_id, node->run_id) != 0)
+        bool twin = other->state == NODE_RETURNING && strcmp(other->run_id, node->run_id) == 0;
+        bool voted = has_voted(other, node);
+        if (other == node || !node->run_id[0] || (!twin && !voted))
             continue;
         snprintf(words, sizeof(words), "node %u and node %u are the same server", other->index, node->index);
-        evl_node_break(other->index < node->index ? node : other, EVLOCK_ESAME, words);
+        evl_node_break(voted || other->index < node->index ? node : other, EVLOCK_ESAME, words);
     }
 }
 

@@ -397,6 +397,8 @@ static void connection_end(struct node *node, int status) {
         node->lost_id = node->id;
     }
     node->inflight = 0;
+    if (was_ready)
+        node->served = now_of(node);
     quick = was_ready && (node->good || now_of(node) - node->ready_at > node->client->config.backoff_max);
     if (quick)
         node->backoff = node->client->config.backoff_min;

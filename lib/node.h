@@ -122,6 +122,7 @@ struct node {
     int64_t excluded_until; /* it may have forgotten locks, and does not count before */
     bool agreed;            /* its last answer about a lease was yes */
     int64_t ready_at;       /* READY: since when */
+    int64_t served;         /* until when the last connection did that was READY; 0: there was none */
     bool good;              /* this connection has answered a request */
     bool quick;             /* ENDED: it served, and is worth an immediate try */
     bool ears;              /* a second connection that listens for grants, and is sent nothing */

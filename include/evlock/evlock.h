@@ -280,7 +280,7 @@ EVLOCK_EXPORT int evlock_client_new(evlock_client **ret_client, evlock_loop loop
  *     max_ttl_ms; evlock_client_node() tells for how long. With `durable` they count at once. When a process started
  *     is reckoned from the age that it claims, unless `distrust_uptime` is set.
  *   - The same server given twice is refused: EVLOCK_ESAME where the URLs are alike; else found by the server's run_id,
- *     and the later node is kept away with that status.
+ *     and the later node is kept away with that status, until max_ttl_ms after the other one was last connected.
  *
  * Returns as evlock_client_new(), and EVLOCK_EINVAL for no URL or too many; evlock_last_error() says which URL is wrong.
  */
