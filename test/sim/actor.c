@@ -132,6 +132,7 @@ static void begin_client(struct actor *actor) {
     options.backoff_max_ms = options.backoff_min_ms + ms_between(world, MS, longest / 2);
     options.max_ttl_ms = world->plan.max_ttl / MS;
     options.durable = world->plan.durable;
+    options.distrust_uptime = world->plan.distrust;
     if (draw_chance(world, world->plan.lagging ? 50 : 20))
         options.max_inflight = draw_between(world, 1, 4);
     options.on_connection = on_connection;
@@ -144,7 +145,7 @@ static void begin_client(struct actor *actor) {
         snprintf(urls[i], sizeof(urls[i]), "unix://%s", world->nodes[i]->path);
         list[i] = urls[i];
     }
-    actor->process->left_out = world->plan.nodes > 1 && draw_chance(world, 5) ? draw_twin(world, list) : NULL;
+    actor->process->left_out = world->plan.twins && draw_chance(world, 60) ? draw_twin(world, list) : NULL;
     actor->process->client_number = ++world->next_client;
     actor->process->command_timeout = options.command_timeout_ms * MS;
     actor->process->few_in_flight = options.max_inflight > 0;

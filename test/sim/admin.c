@@ -143,8 +143,10 @@ static int info_memory(const sim_server *server, char *text, size_t size) {
 }
 
 static int info_replication(const sim_server *server, char *text, size_t size) {
-    return snprintf(text, size, "# Replication\r\nrole:master\r\nconnected_slaves:%u\r\nmaster_replid:%s\r\n",
-                    server->replicas, server->replid);
+    return snprintf(text, size,
+                    "# Replication\r\nrole:master\r\nconnected_slaves:%u\r\nmaster_replid:%s\r\n"
+                    "master_replid2:%s\r\n",
+                    server->replicas, server->replid, server->replid2);
 }
 
 static bool asks_for(const struct call *call, const char *section) {

@@ -168,6 +168,11 @@ static bool restart_empty(struct world *world) {
     judge_forgets(world->judge, node);
     if (draw_chance(world, 50))
         node_refuse(node, draw_until(world));
+    if (world->plan.distrust && draw_chance(world, 50)) {
+        node_be_slow(node, draw_between(world, 0, 2 * world->plan.max_ttl),
+                     world->now + draw_magnitude(world, world->plan.latency, world->plan.max_ttl / 4));
+        faults_count(world, "booted with a slow clock");
+    }
     sim_server_restart(node_now(node), false, draw_chance(world, 50));
     node->replaced_at = world->now;
     return true;
@@ -382,6 +387,7 @@ static const struct {
     {"listener cut", 0, NULL},
     {"clock steps", 0, NULL},
     {"replica id changed alone", 0, NULL},
+    {"booted with a slow clock", 0, NULL},
     {"slow connect", 0, NULL},
     {"hanging connect", 0, NULL},
 };

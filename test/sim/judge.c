@@ -198,14 +198,22 @@ static bool fits(const struct judge *judge, const struct promise *promise, int s
     }
 }
 
+/* A clock may be fast or slow, by a little. */
+static int64_t with_grain(int64_t time) {
+    return time + time / 10 + MS;
+}
+
+/* After the process stood still, what is waited for is given as much time again, within bounds. */
 static void check_in_time(const struct promise *promise) {
     const struct process *process = promise->process;
-    int64_t from = promise->asked > process->still_until ? promise->asked : process->still_until;
-    int64_t took = process->world->now - from; /* and not what its own code took, just now */
+    int64_t still = process->still_until, from = promise->asked > still ? promise->asked : still;
+    int64_t again = process->command_timeout < SECOND ? process->command_timeout : SECOND;
+    int64_t now = process->world->now; /* and not what its own code took, just now */
 
-    if (promise->limit != NEVER && !process->crashed && took > promise->limit + promise->limit / 10 + MS)
+    if (promise->limit != NEVER && !process->crashed && now > from + with_grain(promise->limit) &&
+        now > still + with_grain(again))
         violated(process->world, "call %u, a %s, took %" PRId64 " us, and has %" PRId64, promise->number,
-                 kinds[promise->kind], took, promise->limit);
+                 kinds[promise->kind], now - from, promise->limit);
 }
 
 void judge_told(struct promise *promise, const evlock *lock, int status) {
@@ -887,7 +895,8 @@ void judge_served(struct judge *judge) {
     if (judge->world->violation[0] || judge->world->plan.eternal)
         return;
     TAILQ_FOREACH (handle, &judge->handles, link)
-        if (handle->finishing && !handle->served)
+        if (handle->finishing && !handle->served &&
+            !handle->process->left_out) /* a use of its own token, over the one path, is not settled over the other */
             violated(judge->world, "h%u was not served within %" PRId64 " ms after the faults", handle->number,
                      actor_patience(judge->world) / MS);
 }

@@ -119,6 +119,20 @@ static void end_replicas(struct node *node) {
     }
 }
 
+static void set_right(void *arg) {
+    struct node *node = arg;
+
+    clock_step(&node->clock, node->slow_by);
+    node->slow_by = 0;
+    note(node->world, NULL, "the clock of node %u is set right", node->index);
+}
+
+void node_be_slow(struct node *node, int64_t by, int64_t until) {
+    clock_step(&node->clock, node->slow_by - by);
+    node->slow_by = by;
+    agenda_set(&node->world->agenda, &node->right, until);
+}
+
 /* --- Life --------------------------------------------------------------------------------------------------------- */
 
 struct node *node_new(struct world *world, unsigned index) {
@@ -141,6 +155,7 @@ struct node *node_new(struct world *world, unsigned index) {
     /* It has been running for long, or it would be excluded by those that count on several. */
     sim_server_set_time(node->server, node->clock.local - 3600 * SECOND);
     sim_server_restart(node->server, false, true);
+    node->right = (struct event){.happen = set_right, .arg = node};
     begin_replicas(node);
     if (world->plan.replicas)
         node_replicate(node, REPLICAS_MAX);
@@ -155,6 +170,7 @@ void node_free(struct node *node) {
     sockets_listen(node->path, false);
     sockets_listen(node->other_path, false);
     end_replicas(node);
+    agenda_set(&node->world->agenda, &node->right, NEVER);
     if (node->copy)
         sim_server_free(node->copy);
     sim_server_free(node->server);

@@ -28,6 +28,8 @@ struct node {
     int64_t paused_until; /* nothing is read before */
     int64_t away_until;   /* it did not serve; see reach.h */
     struct event open;    /* when it listens again */
+    struct event right;   /* when its clock is set right */
+    int64_t slow_by;      /* its clock until then */
     sim_server *copy;     /* a replica that fell behind; or NULL */
     unsigned replicas;
     struct replica behind[REPLICAS_MAX];
@@ -53,6 +55,9 @@ bool node_had(const struct node *node, unsigned replicas, int64_t since);
 void node_fed(struct node *node);
 /* A replica takes its place, with the node's time of day, or one that differs by `step`; false: it cannot. */
 bool node_fail_over(struct node *node, unsigned replica, int64_t step);
+
+/* Its clock is so slow until then, when it is set right. */
+void node_be_slow(struct node *node, int64_t by, int64_t until);
 
 /* Refuses connections until then. */
 void node_refuse(struct node *node, int64_t until);

@@ -122,6 +122,8 @@ void scenario_plan(struct world *world, struct plan *plan) {
     plan->handles = (unsigned)draw_between(world, 1, 4);
     plan->bad_bytes = draw_chance(world, 20) ? 0 : (unsigned)draw_magnitude(world, 1, 100);
     plan->durable = plan->nodes > 1 && draw_chance(world, 15);
+    plan->twins = plan->nodes > 1 && draw_chance(world, 12);
+    plan->distrust = plan->nodes > 1 && !plan->durable && draw_chance(world, 15);
     plan->fences = scenario->fences || draw_chance(world, 15);
     plan->breaks = draw_chance(world, 15);
     plan->own_tokens = draw_chance(world, 25);

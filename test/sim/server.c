@@ -32,6 +32,7 @@ sim_server *sim_server_new(unsigned seed) {
     server->random = seed;
     draw_id(server, server->run_id);
     draw_id(server, server->replid);
+    memset(server->replid2, '0', 40);
     return server;
 }
 
@@ -185,6 +186,7 @@ void sim_server_restart(sim_server *server, bool keep_data, bool keep_replid) {
     draw_id(server, server->run_id);
     if (!keep_replid)
         draw_id(server, server->replid);
+    memset(server->replid2, '0', 40);
     server->started = server->now;
     server->last_id = 0;
 }
@@ -206,6 +208,7 @@ void sim_server_become(sim_server *server, sim_server *copy, bool same) {
     sim_server_restart(server, false, false);
     if (same)
         memcpy(server->run_id, run_id, sizeof(run_id));
+    draw_id(server, server->replid2);
     for (size_t i = 0; i < DATABASES; i++) {
         server->stores[i] = copy->stores[i];
         copy->stores[i] = (struct store){0};

@@ -65,6 +65,7 @@ struct sim_server {
     int64_t received[SIM_REPLICAS_MAX];
     char *password;
     char run_id[41], replid[41];
+    char replid2[41]; /* of the server whose data it took over; else zeros */
     sim_watch watch;
     void *watch_arg;
     struct output reply;        /* what is being written to a session */

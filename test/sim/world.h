@@ -44,6 +44,8 @@ struct plan {
     unsigned nodes, processes, keys, handles;
     unsigned bad_bytes; /* in a thousand: how much of what is sent meets a fault of its own */
     bool durable;       /* nodes keep their data */
+    bool twins;         /* clients are often given one server by two addresses */
+    bool distrust;      /* of nodes' uptimes: they boot with a wrong time of day, and are set right */
     bool shared;        /* most handles of a process have the same options */
     bool bursts;        /* a process calls with many handles at once */
     bool crowd;         /* and has very many */
