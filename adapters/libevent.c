@@ -37,12 +37,15 @@ static void timer_readable(evutil_socket_t fd, short what, void *arg) {
     struct timer *timer = arg;
     (void)fd;
     (void)what;
-    if (evl_timerfd_take(&timer->timerfd))
+    if (evl_timerfd_leave(&timer->timerfd))
+        (void)event_del(timer->readable);
+    else if (evl_timerfd_take(&timer->timerfd))
         timer->cb(timer->arg);
 }
 
 static void timer_free(void *arg) {
     struct timer *timer = arg;
+    (void)evl_timerfd_leave(&timer->timerfd);
     event_free(timer->readable);
     evl_timerfd_close(&timer->timerfd);
     evl_free(timer);
@@ -117,6 +120,7 @@ struct question {
 struct resolution {
     struct question questions[2];
     struct event *end;
+    uint32_t process;     /* whose it is */
     evlock_resolve_cb cb; /* NULL: told, or cancelled */
     void *arg;
 };
@@ -226,6 +230,7 @@ static void *resolve(void *base, const char *host, evlock_resolve_cb cb, void *a
         return NULL;
     resolution->cb = cb;
     resolution->arg = arg;
+    resolution->process = evlock_process();
     if (!resolution_prepare(resolution, base)) {
         resolution_free(resolution);
         return NULL;
@@ -238,7 +243,8 @@ static void *resolve(void *base, const char *host, evlock_resolve_cb cb, void *a
 static void resolve_cancel(void *arg) {
     struct resolution *resolution = arg;
     resolution->cb = NULL;
-    resolution_cancel_questions(resolution);
+    if (resolution->process == evlock_process()) /* in a child, evdns's sockets are the parent's */
+        resolution_cancel_questions(resolution);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ */
@@ -252,6 +258,7 @@ static const evlock_loop_ops libevent_ops = {
     .attach = connection_attach,
     .resolve = resolve,
     .resolve_cancel = resolve_cancel,
+    .forks = 1,
 };
 
 evlock_loop evlock_libevent(struct event_base *base) {

@@ -40,7 +40,9 @@ static void timer_readable(uv_poll_t *poll, int status, int events) {
     struct timer *timer = poll->data;
     (void)status;
     (void)events;
-    if (evl_timerfd_take(&timer->timerfd))
+    if (evl_timerfd_leave(&timer->timerfd))
+        (void)uv_poll_stop(poll);
+    else if (evl_timerfd_take(&timer->timerfd))
         timer->cb(timer->arg);
 }
 
@@ -50,6 +52,7 @@ static void timer_closed(uv_handle_t *poll) {
 
 static void timer_free(void *arg) {
     struct timer *timer = arg;
+    (void)evl_timerfd_leave(&timer->timerfd);
     uv_close((uv_handle_t *)&timer->poll, timer_closed);
     evl_timerfd_close(&timer->timerfd);
 }
@@ -146,6 +149,7 @@ static const evlock_loop_ops libuv_ops = {
     .attach = connection_attach,
     .resolve = resolve,
     .resolve_cancel = resolve_cancel,
+    .forks = 1,
 };
 
 evlock_loop evlock_libuv(struct uv_loop_s *loop) {

@@ -1,6 +1,7 @@
 /*
  * Timers for adapters: a descriptor that becomes readable at a moment of evlock_clock_us(). Its user owns the
- * descriptor and watches it. A loop's own timers will not do: they are late by milliseconds and stop in suspend.
+ * descriptor and watches it. A loop's own timers will not do: they are late by milliseconds and stop in suspend. A
+ * forked child has the parent's descriptor, and what it read there the parent would never see.
  */
 #ifndef EVL_TIMERFD_H
 #define EVL_TIMERFD_H
@@ -16,10 +17,12 @@
 struct evl_timerfd {
     int fd; /* negative: there is none */
     clockid_t clock;
+    uint32_t process; /* whose it is */
 };
 
 /** Opens one, not armed; whether that worked. */
 static inline bool evl_timerfd_open(struct evl_timerfd *timer) {
+    timer->process = evlock_process();
     timer->clock = CLOCK_BOOTTIME;
     timer->fd = timerfd_create(timer->clock, TFD_NONBLOCK | TFD_CLOEXEC);
     if (timer->fd < 0) {
@@ -30,7 +33,18 @@ static inline bool evl_timerfd_open(struct evl_timerfd *timer) {
 }
 
 static inline void evl_timerfd_close(struct evl_timerfd *timer) {
-    (void)close(timer->fd);
+    if (timer->fd >= 0)
+        (void)close(timer->fd);
+    timer->fd = -1;
+}
+
+/** In a forked child, closes what is the parent's; whether it was. To be called before the loop is told to watch it no
+ *  longer: the loop's epoll may be the parent's, and loses nothing by way of a descriptor that is closed. */
+static inline bool evl_timerfd_leave(struct evl_timerfd *timer) {
+    if (timer->process == evlock_process())
+        return false;
+    evl_timerfd_close(timer);
+    return true;
 }
 
 /** Arms it for the moment `at`, in place of what was armed; INT64_MAX disarms. */

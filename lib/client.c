@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "fork.h"
 #include "memory.h"
 #include "status.h"
 
@@ -27,7 +26,11 @@ uint64_t evl_client_random(struct evlock_client *client) {
 }
 
 bool evl_client_forked(const struct evlock_client *client) {
-    return client->fork != evl_fork_generation();
+    return client->fork != evlock_process();
+}
+
+bool evl_client_loop_forks(const struct evlock_client *client) {
+    return client->loop.ops->size > offsetof(evlock_loop_ops, forks) && client->loop.ops->forks;
 }
 
 int evl_client_check(const struct evlock_client *client) {
@@ -111,7 +114,7 @@ void evl_client_refuse_twins(struct evlock_client *client, struct node *node) {
 /* --- The beginning ------------------------------------------------------------------------------------------------ */
 
 static int check_loop(evlock_loop loop) {
-    if (!loop.ops || loop.ops->size < sizeof(evlock_loop_ops) || !loop.ops->now || !loop.ops->timer_new ||
+    if (!loop.ops || loop.ops->size < offsetof(evlock_loop_ops, forks) || !loop.ops->now || !loop.ops->timer_new ||
         !loop.ops->timer_set || !loop.ops->timer_free || !loop.ops->attach ||
         (loop.ops->resolve && !loop.ops->resolve_cancel))
         return evl_fail(EVLOCK_EINVAL, "the event loop lacks an operation");
@@ -143,7 +146,7 @@ static void init(struct evlock_client *client, evlock_loop loop, const struct cl
     client->armed = INT64_MAX;
     client->looked = evl_client_now(client);
     client->config = *config;
-    client->fork = evl_fork_generation();
+    client->fork = evlock_process();
     client->close_alarm.kind = ALARM_CLOSE;
     STAILQ_INIT(&client->noticed);
     TAILQ_INIT(&client->tenures);
@@ -269,7 +272,9 @@ int evl_client_link(struct evlock_client *client) {
 enum evlock_connection evlock_client_connection(const evlock_client *client) {
     const struct node *trouble;
 
-    return client && client->state != CLIENT_FREED ? evl_client_connection(client, &trouble) : EVLOCK_AWAY;
+    return client && client->state != CLIENT_FREED && !evl_client_forked(client)
+               ? evl_client_connection(client, &trouble)
+               : EVLOCK_AWAY;
 }
 
 size_t evlock_client_nodes(const evlock_client *client) {
@@ -284,6 +289,8 @@ int evlock_client_node(const evlock_client *client, size_t index, evlock_node_in
     evl_error_clear();
     if (!client || !ret_info || index >= client->node_count || size > 4096)
         return evl_fail(EVLOCK_EINVAL, "there is no such node");
+    if (evl_client_forked(client))
+        return evl_fail(EVLOCK_EFORKED, "the client belongs to the parent process");
     node = &client->nodes[index];
     now = evl_client_now(client);
     memset(&info, 0, sizeof(info));

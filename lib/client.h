@@ -77,6 +77,9 @@ uint64_t evl_client_random(struct evlock_client *client);
 int evl_client_check(const struct evlock_client *client);
 bool evl_client_forked(const struct evlock_client *client);
 
+/* Whether its loop knows how to leave alone in a forked child what is the parent's. */
+bool evl_client_loop_forks(const struct evlock_client *client);
+
 /* Brackets of what the loop starts. enter is false in a forked child, which must do nothing. */
 bool evl_client_enter(struct evlock_client *client);
 void evl_client_leave(struct evlock_client *client);

@@ -15,7 +15,7 @@ void evl_client_destroy(struct evlock_client *client) {
     int status = client->state == CLIENT_FREED ? EVLOCK_ECANCELLED : left ? EVLOCK_EUNREACHABLE : EVLOCK_OK;
     bool forked = evl_client_forked(client);
 
-    if (!forked) /* in a child it is registered with the parent's loop */
+    if (!forked || evl_client_loop_forks(client))
         client->loop.ops->timer_free(client->timer);
     evl_config_unref(client->last_config);
     evl_free(client->fences);

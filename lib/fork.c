@@ -1,16 +1,16 @@
 /*
- * Forks: how an object tells that it has been carried into a child process; see fork.h. A child does not do it by a
- * handler, since some ways to make one run none. The kernel wipes a page in it, whoever looks there first finds
+ * Forks: how an object tells that it has been carried into a child process; see evlock_process(). A child does not do
+ * it by a handler, since some ways to make one run none. The kernel wipes a page in it, whoever looks there first finds
  * nothing, and draws a number that none of its ancestors had: the counter is ordinary memory, and goes on in the child.
  * Who borrows the memory, as between vfork() and exec, finds the page as it was.
  */
-#include "fork.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <evlock/loop.h>
 
 typedef _Atomic uint32_t number;
 
@@ -61,7 +61,7 @@ static uint32_t without_page(void) {
     return handled << 22 | (uint32_t)getpid();
 }
 
-uint32_t evl_fork_generation(void) {
+uint32_t evlock_process(void) {
     number *page = atomic_load_explicit(&mine, memory_order_acquire);
     uint32_t now = atomic_load_explicit(page, memory_order_relaxed);
 

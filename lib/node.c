@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <hiredis/async.h>
 
@@ -374,8 +375,12 @@ static void release_context(struct node *node, bool forked) {
     if (!connection || node->gone)
         return;
     connection->data = NULL; /* the handlers that hiredis now calls know by this to do nothing */
-    if (forked)
+    if (forked && evl_client_loop_forks(node->client)) {
+        (void)close(connection->c.fd); /* first, as the loop's epoll may be the parent's: see loop.h */
+        connection->c.fd = -1;
+    } else if (forked) {
         memset(&connection->ev, 0, sizeof(connection->ev));
+    }
     redisAsyncFree(connection);
 }
 
@@ -701,7 +706,7 @@ void evl_node_stop(struct node *node, bool forked) {
         return;
     if (node->parting && node->state == NODE_READY && !node->gone)
         drain(node);
-    if (node->resolution && !forked)
+    if (node->resolution && (!forked || evl_client_loop_forks(node->client)))
         node->client->loop.ops->resolve_cancel(node->resolution);
     node->resolution = NULL;
     release_context(node, forked);
@@ -815,10 +820,22 @@ static void read_guarded(redisAsyncContext *connection) {
         evl_node_break(node, EVLOCK_EPROTOCOL, node->shield.refused);
 }
 
+/* Brackets of what a connection's socket is ready for. A forked child that runs its copy of the loop is not to be
+ * called again for what it must not read: it lets go of the connection. */
+static bool enter(struct node *node) {
+    if (!node)
+        return false;
+    if (evl_client_enter(node->client))
+        return true;
+    if (evl_client_loop_forks(node->client))
+        release_context(node, true);
+    return false;
+}
+
 void evlock_on_readable(redisAsyncContext *connection) {
     struct node *node = connection->data;
 
-    if (!node || !evl_client_enter(node->client))
+    if (!enter(node))
         return;
     if (node->connection == connection) /* deadlines have been seen to, which may have ended it */
         read_guarded(connection);
@@ -842,7 +859,7 @@ static bool spoke_first(struct node *node) {
 void evlock_on_writable(redisAsyncContext *connection) {
     struct node *node = connection->data;
 
-    if (!node || !evl_client_enter(node->client))
+    if (!enter(node))
         return;
     if (node->connection == connection && spoke_first(node))
         read_guarded(connection);

@@ -35,9 +35,14 @@
  * THREADS. A client and its handles belong to the thread that runs their loop. Clients in different threads are
  * independent of each other.
  *
- * FORK. In a forked child every call on the parent's objects returns EVLOCK_EFORKED (or EVLOCK_ECLOSED, of a handle
- * whose client is gone) and sends nothing. The child may free the objects, which gives back memory and descriptors and
- * leaves the parent's event registrations alone; what the event loop itself allocated stays until the child exits.
+ * FORK. In a child that has a copy of the memory, made by fork(), _Fork() or a bare clone, every call on the parent's
+ * objects returns EVLOCK_EFORKED (or EVLOCK_ECLOSED, of a handle whose client is gone) and sends nothing. The parent's
+ * locks are not held there: evlock_is_held(), evlock_remaining_ms(), evlock_fence() and evlock_waited_ms() are 0,
+ * evlock_token() is NULL, and evlock_client_connection() is EVLOCK_AWAY. The child may free the objects, if the thread
+ * that forked is theirs: that gives back memory, and closes the child's copies of sockets and timers; the parent's
+ * leases, connections and event registrations stay as they are. It may run its copy of the event loop after
+ * event_reinit() or uv_loop_fork(), best with everything freed before. The child of vfork() and posix_spawn() has no
+ * copy, and may call nothing.
  *
  * STRINGS. Names and tokens are bytes of any value, with a length; EVLOCK_CSTRING as the length means that the
  * bytes are a C string. evlock copies what it is given; nothing has to outlive the call.
@@ -301,7 +306,7 @@ EVLOCK_EXPORT size_t evlock_client_nodes(const evlock_client *client);
 /**
  * Tells of one node, in the order of the URLs, from 0. `size` is sizeof(evlock_node_info): a newer library fills in as
  * much as an older program knows. evlock_last_error() is then what troubles the node, in words.
- * Returns EVLOCK_OK, or EVLOCK_EINVAL.
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, or EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_client_node(const evlock_client *client, size_t index, evlock_node_info *ret_info,
                                      size_t size);

@@ -72,6 +72,13 @@ typedef struct evlock_loop_ops {
     /** 64 random bits for jitter; may be NULL. A simulation makes its runs repeatable with this; tokens never come
      *  from here. */
     uint64_t (*random)(void *data);
+
+    /** 1: timer_free and resolve_cancel may be called in a forked child, on what the parent made (see
+     * evlock_process()), and so may the clean-up of attached connections, whose descriptors are closed by then. They
+     * must leave alone what the loop shares with the parent's: above all its epoll, from which nothing is taken out by
+     * way of a descriptor that was closed before. 0: they are not called there, and what they would free stays until
+     * the child exits. */
+    int forks;
 } evlock_loop_ops;
 
 /** An event loop: its operations, which must outlive every client on it, and what they work on. */
@@ -82,6 +89,11 @@ typedef struct evlock_loop {
 
 /** The clock of evlock's deadlines: microseconds of CLOCK_BOOTTIME, or CLOCK_MONOTONIC where that is missing. */
 EVLOCK_EXPORT int64_t evlock_clock_us(void);
+
+/** A number that this process keeps, and that none of its children has, however they are made: what was made under
+ *  another is the parent's. A child may run its copy of a loop: a timer's descriptor that the parent made must then not
+ *  be read, for the parent would not be woken. */
+EVLOCK_EXPORT uint32_t evlock_process(void);
 
 /** To be called when an attached connection's socket is readable. */
 EVLOCK_EXPORT void evlock_on_readable(struct redisAsyncContext *connection);

@@ -277,9 +277,13 @@ bool ends(struct fixture *fixture, int returned, const struct record *record, in
 }
 
 int in_child(int (*body)(void *arg), void *arg) {
+    return in_child_by(fork, body, arg);
+}
+
+int in_child_by(pid_t (*make)(void), int (*body)(void *arg), void *arg) {
     int status;
     fflush(NULL);
-    pid_t pid = fork();
+    pid_t pid = make();
     assert_true(pid >= 0);
     if (pid == 0) {
         alarm(2 * WAIT_MS / 1000);

@@ -152,6 +152,8 @@ int await_close(struct fixture *fixture, evlock_client *client);
 bool ends(struct fixture *fixture, int returned, const struct record *record, int status);
 /* Runs `body` in a forked child and returns what it returned, 0 to 100; a crash or a hang is a failure. */
 int in_child(int (*body)(void *arg), void *arg);
+/* The same, in one that is made otherwise. */
+int in_child_by(pid_t (*make)(void), int (*body)(void *arg), void *arg);
 
 /* --- Assertions --------------------------------------------------------------------------------------------------- */
 

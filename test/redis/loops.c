@@ -122,6 +122,16 @@ int loop_registrations(struct test_loop *loop) {
     return event_base_get_num_events(loop->base, EVENT_BASE_COUNT_ADDED) - 1;
 }
 
+void loop_forked(struct test_loop *loop) {
+#ifdef EVLOCK_TEST_LIBUV
+    if (!loop->base) {
+        uv_loop_fork(&loop->uv);
+        return;
+    }
+#endif
+    event_reinit(loop->base);
+}
+
 void loop_free(struct test_loop *loop) {
 #ifdef EVLOCK_TEST_LIBUV
     if (!loop->base)

@@ -17,6 +17,8 @@ evlock_loop loop_for_evlock(struct test_loop *loop);
 void loop_turn(struct test_loop *loop);
 /* How many events and timers are registered on the loop, not counting the harness's own. */
 int loop_registrations(struct test_loop *loop);
+/* In a forked child, before its copy of the loop is run: what the loop shares with the parent's is made anew. */
+void loop_forked(struct test_loop *loop);
 void loop_free(struct test_loop *loop);
 
 #endif

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -19,7 +18,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fork.h"
+#include <evlock/loop.h>
+
+#include "children.h"
 
 enum { THREADS = 2, ROUNDS = 100 };
 
@@ -39,32 +40,7 @@ int replaced_madvise(void *start, size_t len, int advice) {
     return advise(start, len, advice);
 }
 
-/* --- Kinds of children -------------------------------------------------------------------------------------------- */
-
-static pid_t by_fork(void) {
-    return fork();
-}
-
-static pid_t by_clone(void) {
-    return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
-}
-
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
-#define HAS_BARE_FORK
-static pid_t by_bare_fork(void) {
-    return _Fork();
-}
-#endif
-
-static pid_t (*const kinds[])(void) = {
-    by_fork,
-    by_clone,
-#ifdef HAS_BARE_FORK
-    by_bare_fork,
-#endif
-};
-
-enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+/* --- Children -------------------------------------------------------------------------------------------- */
 
 /** Waits for a child of this process, and gives its exit status. */
 static int exit_status(pid_t child) {
@@ -89,22 +65,22 @@ static unsigned generations;
 
 /* It has a number of its own and keeps it; what its children do is seen by their exit. */
 static int has_its_own(void) {
-    uint32_t mine = evl_fork_generation();
+    uint32_t mine = evlock_process();
     for (unsigned i = 0; i < generations; i++)
         if (numbers[i] == mine)
             return 1;
     numbers[generations++] = mine;
-    for (unsigned i = 0; i < KINDS && generations < 3; i++) /* a grandchild, too */
-        if (in_child(kinds[i], has_its_own) != 0)
+    for (unsigned i = 0; i < CHILD_KINDS && generations < 3; i++) /* a grandchild, too */
+        if (in_child(child_kinds[i], has_its_own) != 0)
             return 2;
-    return evl_fork_generation() == mine ? 0 : 3;
+    return evlock_process() == mine ? 0 : 3;
 }
 
 static int siblings(void) {
-    uint32_t mine = evl_fork_generation();
+    uint32_t mine = evlock_process();
     for (int round = 0; round < 3; round++)
-        for (unsigned i = 0; i < KINDS; i++)
-            if (in_child(kinds[i], has_its_own) != 0 || evl_fork_generation() != mine)
+        for (unsigned i = 0; i < CHILD_KINDS; i++)
+            if (in_child(child_kinds[i], has_its_own) != 0 || evlock_process() != mine)
                 return 10 + (int)i;
     return 0;
 }
@@ -117,7 +93,7 @@ static void *look(void *at) {
     ready++;
     while (ready < THREADS)
         ;
-    *(uint32_t *)at = evl_fork_generation();
+    *(uint32_t *)at = evlock_process();
     return NULL;
 }
 
@@ -131,16 +107,16 @@ static int threads_agree(void) {
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     for (int i = 0; i < THREADS; i++)
-        if (first_seen[i] != evl_fork_generation() || (generations && first_seen[i] == numbers[0]))
+        if (first_seen[i] != evlock_process() || (generations && first_seen[i] == numbers[0]))
             return 21;
     return 0;
 }
 
 static int threads_of_children_agree(void) {
-    numbers[0] = evl_fork_generation();
+    numbers[0] = evlock_process();
     generations = 1;
     for (int round = 0; round < ROUNDS; round++)
-        if (in_child(by_fork, threads_agree) != 0)
+        if (in_child(child_by_fork, threads_agree) != 0)
             return 22;
     return 0;
 }
@@ -153,7 +129,7 @@ static void *fork_elsewhere(void *result) {
 static int forks_of_another_thread_are_seen(void) {
     int result = -1;
     pthread_t thread;
-    numbers[0] = evl_fork_generation();
+    numbers[0] = evlock_process();
     generations = 1;
     if (pthread_create(&thread, NULL, fork_elsewhere, &result) != 0)
         return 30;
@@ -165,20 +141,20 @@ static int forks_of_another_thread_are_seen(void) {
 
 /* They share the memory until they run another program. */
 static int borrowers_are_no_children(void) {
-    uint32_t mine = evl_fork_generation();
+    uint32_t mine = evlock_process();
     char *const args[] = {(char[]){"true"}, NULL};
     volatile uint32_t seen = 0;
     pid_t child = vfork();
     if (child == 0) {
-        seen = evl_fork_generation();
+        seen = evlock_process();
         _exit(0);
     }
-    if (exit_status(child) != 0 || evl_fork_generation() != mine)
+    if (exit_status(child) != 0 || evlock_process() != mine)
         return 40;
     if (posix_spawnp(&child, "true", NULL, NULL, args, NULL) != 0 || exit_status(child) != 0)
         return 41;
     (void)seen; /* what a borrower asks itself is nobody's business */
-    return evl_fork_generation() == mine ? 0 : 42;
+    return evlock_process() == mine ? 0 : 42;
 }
 
 /* --- In processes that have not asked before, one for each kernel ------------------------------------------------- */
@@ -189,7 +165,7 @@ static int everything(void) {
     int failed = threads_agree(); /* its first look */
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && !failed; i++) {
         generations = 0;
-        numbers[generations++] = evl_fork_generation();
+        numbers[generations++] = evlock_process();
         failed = parts[i]();
     }
     return failed;
@@ -198,20 +174,20 @@ static int everything(void) {
 static void children_are_told_apart(void **state) {
     (void)state;
     kernel = HONEST;
-    assert_int_equal(in_child(by_fork, everything), 0);
+    assert_int_equal(in_child(child_by_fork, everything), 0);
 }
 
 static void children_are_told_apart_without_the_kernels_help(void **state) {
     (void)state;
     kernel = REFUSES;
-    assert_int_equal(in_child(by_fork, everything), 0);
+    assert_int_equal(in_child(child_by_fork, everything), 0);
 }
 
 /* Some emulators take any advice and follow none. */
 static void children_are_told_apart_where_advice_is_taken_in_vain(void **state) {
     (void)state;
     kernel = LIES;
-    assert_int_equal(in_child(by_fork, everything), 0);
+    assert_int_equal(in_child(child_by_fork, everything), 0);
 }
 
 int main(void) {

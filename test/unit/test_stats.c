@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "client.h"
-#include "fork.h"
 #include "stats.h"
 
 enum { LAST = EVLOCK_STATS_BUCKETS - 1 };
@@ -51,7 +50,7 @@ static void what_ended_before_it_began_took_no_time(void **state) {
 }
 
 static void a_program_of_another_age_is_given_what_both_know(void **state) {
-    struct evlock_client client = {.fork = evl_fork_generation(), .stats = {.acquired = 1, .waited = 2}};
+    struct evlock_client client = {.fork = evlock_process(), .stats = {.acquired = 1, .waited = 2}};
     struct {
         evlock_stats stats;
         uint64_t newer;
