@@ -15,7 +15,7 @@
 #define SECOND (1000 * MS)
 
 enum { OPEN, YES, NO };                  /* slot.vote */
-enum { CLEAR, MAYBE, THERE };            /* slot.trace */
+enum { CLEAR, ASKED, MAYBE, THERE };     /* slot.trace; ASKED: CLEAR but for what is unanswered */
 enum { SETTLED, UNSEEN, MAY_STILL_RUN }; /* slot.stray; UNSEEN: the node has not been back since */
 
 /* A token without expiry has no ttl after which an undo is needless: this counts as one. */
@@ -100,6 +100,19 @@ static int64_t lead(const struct lease *lease) {
     return lease->terms->ttl ? min64(MS, lease->terms->ttl / 20) : MS;
 }
 
+/* It keeps the token for as long as that is believed in, but for less than a timer's delay. */
+static bool keeps(const struct lease *lease, const struct lease_slot *slot) {
+    return slot->deadline >= evl_lease_deadline(lease) - lead(lease);
+}
+
+unsigned evl_lease_keepers(const struct lease *lease) {
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < lease->nodes; i++)
+        count += lease->state == LEASE_HELD && keeps(lease, &lease->slots[i]);
+    return count;
+}
+
 static int64_t told_lost_at(const struct lease *lease) {
     int64_t deadline = evl_lease_deadline(lease);
     return deadline == LEASE_NEVER ? LEASE_NEVER : deadline - lead(lease);
@@ -112,7 +125,12 @@ static int64_t retry_pause(int64_t whole) {
 
 /* Whether a command may bring the token to a node where it is not. */
 static bool sets(enum lease_command command) {
-    return command == LEASE_ACQUIRE || command == LEASE_REARM;
+    return command == LEASE_ACQUIRE || command == LEASE_REARM || command == LEASE_MEND;
+}
+
+/* The same, of a lease that is held. */
+static bool arms(enum lease_command command) {
+    return command == LEASE_REARM || command == LEASE_MEND;
 }
 
 bool evl_lease_prolongs(enum lease_command command) {
@@ -329,12 +347,87 @@ static void plan_renewal(struct lease *lease, int64_t sent, int64_t ttl) {
         lease->due -= (lease->due - lease->terms->phase) % lease->terms->grain;
 }
 
+/* Its holder has had it for so long that it is not renewed any more. */
+static bool hung(const struct lease *lease, int64_t now) {
+    const struct lease_terms *terms = lease->terms;
+    return terms->interval && terms->max_hold != LEASE_NEVER && now >= lease->since + terms->max_hold;
+}
+
+/* --- Mending --------------------------------------------------------------------------------------------------------
+ * A lease that a bare majority keeps is not safe from one node that forgets. So a node that does not keep it for as
+ * long as it is believed in is armed when it can be: with what is left of the lease, which its deadline does not pass.
+ */
+
+/* A short hold is over before this, and pays nothing. */
+static int64_t mends_from(const struct lease *lease) {
+    return lease->since + min64(50 * MS, lease->terms->ttl / 20);
+}
+
+/* The node does not keep the token, or may have forgotten it, and nothing can still run that would bring it there. */
+static bool lacks(const struct lease *lease, const struct lease_slot *slot) {
+    bool idle = slot->stray == SETTLED && !slot->flying && !slot->want;
+
+    return lease->nodes > 1 && idle && (slot->replaced || !keeps(lease, slot)) &&
+           evl_lease_deadline(lease) != LEASE_NEVER;
+}
+
+static void plan_mend(struct lease *lease, unsigned node, int64_t at) {
+    int64_t after = max64(at, mends_from(lease)) - lease->since;
+
+    lease->slots[node].mend = (uint32_t)min64((after + MS - 1) / MS, LEASE_AGES);
+}
+
+static int64_t mends_at(const struct lease *lease, unsigned node) {
+    uint32_t mend = lease->slots[node].mend;
+
+    return mend == LEASE_AGES ? LEASE_NEVER : lease->since + mend * MS;
+}
+
+static int64_t next_mend(const struct lease *lease) {
+    int64_t next = LEASE_NEVER;
+
+    for (unsigned i = 0; i < lease->nodes; i++)
+        next = min64(next, mends_at(lease, i));
+    return next;
+}
+
+/* A node has not done what it was asked, or must not be asked for a while. Who had the lock there when this lease was
+ * granted may have lost it since; else there is a pause, or the next renewal. */
+static void see_to(struct lease *lease, unsigned node, enum lease_command command, int64_t now) {
+    int64_t pause = min64(max64(lease->terms->ttl / 8, 10 * MS), 10 * SECOND);
+
+    if (lease->nodes == 1)
+        return;
+    if (command == LEASE_ACQUIRE)
+        plan_mend(lease, node, now);
+    else if (lease->due == LEASE_NEVER)
+        plan_mend(lease, node, now + pause);
+}
+
+/* Of a fenced lease, first the fence: who is granted next with this node's vote has to draw a greater one. */
+static void arm(struct lease *lease, unsigned node, enum lease_command command, struct lease_out *out) {
+    want(lease, node, lease->fence ? LEASE_RAISE : command, out);
+}
+
+static void mend(struct lease *lease, int64_t now, struct lease_out *out) {
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        if (now < mends_at(lease, i))
+            continue;
+        lease->slots[i].mend = LEASE_AGES;
+        if (lacks(lease, &lease->slots[i]) && !hung(lease, now))
+            arm(lease, i, LEASE_MEND, out);
+    }
+}
+
 static void hold(struct lease *lease, unsigned node, int64_t ttl, int64_t now, struct lease_out *out) {
     lease->state = LEASE_HELD;
     lease->until = LEASE_NEVER;
     lease->granted = true;
     lease->since = now;
     plan_renewal(lease, lease->slots[node].sent, ttl);
+    for (unsigned i = 0; i < lease->nodes; i++)
+        if (lacks(lease, &lease->slots[i]))
+            plan_mend(lease, i, now);
     out->events |= LEASE_TELL_GRANTED;
 }
 
@@ -423,6 +516,8 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
     case LEASE_QUEUED:
         return;
     }
+    if (lease->state == LEASE_HELD && answer->verdict == LEASE_YES && slot->counter < lease->fence)
+        want(lease, node, LEASE_RAISE, out); /* a quorum stands without it, and bears more with it */
     if (lease->state != LEASE_ACQUIRING)
         return;
     if (answer->verdict == LEASE_AGAIN)
@@ -533,26 +628,88 @@ static void note_unconfirmed(struct lease *lease, enum lease_command command, in
         lease->due = min64(lease->due, now + retry_pause(min64(lease->terms->interval, left)));
 }
 
-/* The token is not on that node. Too many such nodes, and the lease is lost. */
-static void note_gone(struct lease *lease, unsigned node, struct lease_out *out) {
+/* Its deadline comes before anything else, also before an answer that would have moved it. */
+static bool lose_in_time(struct lease *lease, int64_t now, struct lease_out *out) {
+    if (now < told_lost_at(lease))
+        return false;
+    lose(lease, hung(lease, now) ? EVLOCK_LOST_MAX_HOLD : EVLOCK_LOST_DEADLINE, out);
+    return true;
+}
+
+/* The token is not on that node. Too many such nodes, and the lease is lost; or the deadline is that of others, and may
+ * be past. */
+static void note_gone(struct lease *lease, unsigned node, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
     note_absent(lease, slot);
     slot->deadline = 0;
     if (!evl_lease_deadline(lease))
         lose(lease, slot->replaced ? EVLOCK_LOST_DATA : EVLOCK_LOST_GONE, out);
+    else
+        lose_in_time(lease, now, out);
 }
 
-/* A node that had lost the token, or never had it, and where no acquire may still run, was asked to take it. */
-static void note_rearmed(struct lease *lease, unsigned node, const struct lease_answer *answer) {
+/* What the answer to a re-arming says of the token on that node. No acquire could still run there when it was sent. */
+static void note_armed(struct lease_slot *slot, const struct lease_answer *answer) {
+    switch (answer->verdict) {
+    case LEASE_YES:
+        slot->trace = THERE;
+        break;
+    case LEASE_UNKNOWN:
+        slot->trace = MAYBE;
+        slot->stray = UNSEEN;
+        break;
+    case LEASE_NO:
+        slot->trace = CLEAR;
+        break;
+    case LEASE_AGAIN:
+    case LEASE_REFUSED:
+    case LEASE_FORBIDDEN:
+    case LEASE_QUEUED: /* not said to a re-arming */
+        if (slot->trace == ASKED)
+            slot->trace = CLEAR;
+        break;
+    }
+}
+
+/* A release that follows may have to know by when the token can have gone by itself. */
+static void note_armed_late(const struct lease *lease, struct lease_slot *slot, const struct lease_answer *answer) {
+    note_armed(slot, answer);
+    if (answer->verdict == LEASE_YES)
+        slot->deadline = kept_until(slot->sent, min64(answer->ttl, lease->terms->ttl));
+}
+
+/* What the node now keeps counts until the lease's deadline, which it does not move. It renews nothing. */
+static void note_mended(struct lease *lease, struct lease_slot *slot, int64_t ttl) {
+    int64_t kept = kept_until(slot->sent, min64(believed(lease, ttl), cut_to(slot)));
+
+    slot->replaced = false;
+    slot->deadline = min64(kept, evl_lease_deadline(lease));
+}
+
+/* The answer to a re-arming while the lease is held. */
+static void note_rearmed(struct lease *lease, unsigned node, enum lease_command command,
+                         const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
-    if (answer->verdict == LEASE_UNKNOWN)
-        slot->stray = UNSEEN;
-    else
-        slot->trace = CLEAR;
-    if (answer->verdict == LEASE_YES)
-        confirm(lease, node, min64(answer->ttl, asked_for(lease, slot, LEASE_REARM)));
+    note_armed(slot, answer);
+    if (answer->verdict == LEASE_NO)
+        note_gone(lease, node, now, out);
+    if (answer->verdict != LEASE_YES)
+        return;
+    if (command == LEASE_REARM) {
+        confirm(lease, node, min64(answer->ttl, asked_for(lease, slot, command)));
+        return;
+    }
+    note_mended(lease, slot, answer->ttl);
+    if (lease->asked) /* it has missed the renewal that is under way */
+        want(lease, node, LEASE_RENEW, out);
+}
+
+/* The node has the fence, and may have the token. */
+static void note_raised(struct lease *lease, unsigned node, const struct lease_answer *answer, struct lease_out *out) {
+    if (answer->verdict == LEASE_YES && lacks(lease, &lease->slots[node]))
+        want(lease, node, lease->asked ? LEASE_REARM : LEASE_MEND, out);
 }
 
 /* Decides the extension under way after `node` has answered it. */
@@ -590,17 +747,11 @@ static void note_prolonged(struct lease *lease, unsigned node, enum lease_comman
     if (answer->verdict == LEASE_YES)
         confirm(lease, node, min64(answer->ttl, asked_for(lease, slot, command)));
     else if (answer->verdict == LEASE_NO)
-        note_gone(lease, node, out);
+        note_gone(lease, node, now, out);
     else
         note_unconfirmed(lease, command, now);
     if (extension && lease->extending)
         decide_extension(lease, node, answer, out);
-}
-
-/* Its holder has had it for so long that it is not renewed any more. */
-static bool hung(const struct lease *lease, int64_t now) {
-    const struct lease_terms *terms = lease->terms;
-    return terms->interval && terms->max_hold != LEASE_NEVER && now >= lease->since + terms->max_hold;
 }
 
 static void renew(struct lease *lease, int64_t now, struct lease_out *out) {
@@ -613,8 +764,12 @@ static void renew(struct lease *lease, int64_t now, struct lease_out *out) {
     for (unsigned i = 0; i < lease->nodes; i++) {
         struct lease_slot *slot = &lease->slots[i];
         slot->fresh = false;
-        if (!slot->flying && !slot->want)
-            want(lease, i, slot->trace == CLEAR ? LEASE_REARM : LEASE_RENEW, out);
+        if (slot->flying || (slot->want && slot->want != LEASE_MEND))
+            continue;
+        if (slot->trace == CLEAR)
+            arm(lease, i, LEASE_REARM, out);
+        else
+            want(lease, i, LEASE_RENEW, out);
     }
 }
 
@@ -629,14 +784,6 @@ static int64_t risk_at(const struct lease *lease) {
     return max64(deadline - lease->terms->risk, lease->asked + (deadline - lease->asked) / 4);
 }
 
-/* Its deadline comes before anything else, also before an answer that would have moved it. */
-static bool lose_in_time(struct lease *lease, int64_t now, struct lease_out *out) {
-    if (now < told_lost_at(lease))
-        return false;
-    lose(lease, hung(lease, now) ? EVLOCK_LOST_MAX_HOLD : EVLOCK_LOST_DEADLINE, out);
-    return true;
-}
-
 /* What ends by its time has no answer: of several nodes, none speaks for those that are silent. */
 static int out_of_time(const struct lease *lease) {
     return lease->nodes == 1 && lease->status ? lease->status : EVLOCK_EUNREACHABLE;
@@ -647,6 +794,7 @@ static void hold_on(struct lease *lease, int64_t now, int64_t heard, struct leas
         return;
     if (now >= lease->due)
         renew(lease, now, out);
+    mend(lease, now, out);
     if (heard >= risk_at(lease)) {
         lease->warned = true;
         out->events |= LEASE_TELL_RISK;
@@ -690,6 +838,7 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
         lease->slots[i].trace = adopt ? MAYBE : CLEAR;
         lease->slots[i].replacing = LEASE_NO_CUT;
         lease->slots[i].cut = LEASE_NO_CUT;
+        lease->slots[i].mend = LEASE_AGES;
         want(lease, i, adopt ? LEASE_ADOPT : LEASE_ACQUIRE, out);
     }
 }
@@ -710,7 +859,7 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
     slot->want = LEASE_NOTHING;
     if (command == LEASE_NOTHING)
         return command;
-    if ((command == LEASE_RENEW || command == LEASE_REARM) && hung(lease, now)) /* it has waited for the node so long */
+    if ((command == LEASE_RENEW || arms(command)) && hung(lease, now)) /* it has waited for the node so long */
         return LEASE_NOTHING;
     if (command == LEASE_RELEASE) {
         slot->releasing = true;
@@ -721,7 +870,7 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
         slot->sent = now;
     slot->voting = command == LEASE_ADD || command == LEASE_REPLACE;
     if (sets(command))
-        slot->trace = MAYBE;
+        slot->trace = arms(command) && slot->trace == CLEAR ? ASKED : MAYBE;
     if (command == LEASE_REPLACE) { /* it may run from now on: a shorter time counts before it is sent */
         slot->replacing = in_ms(lease->extension);
         slot->uncut = slot->deadline;
@@ -730,13 +879,23 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
     return command;
 }
 
+int64_t evl_lease_ttl(const struct lease *lease, enum lease_command command, int64_t now) {
+    if (command == LEASE_ADD || command == LEASE_REPLACE)
+        return lease->extension;
+    if (command == LEASE_MEND)
+        return max64(ttl_for(min64(evl_lease_deadline(lease) - now, LEASE_NEVER / 2)), MS);
+    return lease->terms->ttl;
+}
+
 /* An answer that comes when nobody waits for the command's effect still says where the token is. */
 static void note_trace(struct lease *lease, unsigned node, enum lease_command command,
                        const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
-    if (sets(command))
+    if (command == LEASE_ACQUIRE)
         note_acquire(lease, node, command, answer, now, out);
+    else if (arms(command))
+        note_armed_late(lease, slot, answer);
     else if (answer->verdict == LEASE_NO && command != LEASE_RAISE)
         note_absent(lease, slot);
     if (lease->state != LEASE_UNDOING)
@@ -776,10 +935,14 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
     case LEASE_HELD:
         if (command == LEASE_ACQUIRE || command == LEASE_ADOPT)
             note_acquire(lease, node, command, answer, now, out);
-        else if (command == LEASE_REARM)
-            note_rearmed(lease, node, answer);
-        else if (command != LEASE_RAISE) /* a quorum stands without it */
+        else if (arms(command))
+            note_rearmed(lease, node, command, answer, now, out);
+        else if (command == LEASE_RAISE)
+            note_raised(lease, node, answer, out);
+        else
             note_prolonged(lease, node, command, answer, now, out);
+        if (answer->verdict != LEASE_YES)
+            see_to(lease, node, command, now);
         break;
     case LEASE_RELEASING:
         if (command == LEASE_RELEASE) {
@@ -854,6 +1017,8 @@ void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t
         lease->status = (int8_t)status;
         if (lease->nodes > 1)
             do_without(lease, node, status, out);
+        if (status == EVLOCK_EEXCLUDED)
+            see_to(lease, node, LEASE_MEND, now);
         break; /* what is wanted of the only node waits for it */
     case LEASE_RELEASING:
     case LEASE_UNDOING:
@@ -883,6 +1048,9 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
         /* Ask at once whether the token outlived what happened. */
         if (lease->due != LEASE_NEVER && (lease->failing || slot->replaced))
             renew(lease, now, out);
+        if (lacks(lease, slot))
+            plan_mend(lease, node, now);
+        mend(lease, now, out);
         break;
     case LEASE_UNDOING:
         if (lease->until == LEASE_NEVER) /* or else what is to be outlived does not begin again with each connection */
@@ -1016,6 +1184,7 @@ int64_t evl_lease_next_patiently(const struct lease *lease, int64_t patient) {
         break;
     case LEASE_HELD:
         next = min64(min64(told_lost_at(lease), lease->due), max64(min64(risk_at(lease), lease->until), patient));
+        next = min64(next, next_mend(lease));
         break;
     case LEASE_RELEASING:
         next = min64(lease->due, max64(lease->until, patient));

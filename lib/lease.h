@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define LEASE_NEVER INT64_MAX
-#define LEASE_NODES 15 /* at most */
+#define LEASE_NODES 15          /* at most */
 #define LEASE_NO_CUT UINT32_MAX /* in place of a ttl */
 #define LEASE_AGES UINT32_MAX   /* in place of a time in ms: seven weeks or more */
 
@@ -36,6 +36,7 @@ enum lease_command {
     LEASE_RAISE, /* give the node's fence counter at least the lease's fence */
     LEASE_RENEW,
     LEASE_REARM, /* on a node that has not the token: take it, with all its ttl */
+    LEASE_MEND,  /* the same, for what is left of the lease; if it has the token: not for less */
     LEASE_ADD,
     LEASE_REPLACE,
     LEASE_RELEASE,
@@ -95,14 +96,15 @@ struct lease_out {
 
 /* What a lease knows of one node. This and the lease are laid out to be small: there may be very many. */
 struct lease_slot {
-    int64_t deadline;    /* until then the node keeps the token for sure; 0: it does not count */
-    int64_t sent;        /* the clock before the last command that sets a ttl was queued */
+    int64_t deadline; /* until then the node keeps the token for sure; 0: it does not count */
+    int64_t sent;     /* the clock before the last command that sets a ttl was queued */
     union {
         int64_t counter; /* until it is held: the node's fence counter at least */
         int64_t uncut;   /* while a replacement is unanswered: the deadline before */
     };
-    uint32_t replacing;  /* the ttl in ms that an unanswered replacement asks for, or one just lost; or LEASE_NO_CUT */
-    uint32_t cut;        /* the ttl in ms that a lost replacement may set at any time; or LEASE_NO_CUT */
+    uint32_t replacing; /* the ttl in ms that an unanswered replacement asks for, or one just lost; or LEASE_NO_CUT */
+    uint32_t cut;       /* the ttl in ms that a lost replacement may set at any time; or LEASE_NO_CUT */
+    uint32_t mend;      /* while HELD: when to see whether the node is to be mended, in ms since; or LEASE_AGES */
     enum lease_command want : 4;   /* to be sent next */
     enum lease_command flying : 4; /* unanswered, other than a release; at most one, and always before a release */
     unsigned vote : 2;             /* the node's say in the acquire, extension or release that is under way */
@@ -205,6 +207,13 @@ int64_t evl_lease_next_patiently(const struct lease *lease, int64_t patient);
 
 /* Until when the holder may believe in it; 0 when it does not hold. */
 int64_t evl_lease_deadline(const struct lease *lease);
+
+/* The nodes that keep the token until then, or all but: what these are beyond the quorum may forget it. 0 when it does
+ * not hold. */
+unsigned evl_lease_keepers(const struct lease *lease);
+
+/* The ttl for which a command asks that is taken now. */
+int64_t evl_lease_ttl(const struct lease *lease, enum lease_command command, int64_t now);
 
 /* Ended, and no answer is outstanding: the memory may go. */
 bool evl_lease_over(const struct lease *lease);

@@ -285,6 +285,10 @@ const void *evlock_token(const evlock *lock, size_t *ret_len) {
     return token_of(lock->tenure).data;
 }
 
+size_t evlock_keepers(const evlock *lock) {
+    return evl_lock_holds(lock) ? evl_lease_keepers(lease_of(lock->tenure)) : 0;
+}
+
 int64_t evlock_waited_ms(const evlock *lock) {
     const struct call *call = lock && client_of(lock) ? evl_lock_pending(lock, CALL_ACQUIRE) : NULL;
 

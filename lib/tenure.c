@@ -175,8 +175,7 @@ static bool take(struct request *request, int64_t now, struct command *command) 
     else if (kind == LEASE_RELEASE && tenure->lock->config->queue)
         evl_command_hand(command, key, token, &waiter);
     else
-        evl_command_lease(command, kind, key, token,
-                          kind == LEASE_ADD || kind == LEASE_REPLACE ? lease->extension : lease->terms->ttl);
+        evl_command_lease(command, kind, key, token, evl_lease_ttl(lease, kind, now));
     if (!rest_of(tenure)->acting) /* a node that was away takes it later than it was asked for */
         set_alarm(tenure);
     return true;

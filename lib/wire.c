@@ -294,7 +294,7 @@ void evl_command_wait(struct command *command, int64_t replicas, int64_t timeout
 void evl_command_lease(struct command *command, enum lease_command kind, struct bytes key, struct bytes token,
                        int64_t ttl) {
     static const unsigned script_of[] = {
-        [LEASE_ADOPT] = ADOPT, [LEASE_RENEW] = RENEW,     [LEASE_REARM] = REARM,
+        [LEASE_ADOPT] = ADOPT, [LEASE_RENEW] = RENEW,     [LEASE_REARM] = REARM,     [LEASE_MEND] = REARM,
         [LEASE_ADD] = ADD,     [LEASE_REPLACE] = REPLACE, [LEASE_RELEASE] = RELEASE,
     };
 
@@ -305,7 +305,7 @@ void evl_command_lease(struct command *command, enum lease_command kind, struct 
     begin_script(command, script_of[kind], 1);
     push(command, key.data, key.len);
     push(command, token.data, token.len);
-    if (kind == LEASE_RENEW || kind == LEASE_REARM || kind == LEASE_ADD || kind == LEASE_REPLACE)
+    if (kind != LEASE_ADOPT && kind != LEASE_RELEASE)
         push_number(command, ms(ttl));
 }
 

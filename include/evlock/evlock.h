@@ -20,8 +20,10 @@
  *
  *     deadline = (clock read before the command was sent) + ttl - drift,    drift = ttl / 100 + 2 ms
  *
- * on a clock that does not step and that goes on in suspend (CLOCK_BOOTTIME). The drift is what the two clocks may
- * differ by over one ttl: one part in a hundred, and the millisecond grain of the server. evlock_is_held() and
+ * on a clock that does not step and that goes on in suspend (CLOCK_BOOTTIME), but not while a virtual machine is paused.
+ * The drift is what the two clocks may differ by over one ttl: one part in a hundred, and the millisecond grain of the
+ * server. A time daemon that corrects a clock must be slower than that together with the other machine's: chrony is not,
+ * unless its maxslewrate is set, see docs/safety.md. evlock_is_held() and
  * evlock_remaining_ms() answer from that deadline at once, without asking anyone. When a lease ends other than by
  * release, `on_lost` tells, once, no later than the deadline, even if the network is silent.
  *
@@ -278,7 +280,13 @@ EVLOCK_EXPORT int evlock_client_new(evlock_client **ret_client, evlock_loop loop
  *   - All nodes are asked at once, and an acquire is granted by the answer that completes the quorum. The deadline is
  *     the quorum-th greatest of the nodes' deadlines. A failed attempt is undone on every node.
  *   - A node that is away, silent or refusing costs nothing while a quorum answers; an attempt that needs it waits for
- *     it for the lock's node_timeout_ms. When it is back, renewal puts the lease on it again.
+ *     it for the lock's node_timeout_ms.
+ *   - A lease that a bare majority keeps is not safe from a single node that forgets without being excluded (FLUSHALL,
+ *     eviction, a clock that steps, a restart with `durable`). As many may forget as nodes keep the lease beyond the
+ *     majority: evlock_keepers(). So a lease that is held, renewed or not, is put on the nodes that lack it, where the
+ *     key is free, for what is left of it: 50 ms after the grant (a twentieth of the ttl, if that is less), when a node
+ *     comes back, and where it said no or is excluded, by the next renewal, or without renewal after each eighth of the
+ *     ttl (10 ms to 10 s). After max_hold_ms it is not.
  *   - A node that restarted, or was replaced by another process or a promoted replica, may have forgotten locks. It is
  *     not asked to grant any, and does not count, until max_ttl_ms after its start (or after the change was first
  *     seen): by then every lock that it may have forgotten has ended. So freshly started servers grant nothing for
@@ -552,6 +560,13 @@ EVLOCK_EXPORT int evlock_is_held(const evlock *lock);
 
 /** Milliseconds, rounded down, until the deadline; 0 when not held; INT64_MAX for a lease without expiry. Local. */
 EVLOCK_EXPORT int64_t evlock_remaining_ms(const evlock *lock);
+
+/**
+ * How many nodes are known to keep the lock until its deadline, all but a millisecond: a majority (`count / 2 + 1`) at
+ * least, 1 on a single server; 0 when not held. As many as there are beyond the majority may forget the lock, and nobody
+ * else is granted it meanwhile. Nodes that lack it are given it as they can be: see evlock_client_new_quorum(). Local.
+ */
+EVLOCK_EXPORT size_t evlock_keepers(const evlock *lock);
 
 /** Milliseconds since the pending acquire was called; 0 when none is. Local. */
 EVLOCK_EXPORT int64_t evlock_waited_ms(const evlock *lock);

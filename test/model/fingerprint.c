@@ -43,6 +43,8 @@ static uint64_t mix_lease(uint64_t h, const struct lease *lease, int64_t now) {
         h = mix(h, from_now(lease->since, now));
     if (held && lease->extending)
         h = mix(h, (uint64_t)lease->extension);
+    if (held && lease->nodes > 1)
+        h = mix(mix(h, to_come(lease->since + 50 * 1000, now)), lease->asked != 0); /* when a node is mended first */
     return h;
 }
 
@@ -70,12 +72,16 @@ static uint64_t mix_slot(uint64_t h, const struct lease *lease, const struct lea
         return h;
     if (slot->flying == LEASE_REPLACE)
         h = mix(h, to_come(slot->uncut, now));
+    if (slot->flying == LEASE_ADD || slot->flying == LEASE_REPLACE)
+        h = mix(h, (uint64_t)lease->extension);
+    if (slot->mend != LEASE_AGES)
+        h = mix(h, to_come(lease->since + slot->mend * INT64_C(1000), now));
     return mix(mix(h, (uint64_t)slot->replacing), (uint64_t)slot->cut);
 }
 
 static uint64_t mix_message(uint64_t h, const struct message *m, const struct channel *channel) {
-    h = mix(
-        h, pack(m->attempt, m->command, (unsigned)(channel->connection - m->connection), m->ran ? 1U + m->verdict : 0));
+    h = mix(h, pack(m->attempt, m->command, (unsigned)(channel->connection - m->connection),
+                    m->ran ? (1U + m->verdict) << 1 | m->stale : 0));
     return mix(mix(h, (uint64_t)m->ttl), (uint64_t)m->left);
 }
 
@@ -126,7 +132,7 @@ static uint64_t of_client_at(const struct world *w, unsigned c, unsigned n) {
         const struct use *use = &client->uses[a];
         if (use->over)
             continue;
-        h = mix(h, a << 1 | (!use->done && use->freed >> n & 1U));
+        h = mix(h, a << 2 | (!use->done && use->freed >> n & 1U) << 1 | (use->stale >> n & 1U));
         h = mix_slot(h, lease_of(use), &lease_of(use)->slots[n], client_clock(w, c));
     }
     return h;

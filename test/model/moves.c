@@ -111,6 +111,8 @@ static void add_failures(const struct world *w, struct list *list) {
             add(list, RESTART, 0, n, 0);
         if (allows(w, WIPES) && w->scope->nodes > 1)
             add(list, WIPE, 0, n, 0);
+        if (allows(w, LAPSES) && w->scope->nodes > 1 && server_clock(w, n) < w->nodes[n].server.expires)
+            add(list, FORGET, 0, n, 0);
         if (allows(w, LOSSES) && w->nodes[n].server.waiting)
             add(list, LOSE_QUEUE, 0, n, 0);
     }
@@ -135,16 +137,19 @@ unsigned world_moves(const struct world *w, struct move moves[MOVES]) {
             add(&list, STALL, c, 0, 0);
     }
     add_failures(w, &list);
-    if (w->passes && !stalled)
+    if (w->passes && !stalled) {
         add(&list, PASS, 0, 0, 0);
+        if (w->scope->nodes > 1)
+            add(&list, PASS_SHORT, 0, 0, 0);
+    }
     return list.count;
 }
 
 /* --- Words ----------------------------------------------------------------------------------------------------------
  */
 
-static const char *const commands[] = {"nothing", "acquire", "adopt",   "raise",  "renew",
-                                       "rearm",   "add",     "replace", "release"};
+static const char *const commands[] = {"nothing", "acquire", "adopt", "raise",   "renew",
+                                       "rearm",   "mend",    "add",   "replace", "release"};
 static const char *const verdicts[] = {"yes", "no", "again", "refused", "forbidden", "unknown", "queued"};
 static const char *const states[] = {"acquiring", "held", "lost", "releasing", "undoing", "ended"};
 
@@ -175,8 +180,10 @@ static const char *const words[] = {
     [LISTEN] = "the client listens",
     [RESTART] = "the node starts again with its data",
     [WIPE] = "the node starts again without its data",
+    [FORGET] = "the node loses its data",
     [LOSE_QUEUE] = "the queue is lost",
-    [PASS] = "(all) time passes",
+    [PASS_SHORT] = "(all) time passes",
+    [PASS] = "(all) time passes, whatever is to be mended",
     [STALL] = "time passes, and the client is stopped",
     [WAKE] = "the client goes on",
 };

@@ -110,7 +110,6 @@ static void transmit(struct world *w, unsigned c, struct use *use, unsigned n) {
     struct channel *channel = &w->clients[c].channels[n];
     uint8_t attempt = (uint8_t)(use - w->clients[c].uses);
     enum lease_command command = evl_lease_take(lease, n, client_clock(w, c));
-    bool extends = command == LEASE_ADD || command == LEASE_REPLACE;
 
     if (command == LEASE_NOTHING)
         return;
@@ -124,7 +123,7 @@ static void transmit(struct world *w, unsigned c, struct use *use, unsigned n) {
     if (w->broken)
         return;
     channel->queue[channel->count++] = (struct message){
-        .ttl = extends ? lease->extension : lease->terms->ttl,
+        .ttl = evl_lease_ttl(lease, command, client_clock(w, c)),
         .attempt = attempt,
         .command = (uint8_t)command,
         .connection = channel->connection,
@@ -234,15 +233,26 @@ static int64_t next_expiry(const struct world *w) {
     return next;
 }
 
+static int64_t next_without_mending(const struct use *use, unsigned nodes) {
+    struct use other = *use;
+
+    for (unsigned n = 0; n < nodes; n++)
+        lease_of(&other)->slots[n].mend = LEASE_AGES;
+    return evl_lease_next(lease_of(&other));
+}
+
 /* When something comes due: on a client that runs, on a server, or with a node that was excluded. */
-static int64_t next_moment(struct world *w) {
+static int64_t next_moment(struct world *w, bool mends) {
     int64_t next = next_expiry(w);
 
     for (unsigned c = 0; c < CLIENTS; c++) {
         struct client *client = &w->clients[c];
         for (unsigned a = 0; a < client->begun && !client->stalled; a++)
             if (use_living(client, a))
-                next = sooner(next, w, evl_lease_next(lease_of(&client->uses[a])), client->rate);
+                next = sooner(next, w,
+                              mends ? evl_lease_next(lease_of(&client->uses[a]))
+                                    : next_without_mending(&client->uses[a], w->scope->nodes),
+                              client->rate);
         for (unsigned n = 0; n < w->scope->nodes; n++)
             if (is_excluded(w, c, n))
                 next = sooner(next, w, w->nodes[n].wiped * client->rate + terms[0].max_ttl, client->rate);
@@ -250,8 +260,8 @@ static int64_t next_moment(struct world *w) {
     return next;
 }
 
-static void pass(struct world *w) {
-    w->time = next_moment(w);
+static void pass(struct world *w, bool mends) {
+    w->time = next_moment(w, mends);
     for (unsigned c = 0; c < CLIENTS; c++)
         if (!w->clients[c].stalled)
             ring(w, c);
@@ -262,7 +272,7 @@ static void stall(struct world *w, unsigned c) {
 
     w->clients[c].stalled = true;
     while (w->time < until && !w->broken)
-        pass(w);
+        pass(w, false);
 }
 
 /* --- Servers --------------------------------------------------------------------------------------------------------
@@ -383,6 +393,7 @@ static void deliver(struct world *w, unsigned c, unsigned n) {
     struct message m = channel->queue[0];
     struct use *use = &w->clients[c].uses[m.attempt];
     struct lease_answer answer = {.verdict = (enum lease_verdict)m.verdict, .ttl = m.left};
+    int64_t deadline = evl_lease_deadline(lease_of(use));
     struct lease_out out = {0};
 
     memmove(channel->queue, channel->queue + 1, --channel->count * sizeof m);
@@ -394,7 +405,13 @@ static void deliver(struct world *w, unsigned c, unsigned n) {
     for (unsigned i = w->clients[c].ears.count; m.verdict == LEASE_QUEUED && i-- > 0;)
         if (w->clients[c].ears.queue[i].attempt == m.attempt && w->clients[c].ears.queue[i].outdated)
             forget_grant(&w->clients[c].ears, i);
+    if (m.verdict == LEASE_YES && m.stale)
+        use->stale |= (uint8_t)(1U << n);
+    else if (m.verdict == LEASE_YES)
+        use->stale &= (uint8_t) ~(1U << n);
     evl_lease_answer(lease_of(use), n, &answer, client_clock(w, c), &out);
+    promise(w, m.command != LEASE_MEND || evl_lease_deadline(lease_of(use)) <= deadline,
+            "mending moves no deadline out");
     act(w, c, use, &out);
 }
 
@@ -472,6 +489,24 @@ static void forget_data(struct world *w, unsigned n) {
     for (unsigned c = 0; c < CLIENTS; c++)
         for (unsigned a = 0; a < ATTEMPTS; a++)
             w->clients[c].uses[a].freed |= (uint8_t)(1U << n);
+}
+
+/* As by FLUSHALL: what its clients were told, they believe. */
+static void lapse(struct world *w, unsigned n) {
+    struct node *node = &w->nodes[n];
+
+    node->server.token = 0;
+    node->server.expires = 0;
+    node->setter = 0;
+    for (unsigned c = 0; c < CLIENTS; c++) {
+        struct channel *channel = &w->clients[c].channels[n];
+        for (unsigned a = 0; a < w->clients[c].begun; a++) {
+            w->clients[c].uses[a].freed |= (uint8_t)(1U << n);
+            w->clients[c].uses[a].stale |= (uint8_t)(1U << n);
+        }
+        for (unsigned i = 0; i < channel->count; i++)
+            channel->queue[i].stale |= channel->queue[i].ran;
+    }
 }
 
 static void restart(struct world *w, unsigned n, bool wiped) {
@@ -567,10 +602,36 @@ static bool keeps(const struct world *w, unsigned n, int token, int64_t last) {
     return true;
 }
 
+/* Whether more nodes forgot it than confirmed it beyond the quorum: then nothing is promised. */
+static bool is_forgotten(const struct world *w, const struct use *use) {
+    const struct lease *lease = lease_of(use);
+    unsigned sure = 0;
+
+    for (unsigned n = 0; n < w->scope->nodes; n++)
+        sure += lease->slots[n].deadline >= evl_lease_deadline(lease) && !(use->stale & 1U << n);
+    return sure <= w->scope->nodes / 2;
+}
+
+/* A node that lacks the token, and can be asked for it, is seen to some time. */
+static void check_mended(struct world *w, unsigned c, const struct use *use) {
+    const struct lease *lease = lease_of(use);
+
+    for (unsigned n = 0; n < w->scope->nodes && w->scope->nodes > 1; n++) {
+        const struct lease_slot *slot = &lease->slots[n];
+        bool busy = slot->flying || slot->want || slot->stray || !w->clients[c].channels[n].up;
+        promise(w,
+                busy || slot->mend != LEASE_AGES || lease->due != LEASE_NEVER ||
+                    slot->deadline >= evl_lease_deadline(lease) - MS,
+                "a node without the token is seen to");
+    }
+}
+
 static void check_holder(struct world *w, unsigned c, const struct use *use) {
     int64_t deadline = evl_lease_deadline(lease_of(use));
     unsigned keepers = 0;
 
+    if (is_forgotten(w, use))
+        return;
     for (unsigned n = 0; n < w->scope->nodes; n++)
         keepers += keeps(w, n, use->token, quantum(deadline, w->clients[c].rate) - 1);
     promise(w, keepers > w->scope->nodes / 2, "a quorum keeps the token until the deadline");
@@ -584,7 +645,8 @@ static void check_end(struct world *w, unsigned c, struct use *use) {
         promise(w, use->leaves || !is_left(w, c, n, use), "a lease that is over has left nothing");
         for (unsigned i = 0; i < channel->lost && !use->leaves; i++) {
             const struct message *m = &channel->strays[i];
-            bool acts = w->scope->own || m->command == LEASE_ACQUIRE || m->command == LEASE_REARM;
+            bool acts =
+                w->scope->own || m->command == LEASE_ACQUIRE || m->command == LEASE_REARM || m->command == LEASE_MEND;
             promise(w, w->clients[c].uses[m->attempt].token != use->token || !acts,
                     "when a lease is over nothing can bring its token back");
         }
@@ -614,6 +676,7 @@ static bool is_stuck(const struct world *w, unsigned c, const struct use *use) {
 
 static void check(struct world *w) {
     unsigned holders = 0;
+    bool excused = false;
 
     for (unsigned c = 0; c < CLIENTS; c++) {
         struct client *client = &w->clients[c];
@@ -623,7 +686,9 @@ static void check(struct world *w) {
                 continue;
             if (believes(w, c, use)) {
                 holders++;
+                excused |= is_forgotten(w, use);
                 check_holder(w, c, use);
+                check_mended(w, c, use);
             } else {
                 promise(w, client->stalled || lease_of(use)->state != LEASE_HELD, "a loss is told by the deadline");
             }
@@ -633,7 +698,7 @@ static void check(struct world *w) {
                 promise(w, !is_stuck(w, c, use), "nobody waits for ever");
         }
     }
-    promise(w, holders <= 1, "at most one believes to hold the lock");
+    promise(w, holders <= 1 || excused, "at most one believes to hold the lock");
 }
 
 /* --- What happens ---------------------------------------------------------------------------------------------------
@@ -685,6 +750,9 @@ static void at_node(struct world *w, struct move move) {
         break;
     case NOTICE:
         w->nodes[move.node].server.listens &= (uint8_t) ~(1U << move.client);
+        break;
+    case FORGET:
+        lapse(w, move.node);
         break;
     case LOSE_QUEUE:
         lose_queue(&w->nodes[move.node].server);
@@ -747,21 +815,21 @@ static void at_client(struct world *w, struct move move) {
 
 static bool is_fault(enum happening what) {
     return what == CUT || what == RESTART || what == WIPE || what == STALL || what == SAY_AGAIN || what == REFUSE ||
-           what == FORBID || what == DEAFEN || what == LOSE_QUEUE;
+           what == FORBID || what == DEAFEN || what == LOSE_QUEUE || what == FORGET;
 }
 
 static bool is_at_node(enum happening what) {
     return what == SERVE || what == SAY_AGAIN || what == REFUSE || what == FORBID || what == RUN_LATE ||
-           what == NOTICE || what == RESTART || what == WIPE || what == LOSE_QUEUE;
+           what == NOTICE || what == RESTART || what == WIPE || what == LOSE_QUEUE || what == FORGET;
 }
 
 void world_move(struct world *w, struct move move) {
     enum happening what = (enum happening)move.what;
 
     w->faults -= is_fault(what);
-    w->passes -= what == PASS;
-    if (what == PASS)
-        pass(w);
+    w->passes -= what == PASS || what == PASS_SHORT;
+    if (what == PASS || what == PASS_SHORT)
+        pass(w, what == PASS_SHORT);
     else if (what == STALL)
         stall(w, move.client);
     else if (is_at_node(what))

@@ -15,7 +15,17 @@ enum { CLIENTS = 2, NODES = 3, ATTEMPTS = 3, QUEUE = 2 * ATTEMPTS, STRAYS = 6, G
 enum { LONG_AGO = 5000000 };
 
 /* Kinds of faults. */
-enum { CUTS = 1, REFUSALS = 2, RESTARTS = 4, WIPES = 8, STALLS = 16, DEAFNESS = 32, LOSSES = 64, ALL_KINDS = 127 };
+enum {
+    CUTS = 1,
+    REFUSALS = 2,
+    RESTARTS = 4,
+    WIPES = 8,
+    STALLS = 16,
+    DEAFNESS = 32,
+    LOSSES = 64,
+    LAPSES = 128,
+    ALL_KINDS = 255
+};
 
 /* What a world may do at most, and how its locks are used. */
 struct scope {
@@ -62,9 +72,11 @@ enum happening {
     LISTEN,
     RESTART,
     WIPE,
+    FORGET, /* a node loses its data, and does not start again */
     LOSE_QUEUE,
-    PASS,  /* time, until something is due or expires */
-    STALL, /* the same up to an expiry, while one client does not run */
+    PASS_SHORT, /* time, until something is due or expires */
+    PASS,       /* the same, but for a node's mending, which then comes late */
+    STALL,      /* the same up to an expiry, while one client does not run */
     WAKE,
 };
 
@@ -80,6 +92,7 @@ struct use {
     bool late;   /* a lost command of it ran when a newer connection stood */
     uint8_t token;
     uint8_t ticket; /* 0: it does not wait in a queue */
+    uint8_t stale;  /* which nodes have forgotten what they said yes to, by bit */
     uint8_t freed;  /* where its release was run and deleted the key, or where all was forgotten, by bit */
 };
 
@@ -87,7 +100,7 @@ struct message {
     int64_t ttl;  /* what is asked for */
     int64_t left; /* and what the answer says */
     uint8_t attempt, command, connection, verdict;
-    bool ran;
+    bool ran, stale; /* and what it did was forgotten */
 };
 
 struct channel {

@@ -125,6 +125,87 @@ static void two_restarted_empty_are_armed_again(void **state) {
     assert_nothing_left(f, "a");
 }
 
+/* --- A bare majority, and no renewal ------------------------------------------------------------------------------ */
+
+/* On three nodes, of which one is in trouble: held by the other two. */
+static evlock *held_barely(struct fixture *f, const struct trouble *trouble, const evlock_options *options) {
+    evlock_client *client = quorum_client(f, 3, NULL);
+    evlock *lock = lock_new_on(f, client, "a", options);
+    await(f, nodes_counting(client) == 3);
+    trouble->inflict(&nodes[2]);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_int_equal(evlock_keepers(lock), 2);
+    return lock;
+}
+
+/* One of the two forgets, and nobody else is granted the lock, since the third has been given it. */
+static void may_forget_when_mended(struct fixture *f, const struct trouble *trouble) {
+    evlock_options options = quick_options();
+    evlock *lock = held_barely(f, trouble, &options);
+    evlock *other = lock_new_on(f, quorum_client(f, 3, NULL), "a", &options);
+    int64_t left = evlock_remaining_ms(lock);
+    trouble->mend(&nodes[2]);
+    await(f, evlock_keepers(lock) == 3);
+    assert_int_equal(nodes_with(lock), 3);
+    assert_true(evlock_remaining_ms(lock) <= left);
+    assert_true(key_ttl(&nodes[2], "a") <= LONG_TTL);
+    assert_deadline_is_backed(lock, 3);
+    server_do(&nodes[1], "FLUSHALL");
+    for (int i = 0; i < 5; i++)
+        assert_status(await_try(f, other), EVLOCK_EHELD);
+    assert_true(evlock_is_held(lock));
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_status(await_acquire(f, other, NULL), EVLOCK_OK);
+}
+
+static void a_node_may_forget_when_a_killed_one_is_back(void **state) {
+    may_forget_when_mended(*state, &killed);
+}
+
+static void a_node_may_forget_when_a_stopped_one_goes_on(void **state) {
+    may_forget_when_mended(*state, &stopped);
+}
+
+static void a_node_may_forget_when_a_read_only_one_writes(void **state) {
+    may_forget_when_mended(*state, &read_only);
+}
+
+/* What is told of a bare majority: none may forget. */
+static void none_may_forget_of_a_bare_majority(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = quick_options();
+    evlock *lock = held_barely(f, &killed, &options);
+    run_for(f, 200);
+    assert_int_equal(evlock_keepers(lock), 2);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_int_equal(evlock_keepers(lock), 0);
+    assert_int_equal(evlock_keepers(NULL), 0);
+}
+
+/* A key that is in the way on one node, and then goes. */
+static void a_node_that_a_stranger_leaves_is_given_the_lock(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(8000); /* so that the pause is a second */
+    evlock *lock = lock_new_on(f, quorum_client(f, 3, NULL), "a", &options);
+    foreign_hold("a", 2, 3);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_int_equal(evlock_keepers(lock), 2);
+    server_do(&nodes[2], "DEL a");
+    await(f, evlock_keepers(lock) == 3 || !evlock_is_held(lock));
+    assert_int_equal(nodes_with(lock), 3);
+}
+
+static void a_durable_node_that_forgot_is_given_the_lock_again(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = quick_options();
+    evlock *lock = lock_new_on(f, quorum_client(f, 3, NULL), "a", &options);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    await(f, nodes_with(lock) == 3);
+    restart_empty(&nodes[1]);
+    await(f, nodes_with(lock) == 3);
+    assert_deadline_is_backed(lock, 3);
+}
+
 static void all_restarted_with_their_data_go_on(void **state) {
     struct fixture *f = *state;
     struct record lost = {0};
@@ -523,6 +604,12 @@ int main(void) {
         MINOR_TEST_LIST(read_only),
         MINOR_TEST_LIST(full),
         QUORUM_TEST(two_restarted_empty_are_armed_again),
+        QUORUM_TEST(a_node_may_forget_when_a_killed_one_is_back),
+        QUORUM_TEST(a_node_may_forget_when_a_stopped_one_goes_on),
+        QUORUM_TEST(a_node_may_forget_when_a_read_only_one_writes),
+        QUORUM_TEST(none_may_forget_of_a_bare_majority),
+        QUORUM_TEST(a_node_that_a_stranger_leaves_is_given_the_lock),
+        QUORUM_TEST(a_durable_node_that_forgot_is_given_the_lock_again),
         QUORUM_TEST(all_restarted_with_their_data_go_on),
         QUORUM_TEST(broken_connections_on_all_nodes),
         QUORUM_TEST_BARE(what_waits_for_a_stopped_node_is_bounded),

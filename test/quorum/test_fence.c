@@ -213,6 +213,23 @@ static void expire_the_counter(struct server *node) {
         continue;
 }
 
+/* Two of three draw it, the third is away; when that is back it has it too, and so one of the two may forget it. */
+static void a_node_that_is_given_the_lock_has_the_fence(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = quick_options();
+    evlock_client *client = quorum_client(f, 3, NULL);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    char counter[256], number[32];
+    await(f, nodes_counting(client) == 3);
+    killed.inflict(&nodes[2]);
+    uint64_t fence = draw(f, lock);
+    killed.mend(&nodes[2]);
+    await(f, evlock_keepers(lock) == 3);
+    assert_true(find_counter(&nodes[2], "a", counter));
+    assert_true(key_value(&nodes[2], counter, number, sizeof number) > 0);
+    assert_true(strtoull(number, NULL, 10) >= fence);
+}
+
 static void one_node_flushed(void **state) {
     struct fixture *f = *state;
     grows_though(f, client_new(f, NULL, NULL), 1, flush);
@@ -404,6 +421,7 @@ int main(void) {
         QUORUM_TEST(fences_grow_on_a_quorum),
         QUORUM_TEST(names_count_for_themselves),
         QUORUM_TEST(a_waiters_fence_is_greater_than_the_holders),
+        QUORUM_TEST(a_node_that_is_given_the_lock_has_the_fence),
         QUORUM_TEST_BARE(one_node_flushed),
         QUORUM_TEST_BARE(one_node_without_the_counter),
         QUORUM_TEST_BARE(one_node_with_an_expired_counter),

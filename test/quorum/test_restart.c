@@ -47,14 +47,16 @@ static void break_connections(size_t node) {
 /* --- The attack --------------------------------------------------------------------------------------------------- */
 
 /*
- * Two of three nodes forget the lock of a holder, who is not renewed and so learns nothing of it; then another client
- * asks for it. Returns whether it was granted while the first still held.
+ * Two of three nodes forget the lock of a holder, who is not renewed any more and so learns nothing of it, nor gives it
+ * to them again; then another client asks for it. Returns whether it was granted while the first still held.
  */
 static bool is_granted_twice(struct fixture *f, evlock_client *first_client, evlock_client *second_client,
                              int64_t ttl_ms) {
     struct record second_got = {0};
     evlock_options options = with_ttl(ttl_ms);
     options.retry_delay_ms = 20;
+    options.auto_renewal = 1;
+    options.max_hold_ms = 1;
     evlock *first = lock_new_on(f, first_client, "a", &options);
     assert_status(await_acquire(f, first, NULL), EVLOCK_OK);
     await(f, nodes_with(first) == 3);
@@ -132,6 +134,25 @@ static void an_excluded_node_is_not_asked_to_grant(void **state) {
         assert_false(key_exists(&nodes[2], "a"));
     assert_status(await_release(f, lock), EVLOCK_OK);
     await(f, nodes_having("a") == 0);
+}
+
+/* The lease outlives the exclusion, and is on the node soon after, though it is never renewed. */
+static void a_lease_is_put_on_a_node_that_counts_again(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options client_options = excluding_options(f, 8000);
+    evlock_options options = with_ttl(8000);
+    evlock_client *client = quorum_client(f, 3, &client_options);
+    await(f, nodes_counting(client) == 3);
+    restart_empty(&nodes[2]);
+    await_excluded_for(f, client, 2, 8000);
+    await(f, node_info(client, 2).excluded_ms < 4000);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_int_equal(evlock_keepers(lock), 2);
+    assert_false(key_exists(&nodes[2], "a"));
+    await(f, evlock_keepers(lock) == 3 || !evlock_is_held(lock));
+    assert_true(node_counts(client, 2));
+    assert_int_equal(nodes_with(lock), 3);
 }
 
 /* Made before the connections stand: when they do, it is told that no node counts before anything is sent. */
@@ -442,6 +463,7 @@ int main(void) {
         QUORUM_TEST_BARE(a_client_that_comes_after_the_restarts_is_no_way_round),
         QUORUM_TEST_BARE(fresh_servers_are_excluded_and_told),
         QUORUM_TEST_BARE(an_excluded_node_is_not_asked_to_grant),
+        QUORUM_TEST_BARE(a_lease_is_put_on_a_node_that_counts_again),
         QUORUM_TEST_BARE(what_waited_for_an_excluded_node_is_not_asked_of_it),
         QUORUM_TEST_BARE(an_excluded_node_still_answers_queries),
         QUORUM_TEST_BARE(a_lease_outlives_two_restarts),

@@ -330,7 +330,8 @@ static void extensions_end_with_a_release(void **state) {
     is_over(&b);
 }
 
-/* --- What is asked for is the most that counts ---------------------------------------------------------------------- */
+/* --- What is asked for is the most that counts ----------------------------------------------------------------------
+ */
 
 #define AGES (INT64_C(10) * 366 * 24 * 3600 * SECOND)
 
@@ -455,7 +456,7 @@ static void an_extension_without_enough_answers_is_told_by_its_time(void **state
     struct bench b = bench_new();
     (void)state;
     three_are_asked(&b);
-    refused(&b, 0); /* speaks for itself alone */
+    refused(&b, 0);              /* speaks for itself alone */
     yes_ttl(&b, 1, 60 * SECOND); /* says nothing of why it fails */
     pass(&b, 5 * SECOND);
     tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EUNREACHABLE);

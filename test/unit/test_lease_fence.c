@@ -293,6 +293,79 @@ static void a_yes_too_late_is_no_grant_with_a_fence_either(void **state) {
     wakes(&b, 7);
 }
 
+/* --- Mending -------------------------------------------------------------------------------------------------------
+ */
+
+/* Two of three have granted and drawn, the third is away. */
+static void held_without_the_third(struct bench *b) {
+    begin_fenced(b, 3);
+    away(b, 2);
+    for (unsigned i = 0; i < 2; i++)
+        sends(b, i, LEASE_ACQUIRE);
+    draws(b, 0, 7);
+    draws(b, 1, 7);
+    tells(b, LEASE_TELL_GRANTED, 0);
+}
+
+/* Who is granted next with its vote must draw a greater number. */
+static void a_node_has_the_fence_before_it_is_mended(void **state) {
+    (void)state;
+    for (int renews = 0; renews < 2; renews++) {
+        struct bench b = bench_new();
+        b.terms.interval = renews ? INTERVAL : 0;
+        held_without_the_third(&b);
+        pass(&b, SECOND);
+        if (renews) {
+            away(&b, 2);
+            pass(&b, INTERVAL - SECOND);
+        } else {
+            back(&b, 2, SETTLED);
+        }
+        sends(&b, 2, LEASE_RAISE);
+        yes(&b, 2);
+        wakes(&b, 4);
+        sends(&b, 2, renews ? LEASE_REARM : LEASE_MEND);
+        yes_ttl(&b, 2, TTL);
+        tells_nothing(&b);
+    }
+}
+
+static void a_node_that_is_not_raised_is_not_mended(void **state) {
+    static void (*const failures[])(struct bench * b, unsigned node) = {no, refused, forbidden, unknown, again};
+    (void)state;
+    for (size_t f = 0; f < 5; f++) {
+        struct bench b = bench_new();
+        b.terms.interval = 0;
+        held_without_the_third(&b);
+        pass(&b, SECOND);
+        back(&b, 2, SETTLED);
+        sends(&b, 2, LEASE_RAISE);
+        failures[f](&b, 2);
+        tells_nothing(&b);
+        sends_nothing(&b, 2);
+        until(&b, evl_lease_next(b.lease)); /* after a pause */
+        is_in(&b, LEASE_HELD);
+        sends(&b, 2, LEASE_RAISE);
+    }
+}
+
+static void a_node_that_drew_less_and_late_is_raised(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    begin_fenced(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    draws(&b, 0, 7);
+    draws(&b, 1, 7);
+    draws(&b, 2, 6);
+    tells_nothing(&b);
+    wakes(&b, 4);
+    sends(&b, 2, LEASE_RAISE);
+    yes(&b, 2);
+    tells_nothing(&b);
+    wakes(&b, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_node_draws_it_alone),
@@ -311,6 +384,9 @@ int main(void) {
         cmocka_unit_test(a_raise_unanswered_stands_in_nobodys_way),
         cmocka_unit_test(a_raise_that_was_not_sent_when_granted_may_still_be),
         cmocka_unit_test(a_yes_too_late_is_no_grant_with_a_fence_either),
+        cmocka_unit_test(a_node_has_the_fence_before_it_is_mended),
+        cmocka_unit_test(a_node_that_is_not_raised_is_not_mended),
+        cmocka_unit_test(a_node_that_drew_less_and_late_is_raised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 
+#include "least.h"
+
 /* What a world lacks of what the promises rest on. */
 enum flaw { NO_FLAW, NO_EXCLUSION, NO_RAISING };
 
@@ -44,6 +46,8 @@ struct tenant {
     int user, token;
     bool granted, lost, extending, releasing, done; /* what was told, what is still to be told, nothing any more */
     bool fenced, own;
+    unsigned stale;  /* which nodes have forgotten what they said yes to, by bit */
+    int64_t most;    /* until when it asked for the lock at the most */
     int64_t touched; /* when something was put in last, which may have moved the deadline into the past */
     bool leaves;     /* the token need not be gone when it is over: it is another's, or cannot be removed */
 };
@@ -53,7 +57,7 @@ struct message {
     enum lease_command command;
     int64_t ttl, fence;
     bool queued, fenced;
-    bool ran;
+    bool ran, stale; /* and what it did was forgotten */
     struct lease_answer answer;
     int user, node, token, connection; /* a stray outlives its tenant */
 };
@@ -86,6 +90,7 @@ static struct world {
     bool backwards; /* a fence did not grow */
     int64_t fence;  /* the last that was granted */
     bool failing;   /* servers start again without their data */
+    bool lapsed;    /* a server has lost a lock, and did not start again */
     bool forced;    /* somebody breaks locks: what is held may be gone */
     bool stalled;   /* the loop was not run when it should have been */
     bool healing;   /* everything works from now on */
@@ -104,7 +109,7 @@ static struct world {
 static unsigned long long seed;
 
 /* How often something came to pass that the promises are about, over all seeds. */
-static struct { int granted, raised, rearmed, excluded, handed, looked; } seen;
+static struct { int granted, raised, rearmed, mended, excluded, handed, looked, forgotten; } seen;
 
 #define promise(what)                                                                                                  \
     do {                                                                                                               \
@@ -235,9 +240,11 @@ static enum lease_verdict run_raise(struct server *server, const struct message 
 static enum lease_verdict run_rearm(struct server *server, const struct message *m, struct lease_answer *answer) {
     if (w.now < server->expires && server->token != m->token)
         return LEASE_NO;
-    seen.rearmed++;
-    set(server, m);
-    answer->ttl = m->ttl;
+    seen.rearmed += m->command == LEASE_REARM;
+    seen.mended += m->command == LEASE_MEND;
+    answer->ttl = has(server, m->token) ? max64(left_of(server), m->ttl) : m->ttl;
+    if (answer->ttl == m->ttl)
+        set(server, m);
     return LEASE_YES;
 }
 
@@ -250,7 +257,7 @@ static enum lease_verdict run(const struct message *m, struct lease_answer *answ
         return run_release(server, m);
     if (m->command == LEASE_RAISE)
         return run_raise(server, m);
-    if (m->command == LEASE_REARM)
+    if (m->command == LEASE_REARM || m->command == LEASE_MEND)
         return run_rearm(server, m, answer);
     if (!has(server, m->token))
         return LEASE_NO;
@@ -287,8 +294,8 @@ static void serve(struct channel *channel) {
 static void hear_fence(const struct tenant *t) {
     bool grows = t->lease->fence > w.fence;
 
-    promise(grows || w.forced || w.flaw);
-    w.backwards |= !grows && !w.forced;
+    promise(grows || w.forced || w.lapsed || w.flaw);
+    w.backwards |= !grows && !w.forced && !w.lapsed;
     w.fence = t->lease->fence;
 }
 
@@ -300,6 +307,8 @@ static void hear(struct tenant *t, struct lease_out *out) {
         promise(!t->granted && t->lease->state == LEASE_HELD);
         t->granted = true;
         t->leaves = false;
+        if (t->lease->queued)
+            t->most = w.now + t->terms.ttl;
         seen.granted += w.nodes > 1;
         if (t->fenced)
             hear_fence(t);
@@ -376,6 +385,16 @@ static void ring(void) {
     }
 }
 
+/* What is asked for is the most that may be believed, whatever a server answers. An addition is asked for once. */
+static void note_asked(struct tenant *t, enum lease_command command) {
+    if (command == LEASE_ADOPT || command == LEASE_ADD || command == LEASE_RAISE || command == LEASE_RELEASE)
+        return;
+    if (t->terms.ttl == 0 && command == LEASE_ACQUIRE)
+        t->most = LEASE_NEVER;
+    else
+        t->most = max64(t->most, w.now + evl_lease_ttl(t->lease, command, w.now));
+}
+
 static void send(struct tenant *t, unsigned node) {
     struct channel *channel = &w.channels[t->user][node];
 
@@ -385,13 +404,14 @@ static void send(struct tenant *t, unsigned node) {
     if (command == LEASE_NOTHING)
         return;
     promise(!is_excluded(node) || command == LEASE_RELEASE);
+    note_asked(t, command);
     for (int i = 0; i < channel->count; i++)
         promise(channel->queue[i].tenant != t ||
                 (command == LEASE_RELEASE && channel->queue[i].command != LEASE_RELEASE));
     channel->queue[channel->count++] = (struct message){
         .tenant = t,
         .command = command,
-        .ttl = command == LEASE_ADD || command == LEASE_REPLACE ? t->lease->extension : t->terms.ttl,
+        .ttl = evl_lease_ttl(t->lease, command, w.now),
         .fence = t->lease->fence,
         .queued = t->lease->queued,
         .fenced = t->fenced,
@@ -404,12 +424,18 @@ static void send(struct tenant *t, unsigned node) {
 
 static void deliver(struct channel *channel) {
     struct message m = channel->queue[0];
+    int64_t deadline = evl_lease_deadline(m.tenant->lease);
     struct lease_out out = {0};
 
     memmove(channel->queue, channel->queue + 1, (size_t)--channel->count * sizeof m);
     if (m.command == LEASE_RELEASE && m.answer.verdict == LEASE_FORBIDDEN)
         m.tenant->leaves = true;
+    if (m.answer.verdict == LEASE_YES && m.command != LEASE_RAISE)
+        m.tenant->stale = (m.tenant->stale & ~(1U << m.node)) | (unsigned)m.stale << m.node;
+    if (m.command == LEASE_ADOPT && m.answer.verdict == LEASE_YES) /* nobody here knows what was asked for */
+        m.tenant->most = m.answer.ttl == LEASE_NEVER ? LEASE_NEVER : max64(m.tenant->most, w.now + m.answer.ttl);
     evl_lease_answer(m.tenant->lease, (unsigned)m.node, &m.answer, w.now, &out);
+    promise(m.command != LEASE_MEND || evl_lease_deadline(m.tenant->lease) <= deadline);
     act(m.tenant, &out);
 }
 
@@ -525,6 +551,31 @@ static void restart(unsigned node) {
     }
 }
 
+/* A server loses the lock, and does not start again: what its users were told, they believe. */
+static void lapse(unsigned node) {
+    struct server *server = &w.servers[node];
+
+    w.lapsed = true;
+    server->token = 0;
+    server->expires = 0;
+    for (struct tenant *t = w.tenants; t < w.tenants + LEASES; t++)
+        t->stale |= 1U << node;
+    for (int user = 0; user < USERS; user++)
+        for (int i = 0; i < w.channels[user][node].count; i++)
+            w.channels[user][node].queue[i].stale |= w.channels[user][node].queue[i].ran;
+}
+
+/* Somebody makes the key live longer than was asked for, as a clock does that is set back. */
+static void stretch(unsigned node) {
+    struct server *server = &w.servers[node];
+
+    if (w.now >= server->expires || server->expires == LEASE_NEVER)
+        return;
+    server->expires += any(1000 * SECOND);
+    w.strayed[server->token] = true;
+    w.left[server->token] = true;
+}
+
 /* The counter of the only server is evicted, not in the same microsecond as it was drawn from. */
 static void lose_counter(void) {
     w.now += MS;
@@ -611,14 +662,19 @@ static void release_tenancy(struct tenant *t) {
 static void extend_tenancy(struct tenant *t) {
     struct lease_out out = {0};
 
+    enum lease_command how = chance(50) ? LEASE_ADD : LEASE_REPLACE;
+    int64_t ttl = (1 + any(30)) * SECOND / 10;
+
     t->extending = true;
-    evl_lease_extend(t->lease, chance(50) ? LEASE_ADD : LEASE_REPLACE, (1 + any(30)) * SECOND / 10,
-                     w.now + any(2 * SECOND), &out);
+    if (how == LEASE_ADD && t->most != LEASE_NEVER)
+        t->most = max64(t->most, w.now) + ttl;
+    evl_lease_extend(t->lease, how, ttl, w.now + any(2 * SECOND), &out);
     act(t, &out);
 }
 
 static bool may_export(const struct tenant *t) {
-    return !w.handed_over && !unsettled(t, LEASE_REPLACE) && !unsettled(t, LEASE_ACQUIRE) && !unsettled(t, LEASE_REARM);
+    return !w.handed_over && !unsettled(t, LEASE_REPLACE) && !unsettled(t, LEASE_ACQUIRE) &&
+           !unsettled(t, LEASE_REARM) && !unsettled(t, LEASE_MEND);
 }
 
 static void use(struct tenant *t) {
@@ -660,38 +716,59 @@ static bool keeps(const struct server *server, int token, int64_t until) {
     return server->forgotten == token && server->would_expire >= until && server->excluded_until >= until;
 }
 
+/* Whether more nodes forgot it than confirmed it beyond the quorum: then nothing is promised. */
+static bool is_forgotten(const struct tenant *t) {
+    int64_t deadline = evl_lease_deadline(t->lease);
+    unsigned sure = 0;
+
+    for (unsigned i = 0; i < w.nodes; i++)
+        sure += t->lease->slots[i].deadline >= deadline && !(t->stale & 1U << i);
+    seen.forgotten += sure <= w.nodes / 2;
+    return sure <= w.nodes / 2;
+}
+
+static void check_holder(struct tenant *t) {
+    int64_t deadline = evl_lease_deadline(t->lease);
+    unsigned keepers = 0;
+
+    promise(deadline <= t->most);
+    for (unsigned i = 0; i < w.nodes; i++)
+        keepers += keeps(&w.servers[i], t->token, deadline);
+    promise(w.forced || w.flaw == NO_EXCLUSION || keepers > w.nodes / 2); /* a quorum keeps the token until then */
+}
+
 static void check_end(struct tenant *t) {
     promise(t->done); /* it was told how it ended */
     for (unsigned i = 0; i < w.nodes; i++)
         promise(t->leaves || (!has(&w.servers[i], t->token) && place_of(&w.servers[i], t->token) < 0));
     for (int i = 0; i < w.stray_count; i++)
         promise(t->leaves || w.strays[i].token != t->token ||
-                (!t->own && w.strays[i].command != LEASE_ACQUIRE && w.strays[i].command != LEASE_REARM));
-    w.left[t->token] = t->leaves;
+                (!t->own && w.strays[i].command != LEASE_ACQUIRE && w.strays[i].command != LEASE_REARM &&
+                 w.strays[i].command != LEASE_MEND));
+    w.left[t->token] |= t->leaves;
     free(t->lease);
     t->lease = NULL;
 }
 
 static void check(void) {
     int holders = 0;
+    bool excused = false;
 
     for (struct tenant *t = w.tenants; t < w.tenants + LEASES; t++) {
         if (!t->lease)
             continue;
-        int64_t deadline = evl_lease_deadline(t->lease);
-        unsigned keepers = 0;
-        if (w.now < deadline) {
+        if (w.now < evl_lease_deadline(t->lease)) {
             holders++;
-            for (unsigned i = 0; i < w.nodes; i++)
-                keepers += keeps(&w.servers[i], t->token, deadline);
-            promise(w.forced || w.flaw == NO_EXCLUSION ||
-                    keepers > w.nodes / 2); /* a quorum keeps the token until the deadline */
+            if (is_forgotten(t))
+                excused = true;
+            else
+                check_holder(t);
         }
         if (evl_lease_over(t->lease))
             check_end(t);
     }
-    promise(w.forced || w.flaw == NO_EXCLUSION || holders <= 1); /* nobody else has it */
-    w.twice |= !w.forced && holders > 1;
+    promise(w.forced || w.flaw == NO_EXCLUSION || excused || holders <= 1); /* nobody else has it */
+    w.twice |= !w.forced && !excused && holders > 1;
 }
 
 /* --- The world goes on -------------------------------------------------------------------------------------------- */
@@ -762,8 +839,12 @@ static void step(void) {
         reconnect(user, node);
     else if (what < 72)
         run_stray();
+    else if (what < 73 && w.forced && chance(50))
+        stretch(node);
     else if (what < 73 && w.forced)
         w.servers[node].expires = 0;
+    else if (what < 73 && w.nodes > 1 && w.failing)
+        lapse(node);
     else if (what < 74 && w.nodes > 1 && w.failing)
         restart(node);
     else if (what < 74 && w.nodes == 1)
@@ -839,7 +920,8 @@ static void the_promises_hold_whatever_happens(void **state) {
     }
     for (seed = 1; seed <= last; seed++)
         run_world(NO_FLAW);
-    assert_true(seen.granted && seen.raised && seen.rearmed && seen.excluded && seen.handed && seen.looked);
+    assert_true(seen.granted && seen.raised && seen.rearmed && seen.mended && seen.excluded && seen.handed &&
+                seen.looked);
 }
 
 enum { SEEDS_TO_FIND_A_FLAW = 1000 };

@@ -39,8 +39,8 @@ static const char *const input_names[INPUTS] = {
 /* --- What came out, in words -------------------------------------------------------------------------------------- */
 
 static const char *const state_names[] = {"acquiring", "held", "lost", "releasing", "undoing", "ended"};
-static const char *const command_names[] = {"nothing", "acquire", "adopt",   "raise",  "renew",
-                                            "rearm",   "add",     "replace", "release"};
+static const char *const command_names[] = {"nothing", "acquire", "adopt", "raise",   "renew",
+                                            "rearm",   "mend",    "add",   "replace", "release"};
 static const char *const reason_names[] = {"none", "deadline", "gone", "data", "max hold"};
 
 static const char *status_name(int status) {
@@ -210,6 +210,38 @@ static void rearm_wanted(struct bench *b) {
 static void rearm_sent(struct bench *b) {
     rearm_wanted(b);
     sends(b, 0, LEASE_REARM);
+}
+
+/* Without renewal: the others have it, and the first said no. */
+static void mend_planned(struct bench *b) {
+    b->terms.interval = 0;
+    begin(b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(b, i, LEASE_ACQUIRE);
+    no(b, 0);
+    yes(b, 1);
+    yes(b, 2);
+}
+
+static void mend_wanted(struct bench *b) {
+    mend_planned(b);
+    pass(b, SECOND);
+}
+
+static void mend_sent(struct bench *b) {
+    mend_wanted(b);
+    sends(b, 0, LEASE_MEND);
+}
+
+static void lost_while_mending(struct bench *b) {
+    mend_sent(b);
+    until(b, evl_lease_deadline(b->lease));
+}
+
+static void release_behind_mend(struct bench *b) {
+    mend_sent(b);
+    release(b);
+    sends(b, 0, LEASE_RELEASE);
 }
 
 static void one_renewal_of_three_wanted(struct bench *b) {
@@ -550,6 +582,32 @@ static const struct row {
       [BACK_REPLACED] = "held ?rearm", [EXTEND] = "held add ?rearm", [RELEASE] = "releasing !release ?rearm",
       [ABANDON] = "undoing !release ?rearm", [EXPORT] = "ended ?rearm", [SAME] = "held ?rearm",
       [NEXT] = "held ?rearm"}},
+    {"mend planned", mend_planned,
+     {[TAKE] = "held", [AWAY] = "held", [BACK] = "held", [BACK_UNSETTLED] = "held", [BACK_REPLACED] = "held",
+      [EXTEND] = "held !add", [RELEASE] = "releasing !release", [ABANDON] = "undoing", [EXPORT] = "over",
+      [SAME] = "held", [NEXT] = "held !mend"}},
+    {"mend wanted", mend_wanted,
+     {[TAKE] = "held ?mend", [AWAY] = "held", [BACK] = "held mend", [BACK_UNSETTLED] = "held mend",
+      [BACK_REPLACED] = "held mend", [EXTEND] = "held !add", [RELEASE] = "releasing !release", [ABANDON] = "undoing",
+      [EXPORT] = "over", [SAME] = "held mend", [NEXT] = "lost: lost deadline"}},
+    {"mend sent", mend_sent,
+     {[TAKE] = "held ?mend", [YES] = "held", [NO] = "held", [AGAIN] = "held", [REFUSED] = "held", [FORBID] = "held",
+      [UNKNOWN] = "held", [AWAY] = "held ?mend", [BACK] = "held ?mend", [BACK_UNSETTLED] = "held ?mend",
+      [BACK_REPLACED] = "held ?mend", [EXTEND] = "held add ?mend", [RELEASE] = "releasing !release ?mend",
+      [ABANDON] = "undoing !release ?mend", [EXPORT] = "ended ?mend", [SAME] = "held ?mend",
+      [NEXT] = "lost ?mend: lost deadline"}},
+    {"lost while mending", lost_while_mending,
+     {[TAKE] = "lost ?mend", [YES] = "lost", [NO] = "lost", [AGAIN] = "lost", [REFUSED] = "lost", [FORBID] = "lost",
+      [UNKNOWN] = "lost", [AWAY] = "lost ?mend", [BACK] = "lost ?mend", [BACK_UNSETTLED] = "lost ?mend",
+      [BACK_REPLACED] = "lost ?mend", [RELEASE] = "releasing !release ?mend", [ABANDON] = "undoing !release ?mend",
+      [SAME] = "lost ?mend"}},
+    {"release behind mend", release_behind_mend,
+     {[TAKE] = "releasing ?mend ?release", [YES] = "releasing ?release", [NO] = "releasing ?release",
+      [AGAIN] = "releasing ?release", [REFUSED] = "releasing ?release", [FORBID] = "releasing ?release",
+      [UNKNOWN] = "releasing ?release", [AWAY] = "releasing ?mend ?release", [BACK] = "releasing ?mend ?release",
+      [BACK_UNSETTLED] = "releasing ?mend ?release", [BACK_REPLACED] = "releasing ?mend ?release",
+      [ABANDON] = "undoing ?mend ?release", [SAME] = "releasing ?mend ?release",
+      [NEXT] = "undoing ?mend ?release: released unreachable"}},
     {"renewal of three wanted", one_renewal_of_three_wanted,
      {[TAKE] = "held ?renew", [AWAY] = "held", [BACK] = "held renew", [BACK_UNSETTLED] = "held renew",
       [BACK_REPLACED] = "held renew", [EXTEND] = "held !add", [RELEASE] = "releasing !release",
@@ -924,16 +982,16 @@ static void what_is_no_state_takes_no_input(void **state) {
 }
 
 static void what_is_no_verdict_says_nothing(void **state) {
-    static void (*const asked[])(struct bench * b) = {acquire_sent, release_sent, undo_sent};
+    static void (*const asked[])(struct bench * b) = {acquire_sent, release_sent, undo_sent, mend_sent};
     static const enum lease_verdict said[] = {LEASE_QUEUED, (enum lease_verdict)UINT8_MAX};
 
     (void)state;
-    for (size_t a = 0; a < 6; a++) {
+    for (size_t a = 0; a < 8; a++) {
         struct bench b = bench_new();
 
-        asked[a % 3](&b);
+        asked[a % 4](&b);
         enum lease_state before = b.lease->state;
-        answer(&b, 0, said[a / 3], 0, 0);
+        answer(&b, 0, said[a / 4], 0, 0);
         tells_nothing(&b);
         wakes(&b, 0);
         is_in(&b, before);
