@@ -118,11 +118,6 @@ static void send_wanted(struct tenure *tenure, unsigned i, int64_t now, struct l
     }
 }
 
-/* Or else it would stay for as long as its client. */
-static bool ends_by_itself(const struct lease *lease) {
-    return lease->state == LEASE_UNDOING || lease->state == LEASE_ENDED;
-}
-
 /* Does what an input at `now` led to. What the handle makes of it may be inputs in turn. The tenure may be gone on
  * return. */
 static void act(struct tenure *tenure, int64_t now, struct lease_out *out) {
@@ -137,7 +132,8 @@ static void act(struct tenure *tenure, int64_t now, struct lease_out *out) {
         evl_queue_leave(tenure);
     if (out->events && !ghost(tenure)) {
         evl_lock_events(tenure->lock, out);
-        assert(!ghost(tenure) || ends_by_itself(lease_of(tenure)));
+        /* Or else it would stay for as long as its client. */
+        assert(!ghost(tenure) || lease_of(tenure)->state == LEASE_UNDOING || lease_of(tenure)->state == LEASE_ENDED);
     }
     if (--rest_of(tenure)->acting == 0 && evl_lease_over(lease_of(tenure)) && ghost(tenure))
         evl_tenure_destroy(tenure);
