@@ -436,7 +436,7 @@ static void the_word_for_an_earlier_attempt_is_none_for_this(void **state) {
     server_do(&nodes[0], "CONFIG RESETSTAT");
     server_pause(&nodes[FIRST_REPLICA + 1]); /* so that the first attempt finds too few */
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
-    await(f, relay_pump(&relay) && server_calls(&nodes[0], "evalsha") >= 1);
+    await(f, relay_pump(&relay) && server_calls(&nodes[0], "pexpire") >= 1);
     relay.pairs[1].held = true; /* the question itself, which follows the renewal's answer */
     await(f, relay_pump(&relay) && server_calls(&nodes[0], "set") > 1);
     server_resume(&nodes[FIRST_REPLICA + 1]);
@@ -474,7 +474,7 @@ static void who_listens_again_looks_whatever_is_unanswered(void **state) {
     evlock *lock = lock_new_on(f, client, "a", &options), *holder = lock_new(f, "a", &plain);
     server_do(&nodes[0], "CONFIG RESETSTAT");
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
-    await(f, relay_pump(&relay) && server_calls(&nodes[0], "evalsha") >= 1);
+    await(f, relay_pump(&relay) && server_calls(&nodes[0], "pexpire") >= 1);
     relay.pairs[1].held = true;
     server_do(&nodes[0], "SET a stranger PX 600000");
     await(f, relay_pump(&relay) && server_integer(&nodes[0], "ZCARD {a}:queue") == 1);
@@ -559,7 +559,7 @@ static void a_primary_that_is_demoted_is_waited_for(void **state) {
     evlock *lock = lock_new_on(f, client, "a", &options);
     server_do(&nodes[0], "CONFIG RESETSTAT");
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
-    await(f, relay_pump(&relay) && server_calls(&nodes[0], "evalsha") >= 1);
+    await(f, relay_pump(&relay) && server_calls(&nodes[0], "pexpire") >= 1);
     relay.pairs[1].held = true;
     server_do(&nodes[0], "REPLICAOF 127.0.0.1 %d", nodes[2].port);
     relay.pairs[1].held = false;
