@@ -533,9 +533,10 @@ static void break_lock(struct handle *handle) {
 
     if (!world->plan.breaks)
         return;
-    judge_breaks(world->judge, handle->key);
     promise = ask(handle, P_BREAK);
     judge_made(promise, evlock_break(handle->lock, on_end, promise));
+    if (promise->made)
+        judge_breaks(world->judge, handle->key);
 }
 
 static void cancel(struct handle *handle) {
@@ -573,11 +574,31 @@ static void export(struct handle *handle) {
     judge_ends(handle, IDLE);
 }
 
+/* Who has lost its lease asks for it once more: its token may be there yet. */
+static void adopt_own(struct handle *handle) {
+    struct token *token = handle->token;
+    struct promise *promise = ask(handle, P_ADOPT);
+    char bytes[160];
+    int len = snprintf(bytes, sizeof(bytes), "%s%s%.*s", token->name, token->name[0] ? "/" : "", (int)token->len,
+                       token->bytes);
+    int status = evlock_adopt(handle->lock, bytes, (size_t)len, on_end, promise);
+
+    judge_made(promise, status);
+    if (status != EVLOCK_OK)
+        return;
+    judge_acquires(handle, promise);
+    judge_token(handle->process->world->judge, token->bytes, token->len, handle->client);
+}
+
 static void adopt(struct handle *handle) {
     struct world *world = handle->process->world;
     struct promise *promise;
     int status;
 
+    if (handle->doing == LOST && handle->token && draw_chance(world, 30)) {
+        adopt_own(handle);
+        return;
+    }
     if (!parcel.len || parcel.key != handle->key)
         return;
     promise = ask(handle, P_ADOPT);

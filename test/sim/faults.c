@@ -1,6 +1,7 @@
 /* Faults; see faults.h. */
 #include "faults.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -248,6 +249,41 @@ static bool fail_over_stale(struct world *world) {
     return true;
 }
 
+/* All that a node has goes, or one key of it: nothing restarts, and nobody is told. */
+static bool flush_data(struct world *world) {
+    struct node *node = draw_node(world);
+
+    if (!may_lose(world) || world->plan.nodes > 1)
+        return false;
+    judge_forgets(world->judge, node);
+    sim_server_forget(node_now(node), draw_chance(world, 50) ? NULL : judge_key(0));
+    return true;
+}
+
+/* A client of another kind takes a lock by SET NX PX, or gives back what it has by compare-and-delete. */
+static bool act_foreign(struct world *world) {
+    static const char name[] = "foreign-token";
+    unsigned key = (unsigned)draw_between(world, 0, world->plan.keys - 1);
+    const char *lock = judge_key(key), *there;
+    struct node *node = draw_node(world);
+    int64_t ttl = draw_magnitude(world, world->plan.unit / 8, world->plan.unit) / MS * MS;
+    char token[40];
+    size_t len;
+
+    if (world->plan.nodes > 1 || world->plan.lagging)
+        return false;
+    there = sim_server_get(node_now(node), lock, strlen(lock), &len);
+    if (there && len > sizeof(name) && memcmp(there, name, sizeof(name) - 1) == 0) {
+        judge_foreign_ends(world->judge, key);
+        sim_server_forget(node->server, lock);
+    } else if (!there) {
+        snprintf(token, sizeof(token), "%s-%u", name, ++world->next_foreign);
+        sim_server_put(node->server, lock, token, ttl / MS);
+        judge_foreign(world->judge, key, token, strlen(token), ttl);
+    }
+    return true;
+}
+
 static bool flush_scripts(struct world *world) {
     sim_server_flush_scripts(node_now(draw_node(world)));
     return true;
@@ -371,6 +407,8 @@ static const struct {
     {"failover to old copy", 6, fail_over_stale},
     {"failover to a replica", 0, NULL},
     {"replicas come and go", 5, change_replicas},
+    {"flushed or evicted", 3, flush_data},
+    {"foreign client", 5, act_foreign},
     {"scripts flushed", 4, flush_scripts},
     {"clients killed", 4, kill_clients},
     {"commands refused", 8, refuse_commands},

@@ -21,9 +21,12 @@ enum { CROWD_LOOK = 16 }; /* at a crowd, the judge looks after so many steps, or
 
 /* What is known of a key. */
 struct key {
-    int64_t longest; /* of all ttls that were asked for */
-    uint64_t fence;  /* the greatest that was told */
-    bool broken;     /* somebody breaks it */
+    int64_t longest;       /* of all ttls that were asked for */
+    uint64_t fence;        /* the greatest that was told */
+    unsigned breaks;       /* of it that are under way */
+    int64_t broken_until;  /* or what they have sent on may yet be */
+    struct token *foreign; /* another kind of client has set it, and believes in it for so long */
+    int64_t foreign_until;
 };
 
 struct judge {
@@ -144,6 +147,11 @@ static bool waits_long(const struct promise *promise, const struct node *node) {
            promise->process->few_in_flight;
 }
 
+/* Whether somebody was breaking the lock at that moment. */
+static bool breaking(const struct judge *judge, unsigned key, int64_t at) {
+    return judge->keys[key].breaks > 0 || at <= judge->keys[key].broken_until;
+}
+
 /* How many nodes the call may have found out of reach. */
 static unsigned unreachable(const struct promise *promise) {
     const struct world *world = promise->process->world;
@@ -171,7 +179,7 @@ static bool fits(const struct judge *judge, const struct promise *promise, int s
         return (promise->kind == P_ACQUIRE || promise->kind == P_SCOPE) && promise->handle->replicas > 0;
     case EVLOCK_EFENCE:
         return (promise->kind == P_ACQUIRE || promise->kind == P_SCOPE) &&
-               (!judge->world->scenario->exclusive || judge->keys[promise->handle->key].broken);
+               (!judge->world->scenario->exclusive || breaking(judge, promise->handle->key, judge->world->now));
     case EVLOCK_EREFUSED:
         return judge->world->plan.errors || promise->kind == P_ACQUIRE || promise->kind == P_SCOPE;
     case EVLOCK_ENOTOWNED:
@@ -234,6 +242,10 @@ void judge_told(struct promise *promise, const evlock *lock, int status) {
     check_in_time(promise);
     if (promise->kind == P_EXTEND)
         promise->handle->extends--;
+    if (promise->kind == P_BREAK) { /* among several nodes, it goes on with those that are slow */
+        world->judge->keys[handle->key].breaks--;
+        world->judge->keys[handle->key].broken_until = world->now + judge_patience(world->judge);
+    }
     if (promise->kind == P_ACQUIRE || promise->kind == P_SCOPE)
         promise->handle->gave_up = world->now;
     if (promise->kind != P_CLOSE)
@@ -385,7 +397,8 @@ unsigned judge_pending(const struct judge *judge, unsigned client, unsigned key)
 static void check_fence(struct handle *handle, bool fenced) {
     struct judge *judge = handle->process->world->judge;
     struct key *key = &judge->keys[handle->key];
-    bool strict = judge->world->scenario->exclusive && !key->broken;
+    bool strict =
+        judge->world->scenario->exclusive && !handle->token->broken && !breaking(judge, handle->key, judge->world->now);
     uint64_t fence = evlock_fence(handle->lock), before = strict ? key->fence : handle->fence_before;
 
     if ((fence != 0) != fenced)
@@ -470,7 +483,7 @@ void judge_released(struct promise *promise, int status) {
     if (handle->doing != RELEASING)
         return;
     if (status == EVLOCK_OK && judge->world->scenario->exclusive && judge->world->plan.nodes == 1 &&
-        !judge->keys[handle->key].broken && handle->token->deleted == 0)
+        !handle->token->broken && !breaking(judge, handle->key, judge->world->now) && handle->token->deleted == 0)
         violated(judge->world, "h%u: told as released, and nothing was deleted", handle->number);
     judge_ends(handle, IDLE);
 }
@@ -519,7 +532,7 @@ void judge_unclean(struct judge *judge, unsigned client) {
 }
 
 void judge_breaks(struct judge *judge, unsigned key) {
-    judge->keys[key].broken = true;
+    judge->keys[key].breaks++;
 }
 
 void judge_ttl(struct judge *judge, unsigned key, int64_t ttl) {
@@ -575,7 +588,7 @@ static void check_delete(struct judge *judge, struct token *token, unsigned key,
 
     if (judge->turns && turns_granted(judge->turns, token))
         return; /* taken back: its waiter could not be told */
-    if (judge->keys[key].broken || hurts_own(judge, token)) {
+    if (breaking(judge, key, judge->world->feeding_sent) || hurts_own(judge, token)) {
         token->broken = true;
     } else if (!owned) {
         violated(judge->world, "client %u deletes another's lock", client);
@@ -587,7 +600,7 @@ static void check_delete(struct judge *judge, struct token *token, unsigned key,
 
 static void check_del(struct judge *judge, struct node *node, struct token *token, unsigned key) {
     check_delete(judge, token, key, judge->world->feeding->client);
-    if (judge->turns && !judge->keys[key].broken)
+    if (judge->turns && !breaking(judge, key, judge->world->feeding_sent))
         turns_delete(judge->turns, node, key, token);
 }
 
@@ -676,7 +689,7 @@ static void note_command(struct world *world, const struct node *node, int argc,
 
 /* Many renewals in one command: "EVALSHA digest N keys ttl tokens", of which no other script has as many. */
 static void count_batch(struct tally *tally, int argc, const char *const *argv) {
-    int count = argc > 3 && strcasecmp(argv[0], "EVALSHA") == 0 ? atoi(argv[2]) : 0;
+    int count = argc > 3 && strncasecmp(argv[0], "EVAL", 4) == 0 ? atoi(argv[2]) : 0;
 
     if (argc != 4 + 2 * count || (count != 2 && count < 4))
         return;
@@ -711,6 +724,20 @@ void judge_watch(void *arg, sim_session *session, int argc, const char *const *a
         check_del(judge, node, token, (unsigned)key);
     else if (strcasecmp(argv[0], "PEXPIRE") == 0 && (token = token_on(judge, node, (unsigned)key)))
         check_prolong(judge, node, token, (unsigned)key, strtoll(argv[2], NULL, 10) * MS);
+}
+
+void judge_foreign(struct judge *judge, unsigned key, const char *bytes, size_t len, int64_t ttl) {
+    struct key *lock = &judge->keys[key];
+
+    lock->foreign = judge_token(judge, bytes, len, 0);
+    lock->foreign->loose = true;
+    lock->foreign->set_at = judge->world->now;
+    lock->foreign_until = judge->world->now + ttl - ttl / 50 - 2 * MS;
+    judge_ttl(judge, key, ttl);
+}
+
+void judge_foreign_ends(struct judge *judge, unsigned key) {
+    judge->keys[key].foreign_until = 0;
 }
 
 void judge_forgets(struct judge *judge, struct node *node) {
@@ -782,6 +809,15 @@ static void note_deadline(struct handle *handle) {
         left == INT64_MAX ? NEVER : clock_read(&handle->process->clock, handle->process->world->now) + left * MS;
 }
 
+/* What is not evlock's, and was there first, is respected. */
+static void check_foreign(const struct judge *judge, const struct handle *handle) {
+    const struct key *key = &judge->keys[handle->key];
+
+    if (judge->world->scenario->exclusive && key->foreign && !key->foreign->broken &&
+        key->foreign_until > judge->world->now)
+        violated(judge->world, "h%u and another kind of client hold the same lock", handle->number);
+}
+
 void judge_look(struct judge *judge) {
     const struct handle *holders[KEYS_MAX] = {NULL};
     struct world *world = judge->world;
@@ -799,6 +835,7 @@ void judge_look(struct judge *judge) {
         check_max_hold(judge, handle);
         if (handle->token->broken)
             continue;
+        check_foreign(judge, handle);
         if (holders[handle->key] && world->scenario->exclusive)
             violated(world, "h%u and h%u hold the same lock", holders[handle->key]->number, handle->number);
         world->tally->overlaps += holders[handle->key] != NULL;
@@ -839,7 +876,8 @@ int64_t judge_recovered(const struct judge *judge) {
 /* A token may be left to its ttl where its client ended without a word, where a node would not take the command to
  * delete it, where it came back with an old copy, and where nobody has adopted it yet. */
 static bool may_be_left(const struct judge *judge, const struct node *node, const struct token *token) {
-    bool unclean = token->loose || token->late || node->refused || judge->resurrected[node->index];
+    bool refused = node->refused && node->refused_until >= token->set_at;
+    bool unclean = token->loose || token->late || refused || judge->resurrected[node->index];
 
     for (unsigned i = 0; i < token->owner_count; i++)
         unclean |= judge->unclean[token->owners[i].client % CLIENTS_MAX];

@@ -45,8 +45,8 @@ bool reach_fails(const struct process *process, const struct node *node, int64_t
     int64_t from = since - recovery(process->world);
     const struct wire *wire;
 
-    if (node->refused || node == process->left_out || process->lag > 0 || node->away_until >= from ||
-        process->still_until >= from || process->lost_until[node->index] >= from)
+    if ((node->refused && node->refused_until >= from) || node == process->left_out || process->lag > 0 ||
+        node->away_until >= from || process->still_until >= from || process->lost_until[node->index] >= from)
         return true;
     TAILQ_FOREACH (wire, &process->wires, local)
         if (wire->node == node && wire->spoilt_until >= from)

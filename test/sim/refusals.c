@@ -16,6 +16,10 @@ void sim_server_refuse(sim_server *server, const char *verb, const char *error, 
     TAILQ_INSERT_TAIL(&server->refusals, refusal, next);
 }
 
+bool sim_server_refuses(const sim_server *server) {
+    return !TAILQ_EMPTY(&server->refusals);
+}
+
 static void drop(sim_server *server, struct refusal *refusal) {
     TAILQ_REMOVE(&server->refusals, refusal, next);
     free(refusal->verb);

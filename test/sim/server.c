@@ -191,6 +191,21 @@ void sim_server_restart(sim_server *server, bool keep_data, bool keep_replid) {
     server->last_id = 0;
 }
 
+void sim_server_forget(sim_server *server, const char *key) {
+    struct entry *entry = key ? store_find(&server->stores[0], key, strlen(key)) : NULL;
+    if (entry)
+        store_remove(&server->stores[0], entry);
+    else if (!key)
+        store_clear(&server->stores[0]);
+}
+
+void sim_server_put(sim_server *server, const char *key, const char *value, int64_t ttl) {
+    struct entry *entry = store_add(&server->stores[0], key, strlen(key), TYPE_STRING);
+    entry_insert(entry, 0, 1);
+    item_set(&entry->items[0], value, strlen(value));
+    entry->expires = now_ms(server) + ttl;
+}
+
 sim_server *sim_server_copy(const sim_server *server) {
     sim_server *copy = sim_server_new(0);
     for (size_t i = 0; i < DATABASES; i++)

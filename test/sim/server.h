@@ -73,6 +73,9 @@ void *sim_session_arg(const sim_session *session);
 /* As a new process: new run_id, uptime counted from now, scripts gone, every session ended. */
 void sim_server_restart(sim_server *server, bool keep_data, bool keep_replid);
 void sim_server_flush_scripts(sim_server *server);
+/* The key goes, or all (NULL); a string comes, with a ttl in ms. */
+void sim_server_forget(sim_server *server, const char *key);
+void sim_server_put(sim_server *server, const char *key, const char *value, int64_t ttl);
 void sim_server_kill_sessions(sim_server *server);
 /* A replica as it is now: the data, and as long an uptime, with a clock of its own from here on. No sessions, scripts,
  * password, refusals or watch. */
@@ -88,6 +91,8 @@ void sim_server_become(sim_server *server, sim_server *copy, bool same);
  * Of several refusals that fit, the oldest is used up first.
  */
 void sim_server_refuse(sim_server *server, const char *verb, const char *error, unsigned count);
+/* Whether there are refusals that are not used up. */
+bool sim_server_refuses(const sim_server *server);
 /* Withdraws all refusals that are left. */
 void sim_server_allow(sim_server *server);
 

@@ -177,7 +177,7 @@ static void note_listener(struct turns *turns, const char *channel) {
     TAILQ_INSERT_TAIL(&turns->listeners, listener, link);
 }
 
-/* A call of a script: "EVALSHA digest 3 lock queue counter waiter …", if it is join.lua. */
+/* A call of a script: "EVALSHA digest 3 lock queue counter waiter …", or EVAL and its text, if it is join.lua. */
 static void begin_script(struct turns *turns, int argc, const char *const *argv, const size_t *lens) {
     int key = argc == 10 ? queue_index(argv[4], lens[4]) : -1;
     struct waiter *waiter = key < 0 ? NULL : find_waiter(turns, (unsigned)key, argv[6], lens[6]);
@@ -193,7 +193,7 @@ void turns_command(struct turns *turns, struct node *node, int argc, const char 
     int key = argc > 1 ? queue_index(argv[1], lens[1]) : -1;
     struct waiter *waiter;
 
-    if (strcasecmp(argv[0], "EVALSHA") == 0)
+    if (strcasecmp(argv[0], "EVALSHA") == 0 || strcasecmp(argv[0], "EVAL") == 0)
         begin_script(turns, argc, argv, lens);
     else if (strcasecmp(argv[0], "SUBSCRIBE") == 0 && turns->world->calm)
         note_listener(turns, argv[1]);

@@ -133,6 +133,8 @@ static void feed(struct wire *wire, const struct segment *segment) {
     node_now(wire->node);
     world->feeding = wire;
     world->feeding_sent = segment->sent;
+    if (sim_server_refuses(wire->node->server))
+        wire->node->refused_until = world->now;
     if (segment->end) {
         sim_session_close(wire->session);
         wire->session = NULL;

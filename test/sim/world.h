@@ -80,7 +80,7 @@ struct world {
     int64_t newcomers_at;    /* no client begins before: it could not know what those before it know */
     bool noting, tracing;    /* what happens is told, to the hash or also to the reader */
     uint64_t hash;           /* of all that happened */
-    unsigned next_process, next_wire, next_client;
+    unsigned next_process, next_wire, next_client, next_foreign;
     char violation[VIOLATION_MAX];
 };
 
