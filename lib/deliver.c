@@ -20,7 +20,7 @@
  * given. */
 #define STALL 1000
 #define RECOVERY_LEAST 20000
-#define RECOVERY_MOST 1000000
+#define RECOVERY_MOST 100000
 
 static void write_out(struct evlock_client *client, size_t bytes) {
     for (unsigned i = 0; i < client->node_count; i++) {

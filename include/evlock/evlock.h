@@ -51,7 +51,7 @@
  *
  * TIME is in milliseconds everywhere, as int64_t. What ends because no answer has come (an attempt, an extension, a
  * release, a wait, a connection, a close) ends a moment after its time: what lies in the sockets is read first. After
- * the loop has stood still it is given as long again, a second or command_timeout_ms at most, for what it could not send
+ * the loop has stood still it is given as long again, 100 ms or command_timeout_ms at most, for what it could not send
  * or read. Deadlines of leases are not put off.
  */
 #ifndef EVLOCK_EVLOCK_H
@@ -103,7 +103,8 @@ enum evlock_status {
     EVLOCK_EALREADY = -8,     /**< this handle is acquiring, holds, or is being released already */
     EVLOCK_EQUORUM = -9,      /**< too few nodes agreed */
     EVLOCK_EREPLICAS = -10,   /**< too few replicas confirmed the lock in time */
-    EVLOCK_EFENCE = -11,      /**< the server gave a fence that is not greater than one this client has seen */
+    EVLOCK_EFENCE = -11,      /**< the server gave a fence that is not greater than one this client has seen, or its
+                                   counter is beyond reason */
     EVLOCK_EEXCLUDED = -12,   /**< of a node: it restarted or was replaced lately, and does not count yet */
 
     /* What can be wrong with an argument; found before anything is sent. */
@@ -509,7 +510,8 @@ typedef struct evlock_acquire_options {
  *                        (EVLOCK_EWRONGTYPE on one node; among several, what is not a lock counts as a holder)
  *   EVLOCK_EQUORUM       the attempts are used up, and too few nodes agreed
  *   EVLOCK_EREPLICAS     the attempts are used up, and too few replicas confirmed the last
- *   EVLOCK_EFENCE        at once: the fence went backwards, so the server has lost more than it may
+ *   EVLOCK_EFENCE        at once: the fence went backwards, so the server has lost more than it may; or its counter is
+ *                        no number, or more than a year ahead of its clock
  *   EVLOCK_ECANCELLED, EVLOCK_ENOMEM
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ETOKEN, EVLOCK_EQUEUE (retries to count in a queue), EVLOCK_EALREADY,

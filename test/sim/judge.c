@@ -215,7 +215,7 @@ static int64_t with_grain(int64_t time) {
 static void check_in_time(const struct promise *promise) {
     const struct process *process = promise->process;
     int64_t still = process->still_until, from = promise->asked > still ? promise->asked : still;
-    int64_t again = process->command_timeout < SECOND ? process->command_timeout : SECOND;
+    int64_t again = process->command_timeout < 100 * MS ? process->command_timeout : 100 * MS;
     int64_t now = process->world->now; /* and not what its own code took, just now */
 
     if (promise->limit != NEVER && !process->crashed && now > from + with_grain(promise->limit) &&
