@@ -45,6 +45,8 @@ static const struct row rows[] = {
     {"not allowed from script", true, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
     /* A slot that is on its way to another node of a cluster. */
     {"attempted to access a non local key", true, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
+    /* By our own scripts: a counter that is no number, or beyond reason. */
+    {"FENCE", false, {LEASE_FORBIDDEN, EVLOCK_EFENCE, false}},
     {"ERR unknown command", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
     {"ERR SELECT is not allowed in cluster mode", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
     {"ERR DB index", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},

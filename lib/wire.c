@@ -312,6 +312,9 @@ void evl_command_lease(struct command *command, enum lease_command kind, struct 
 /* In milliseconds, as the longest that a lock may have; a foreign key may live longer, which then does not count. */
 static const int64_t longest_ttl = INT64_C(10) * 366 * 24 * 3600 * 1000;
 
+/* The scripts' numbers have gaps beyond this, and draw none there. */
+static const int64_t fence_most = INT64_C(1) << 53;
+
 static bool answer_integer(enum lease_command kind, int64_t value, struct lease_answer *answer) {
     if (value == 0) {
         answer->verdict = LEASE_NO;
@@ -322,7 +325,7 @@ static bool answer_integer(enum lease_command kind, int64_t value, struct lease_
         return value == 1;
     if (kind == LEASE_ACQUIRE || kind == LEASE_RAISE) {
         answer->fence = value;
-        return value > 0;
+        return value > 0 && value <= fence_most;
     }
     if (value < -1)
         return false;

@@ -368,12 +368,12 @@ static void goes_backwards(struct fixture *f, evlock_client *client, size_t coun
     evlock_acquire_options options = fenced();
     evlock_options quick = quick_options();
     evlock *lock = lock_new_on(f, client, "a", &quick);
-    draw_and_release(f, lock);
+    uint64_t ahead = draw_and_release(f, lock) + UINT64_C(100) * 24 * 3600 * 1000000;
     for (size_t i = 0; i < count; i++) {
         await(f, find_counter(&nodes[i], "a", counter));
-        server_do(&nodes[i], "SET %s %" PRIu64, counter, UINT64_C(1) << 52);
+        server_do(&nodes[i], "SET %s %" PRIu64, counter, ahead);
     }
-    assert_true(draw_and_release(f, lock) > UINT64_C(1) << 52);
+    assert_true(draw_and_release(f, lock) > ahead);
     for (size_t i = 0; i < count; i++)
         server_do(&nodes[i], "DEL %s", counter);
     assert_status(await_acquire(f, lock, &options), EVLOCK_EFENCE);
@@ -411,6 +411,89 @@ static void a_counter_of_another_type(void **state) {
     await(f, !key_exists(&nodes[0], "a"));
 }
 
+/* --- Counters beyond reason --------------------------------------------------------------------------------------- */
+
+/* What no counter holds: where numbers have gaps, more than a year ahead, below zero, and no numbers. */
+static const char *const forged[] = {
+    "9007199254740992", "9223372036854775807", "18446744073709551616", "1000000000000000000000000000000", "1e30",
+    "5000000000000000", "-1", "0x10", "1.5", "inf", "nan", "text", "",
+};
+
+enum { FORGED = sizeof(forged) / sizeof(forged[0]) };
+
+static void forge(size_t from, size_t to, const char *value) {
+    for (size_t i = from; i < to; i++)
+        freeReplyObject(server_command(&nodes[i], "SET {a}:fence %b", value, strlen(value)));
+}
+
+static void assert_forged(size_t from, size_t to, const char *value) {
+    for (size_t i = from; i < to; i++)
+        assert_true(key_is(&nodes[i], "{a}:fence", value, strlen(value)));
+}
+
+static void a_forged_counter_is_refused_and_left_alone(void **state) {
+    struct fixture *f = *state;
+    evlock_acquire_options options = fenced();
+    client_new(f, nodes[0].url, NULL);
+    evlock *lock = lock_new_on(f, f->clients[f->clients_len - 1], "a", NULL);
+    for (size_t i = 0; i < FORGED; i++) {
+        forge(0, 1, forged[i]);
+        assert_status(await_acquire(f, lock, &options), EVLOCK_EFENCE);
+        assert_string_not_equal(f->ended.error, "");
+        assert_false(key_exists(&nodes[0], "a"));
+        assert_forged(0, 1, forged[i]);
+    }
+    server_do(&nodes[0], "DEL {a}:fence");
+    server_do(&nodes[0], "RPUSH {a}:fence x");
+    assert_status(await_acquire(f, lock, &options), EVLOCK_EWRONGTYPE);
+    server_do(&nodes[0], "DEL {a}:fence");
+    draw(f, lock);
+}
+
+/* As after a clock that was set back: what it had drawn until then is gone on from. */
+static void a_counter_that_is_months_ahead_goes_on(void **state) {
+    struct fixture *f = *state;
+    char ahead[32];
+    evlock_client *client = client_new(f, nodes[0].url, NULL);
+    evlock *lock = lock_new_on(f, client, "a", NULL);
+    uint64_t last = draw_and_release(f, lock) + UINT64_C(200) * 24 * 3600 * 1000000;
+    snprintf(ahead, sizeof(ahead), "%" PRIu64, last);
+    forge(0, 1, ahead);
+    for (int i = 0; i < 5; i++) {
+        uint64_t before = last;
+        assert_grown(draw_and_release(f, lock), last);
+        assert_true(last == before + 1);
+    }
+}
+
+/* The others draw, and are not raised to it. */
+static void a_minority_that_was_forged_counts_for_nothing(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = quick_options();
+    evlock *lock = lock_new(f, "a", &options);
+    uint64_t last = draw_and_release(f, lock);
+    for (size_t i = 0; i < FORGED; i++) {
+        forge(0, NODES - MAJORITY, forged[i]);
+        assert_grown(draw_and_release(f, lock), last);
+        await(f, nodes_having("a") == 0);
+        assert_forged(0, NODES - MAJORITY, forged[i]);
+    }
+}
+
+static void a_majority_that_was_forged_grants_nothing(void **state) {
+    struct fixture *f = *state;
+    evlock_acquire_options options = fenced();
+    evlock *lock = lock_new(f, "a", NULL);
+    options.retry_times = 0;
+    for (size_t i = 0; i < FORGED; i++) {
+        forge(0, MAJORITY, forged[i]);
+        assert_status(await_acquire(f, lock, &options), EVLOCK_EQUORUM);
+        assert_non_null(strstr(f->ended.error, "FENCE"));
+        await(f, nodes_having("a") == 0);
+        assert_forged(0, MAJORITY, forged[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         QUORUM_TEST(no_fence_unless_asked),
@@ -437,6 +520,10 @@ int main(void) {
         QUORUM_TEST_BARE(a_fence_that_goes_backwards_is_an_error),
         QUORUM_TEST(a_fence_that_goes_backwards_on_a_quorum_is_an_error),
         QUORUM_TEST_BARE(a_counter_of_another_type),
+        QUORUM_TEST_BARE(a_forged_counter_is_refused_and_left_alone),
+        QUORUM_TEST_BARE(a_counter_that_is_months_ahead_goes_on),
+        QUORUM_TEST(a_minority_that_was_forged_counts_for_nothing),
+        QUORUM_TEST(a_majority_that_was_forged_grants_nothing),
     };
     return run_quorum_suite("fence", tests);
 }

@@ -406,6 +406,32 @@ static void draw_and_release(struct record *record) {
     evlock_release(drawing->lock, NULL, NULL);
 }
 
+/* The release frees the lock all the same; who wants a fence is told, and who wants none gets the lock. */
+static void a_forged_counter_grants_no_fence_through_the_queue(void **state) {
+    static const char *const forged[] = {"9007199254740992", "9223372036854775807", "1e30", "-1", "text"};
+    struct fixture *f = *state;
+    evlock_options options = queueing(60000);
+    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+
+    fenced.fence = 1;
+    for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+        struct record wants = {0}, other = {0};
+        evlock *holder = held(f, "a", &options), *lock = lock_new(f, "a", &options);
+        assert_status(evlock_acquire(lock, &fenced, record_end, &wants), EVLOCK_OK);
+        await(f, server_integer(f->server, "ZCARD {a}:queue") == 1);
+        evlock *next = joins(f, f->client, &options, &other);
+        server_do(f->server, "SET {a}:fence %s", forged[i]);
+        assert_status(await_release(f, holder), EVLOCK_OK);
+        await(f, other.count);
+        assert_ended(&other, EVLOCK_OK);
+        assert_status(await_release(f, next), EVLOCK_OK);
+        await(f, wants.count);
+        assert_ended(&wants, EVLOCK_EFENCE);
+        assert_true(key_is(f->server, "{a}:fence", forged[i], strlen(forged[i])));
+        server_do(f->server, "FLUSHALL");
+    }
+}
+
 static void fences_grow_through_the_queue(void **state) {
     struct fixture *f = *state;
     evlock_options options = patient(60000);
@@ -901,6 +927,7 @@ int main(void) {
         TEST(no_deadline_is_later_than_the_servers),
         TEST(a_grant_is_nearly_the_whole_ttl),
         TEST(fences_grow_through_the_queue),
+        TEST(a_forged_counter_grants_no_fence_through_the_queue),
         TEST(a_granted_lease_is_like_any_other),
         TEST(a_granted_lease_is_renewed),
         TEST(every_end_of_a_lease_grants_to_the_next),
