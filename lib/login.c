@@ -96,7 +96,7 @@ static bool can_do_without(enum greeting step, const char *error) {
     return step != AUTH && step != SELECT && step != COUNT && step != PUBLISH;
 }
 
-/* A server without EVALSHA, or for one who may not send it, may have EVAL. */
+/* A server without EVALSHA may have EVAL. */
 static void do_without_evalsha(struct node *node, const char *error) {
     evl_node_spell(node, error);
     node->lacks_evalsha = true;
@@ -112,7 +112,7 @@ static void on_refused(struct node *node, enum greeting step, char *error) {
         snprintf(node->load_error, sizeof(node->load_error), "%s", error);
     if (step == SHARDS)
         warn_of_shards(node, "");
-    if (step == CALL && evl_reply_is_lacking(meaning))
+    if (step == CALL && meaning.status == EVLOCK_EUNSUPPORTED)
         do_without_evalsha(node, error);
     if (can_do_without(step, error)) {
         node->explained = node->state == NODE_CONNECTING;
@@ -201,7 +201,7 @@ static void on_granted(struct node *node, enum greeting step, const redisReply *
         break;
     case AUTH:
     case SELECT:
-    case CALL: /* there is no such script, as was to be expected: the server would call one */
+    case CALL: /* which was sent without arguments: the server has it, and did nothing */
     case SPELL:
     case COUNT:
     case PUBLISH:
@@ -267,7 +267,7 @@ static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata
         node->gone = true;
         return;
     }
-    if (reply->type == REDIS_REPLY_ERROR && !(step == CALL && strncmp(reply->str, "NOSCRIPT", 8) == 0))
+    if (reply->type == REDIS_REPLY_ERROR && !(step == CALL && strstr(reply->str, "number of arguments")))
         on_refused(node, step, reply->str);
     else
         on_granted(node, step, reply);
@@ -309,8 +309,6 @@ static bool select_db(struct node *node) {
 }
 
 bool evl_node_greet(struct node *node) {
-    static const char no_script[] = "0000000000000000000000000000000000000000";
-
     node->id = 0;
     node->greetings = 0;
     node->killed = false;
@@ -327,5 +325,5 @@ bool evl_node_greet(struct node *node) {
     return authenticate(node) && greet(node, SERVER, "INFO", "server", NULL) && select_db(node) &&
            greet(node, ID, "CLIENT", "ID", NULL) && greet(node, MEMORY, "INFO", "memory", NULL) &&
            greet(node, REPLICATION, "INFO", "replication", NULL) && evl_node_load_scripts(node) &&
-           greet(node, CALL, "EVALSHA", no_script, "0", NULL);
+           greet(node, CALL, "EVALSHA", NULL);
 }

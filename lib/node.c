@@ -128,7 +128,7 @@ void evl_node_spell(struct node *node, const char *why) {
     node->spells = true;
 }
 
-/* A script that is missing is loaded, and the command sent again by its owner; the second time in a row, it is sent with
+/* A script that is missing is loaded, and the command sent again by its owner; the second time in a row it is sent with
  * the script in it; a third time, of which no server can be thought, the owner is told. The refusal of a batch counts
  * for each of its members, whoever they are sent with next; one load serves all. */
 static struct reply mend_noscript(struct node *node, struct request *request, const struct reply *reply) {
@@ -149,6 +149,23 @@ static struct reply mend_noscript(struct node *node, struct request *request, co
     }
 }
 
+static bool may_not_call(const struct reply *reply) {
+    return reply->type == REPLY_ERROR && strncmp(reply->text, "NOPERM", 6) == 0 && strstr(reply->text, "'evalsha'");
+}
+
+/* Who may not send a digest may be allowed to send the script itself: as if the script were missing. */
+static struct reply mend_no_right(struct node *node, struct request *request, const struct reply *reply) {
+    static const char words[] = "NOSCRIPT";
+
+    if (request->noscripts > 0) {
+        request->noscripts = 0;
+        return *reply;
+    }
+    request->noscripts = 2;
+    evl_node_spell(node, reply->text);
+    return (struct reply){.type = REPLY_ERROR, .text = words, .len = strlen(words)};
+}
+
 /* Who may not send scripts whole may be allowed to load them by the next time. */
 static void note_refusal(struct node *node, const struct reply *reply) {
     if (node->spells && reply->type == REPLY_ERROR && evl_reply_is_lacking(evl_reply_meaning(reply->text)))
@@ -163,6 +180,9 @@ void evl_node_answer(struct node *node, struct request *request, const struct re
         request->older--;
     } else if (noscript) {
         mended = mend_noscript(node, request, reply);
+        reply = &mended;
+    } else if (may_not_call(reply)) {
+        mended = mend_no_right(node, request, reply);
         reply = &mended;
     } else if (reply->type != REPLY_AGAIN) {
         request->noscripts = 0;

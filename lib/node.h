@@ -129,12 +129,12 @@ struct node {
     bool link;              /* a second connection to a node, which does not count for anything itself */
     bool killed;            /* the connection before has been ended on the server */
     bool unsettled;         /* commands of an ended connection may still run */
-    bool explained;         /* CONNECTING: the last answer was an error, and is in `error`: why, if the server hangs up */
+    bool explained;         /* CONNECTING: the last answer was an error, and is in `error`: why, if it hangs up */
     bool broken;            /* to be ended when hiredis is off the stack */
     bool gone;              /* hiredis has freed, or is freeing, the connection by itself */
     char error[128];        /* the last trouble, in words */
     bool spells;            /* scripts are sent whole, as they are not there */
-    bool lacks_evalsha;     /* for good: the server knows no digests, or may not be sent any */
+    bool lacks_evalsha;     /* the server has no such command */
     char load_error[128];   /* why the scripts could not be loaded, or "" */
 };
 

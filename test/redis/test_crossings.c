@@ -298,7 +298,7 @@ static void a_close_ends_a_break_behind_a_release(void **state) {
 static void a_close_does_not_hide_a_forbidden_release(void **state) {
     struct fixture *f = *state;
     evlock_options forever = with_ttl(0);
-    server_do(f->server, "ACL SETUSER worker on >work ~* +@all -evalsha");
+    server_do(f->server, "ACL SETUSER worker on >work ~* +@all -evalsha -eval");
     evlock_client *client = worker_new(f, NULL, client_options(f));
     held(f, "a", &forever);
     assert_int_not_equal(await_close(f, client), EVLOCK_OK);
@@ -309,7 +309,7 @@ static void a_close_does_not_hide_a_forbidden_release(void **state) {
 static void a_close_does_not_hide_an_earlier_forbidden_release(void **state) {
     struct fixture *f = *state;
     evlock_options brief = with_ttl(300), forever = with_ttl(0);
-    server_do(f->server, "ACL SETUSER worker on >work ~* +@all -evalsha");
+    server_do(f->server, "ACL SETUSER worker on >work ~* +@all -evalsha -eval");
     for (int i = 0; i < 2; i++) {
         const char *name = i ? "b" : "a";
         evlock_client *client = worker_new(f, NULL, client_options(f));
@@ -601,7 +601,7 @@ static void a_scope_that_lost_its_lease_says_so_where_releases_are_forbidden(voi
     struct record lost = {0};
     struct run run = {0};
     evlock_options brief = watched(1000, &lost);
-    server_do(f->server, "ACL SETUSER worker on >work ~* +@all -evalsha");
+    server_do(f->server, "ACL SETUSER worker on >work ~* +@all -evalsha -eval");
     worker_new(f, NULL, client_options(f));
     enter_scope(f, lock_new(f, "a", &brief), &run);
     await(f, lost.count);

@@ -337,13 +337,19 @@ static void any_command_may_be_forbidden(void **state) {
     }
 }
 
-static void who_may_run_no_scripts_is_told_at_once(void **state) {
+static void who_may_run_no_scripts_is_told(void **state) {
     struct fixture *f = *state;
     worker_may(f, "-evalsha");
     server_do(f->server, "ACL SETUSER worker -eval");
     evlock_client *client = client_of_worker(f);
-    assert_status(await_try(f, lock_new(f, "lock:a", NULL)), EVLOCK_EPERM);
-    assert_words(f->ended.error, "NOPERM");
+    evlock *lock = lock_new(f, "lock:a", NULL);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_EPERM);
+        assert_words(f->ended.error, "NOPERM");
+    }
+    server_do(f->server, "ACL SETUSER worker +evalsha");
+    assert_status(await_release(f, lock), EVLOCK_OK);
     client_free(f, client);
 }
 
@@ -411,6 +417,49 @@ static void noscript_that_goes_on_is_told_where_the_text_is_refused(void **state
     }
 }
 
+/* --- The end of the connection before ----------------------------------------------------------------------------- */
+
+static long long number_of(redisContext *connection) {
+    redisReply *reply = redisCommand(connection, "CLIENT ID");
+    assert_non_null(reply);
+    long long number = reply->integer;
+    freeReplyObject(reply);
+    return number;
+}
+
+/* A server that was started again counts its connections anew: the number of the one that was lost is a stranger's. */
+static void a_strangers_connection_is_not_ended(void **state) {
+    enum { STRANGERS = 40 };
+    struct fixture *f = *state;
+    struct record tried = {0};
+    redisContext *strangers[STRANGERS];
+    move_to_other(f, false, NULL);
+    for (int i = 0; i < STRANGERS / 2; i++) /* so that its number is one that a stranger will have */
+        redisFree(redisConnectUnix(other.socket));
+    await_connected(f, quick_client(f, NULL));
+    evlock *lock = lock_new(f, "a", NULL);
+    server_do(&other, "CLIENT PAUSE 3600000 WRITE");
+    assert_status(evlock_acquire(lock, NULL, record_end, &tried), EVLOCK_OK);
+    run_for(f, 50);
+    long long number = server_integer(&other, "CLIENT ID"), had = 0;
+    server_restart(&other);
+    for (int i = 0; i < STRANGERS; i++) {
+        strangers[i] = redisConnectUnix(other.socket);
+        had = number_of(strangers[i]);
+    }
+    assert_true(had > number + 2); /* all numbers of before are somebody's */
+    await(f, tried.count);
+    assert_ended(&tried, EVLOCK_OK);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_int_equal(server_calls(&other, "client|kill"), 0);
+    for (int i = 0; i < STRANGERS; i++) { /* also where calls are not counted so finely */
+        redisReply *reply = redisCommand(strangers[i], "PING");
+        assert_non_null(reply);
+        freeReplyObject(reply);
+        redisFree(strangers[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         LOGIN_TEST(a_refused_connection_is_told_as_refused),
@@ -423,9 +472,10 @@ int main(void) {
         LOGIN_TEST(eval_alone_is_enough),
         LOGIN_TEST(a_server_that_runs_no_scripts_is_told_at_once),
         LOGIN_TEST(any_command_may_be_forbidden),
-        LOGIN_TEST(who_may_run_no_scripts_is_told_at_once),
+        LOGIN_TEST(who_may_run_no_scripts_is_told),
         LOGIN_TEST(noscript_that_goes_on_is_met_with_the_scripts_text),
         LOGIN_TEST(noscript_that_goes_on_is_told_where_the_text_is_refused),
+        LOGIN_TEST(a_strangers_connection_is_not_ended),
     };
     return run_suite("login", tests);
 }
