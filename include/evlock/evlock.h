@@ -687,10 +687,11 @@ EVLOCK_EXPORT int evlock_place(evlock *lock, evlock_value_cb cb, void *arg);
  * nodes it is told when a quorum is done with it, and goes on with those of the others that have been asked; one that
  * is away, or has no room for a command (see max_inflight), may keep the token. The holder learns of it when it next
  * renews or releases. But a holder that renews sets its token again on nodes where it is gone: if some nodes are slow,
- * and the break reaches the last of a quorum later than the first by more than the holder's renewal interval, the
- * holder may keep the lock although EVLOCK_OK is told. Then evlock_locked() tells 1 and the holder's on_lost does not
- * come: break it again. `cb` may be NULL. Status EVLOCK_OK (it was broken), EVLOCK_ENOTHELD (nobody held it),
- * EVLOCK_ENOTOWNED (its holder changed in between), or as for queries.
+ * and the break reaches the last of a quorum later than the first by more than the holder's renewal interval (by an
+ * eighth of the ttl, where a lease is extended and not renewed), the holder may keep the lock although EVLOCK_OK is
+ * told. Then evlock_locked() tells 1 and the holder's on_lost does not come: break it again. `cb` may be NULL. Status
+ * EVLOCK_OK (it was broken), EVLOCK_ENOTHELD (nobody held it), EVLOCK_ENOTOWNED (its holder changed in between), or as
+ * for queries.
  */
 EVLOCK_EXPORT int evlock_break(evlock *lock, evlock_cb cb, void *arg);
 
