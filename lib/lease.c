@@ -269,8 +269,8 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
     switch (answer->verdict) {
     case LEASE_YES:
         slot->removed = true;
-        if (lease->queued)
-            note_absent(lease, slot); /* a stray may yet join the queue again */
+        if (lease->queued || slot->twice)
+            note_absent(lease, slot); /* a stray may yet join the queue again, or set it */
         else
             slot->trace = CLEAR; /* also of a stray: an acquire runs once */
         slot->vote = YES;
@@ -869,6 +869,7 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
     if (command != LEASE_RAISE) /* the lease counts from the acquire */
         slot->sent = now;
     slot->voting = command == LEASE_ADD || command == LEASE_REPLACE;
+    slot->twice |= arms(command) && slot->trace != CLEAR;
     if (sets(command))
         slot->trace = arms(command) && slot->trace == CLEAR ? ASKED : MAYBE;
     if (command == LEASE_REPLACE) { /* it may run from now on: a shorter time counts before it is sent */

@@ -117,6 +117,7 @@ struct lease_slot {
     bool removed : 1;              /* a release has run, which leaves the queue too, or will never be allowed to */
     bool fresh : 1;                /* confirmed since the renewal began */
     bool replaced : 1;             /* the server is not the process that last confirmed */
+    bool twice : 1;                /* mended where it may have been: two commands may set it, one after a release */
 };
 
 struct lease {

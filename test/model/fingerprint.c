@@ -44,7 +44,9 @@ static uint64_t mix_lease(uint64_t h, const struct lease *lease, int64_t now) {
     if (held && lease->extending)
         h = mix(h, (uint64_t)lease->extension);
     if (held && lease->nodes > 1)
-        h = mix(mix(h, to_come(lease->since + 50 * 1000, now)), lease->asked != 0); /* when a node is mended first */
+        h = mix(mix(h, to_come(lease->since + 50 * 1000, now)), lease->asked != 0); /* when a node is mended first, */
+    if (held && lease->nodes > 1)
+        h = mix(h, (uint64_t)(now - lease->since) % 1000); /* and later, in whole milliseconds */
     return h;
 }
 
@@ -61,7 +63,7 @@ static uint64_t mix_slot(uint64_t h, const struct lease *lease, const struct lea
                    (uint64_t)pack(slot->late,
                                   flags(held && slot->voting, !undoing && slot->resent, held && slot->fresh,
                                         (held || lease->state == LEASE_ACQUIRING) && slot->replaced),
-                                  lease->queued && slot->removed, 0)
+                                  lease->queued && slot->removed, slot->twice)
                        << 32);
     if (slot->flying && !undoing)
         h = mix(h, from_now(slot->sent, now));

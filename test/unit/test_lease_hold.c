@@ -1223,6 +1223,36 @@ static void a_lost_mending_is_undone_like_an_acquire(void **state) {
     }
 }
 
+/* The acquire was lost and had run; the mending is lost and has not: a release finds the first, and says nothing of the
+ * second. */
+static void a_lost_mending_outlives_the_release_of_what_was_there(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.interval = 0;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    yes(&b, 1);
+    yes(&b, 2);
+    unknown(&b, 0);
+    back(&b, 0, SETTLED);
+    pass(&b, MENDED_FROM);
+    sends(&b, 0, LEASE_MEND);
+    abandon(&b);
+    for (unsigned i = 1; i < 3; i++) {
+        sends(&b, i, LEASE_RELEASE);
+        yes(&b, i);
+    }
+    unknown(&b, 0);
+    back(&b, 0, UNSETTLED);
+    sends(&b, 0, LEASE_RELEASE);
+    yes(&b, 0);
+    is_not_over(&b);
+    next_is(&b, b.now + SECOND); /* once more */
+    until(&b, evl_lease_next(b.lease));
+    sends(&b, 0, LEASE_RELEASE);
+}
+
 /* Its answer comes before that of the release which was lost behind it. */
 static void a_release_that_was_lost_behind_mending_was_done(void **state) {
     struct bench b = bench_new();
@@ -1439,6 +1469,7 @@ int main(void) {
         cmocka_unit_test(what_is_believed_for_ever_is_not_mended),
         cmocka_unit_test(an_adopted_lease_is_mended_too),
         cmocka_unit_test(a_lost_mending_is_undone_like_an_acquire),
+        cmocka_unit_test(a_lost_mending_outlives_the_release_of_what_was_there),
         cmocka_unit_test(a_release_that_was_lost_behind_mending_was_done),
         cmocka_unit_test(the_others_renew_without_a_node_that_is_away),
         cmocka_unit_test(nodes_that_come_back_before_a_quorum_renewed_are_asked_at_once),
