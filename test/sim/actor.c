@@ -221,7 +221,7 @@ static void react(struct actor *actor, struct handle *handle) {
             finish(handle);
         return;
     }
-    if (actor->depth > 0 || draw_chance(world, 50))
+    if (actor->depth > 0 || draw_chance(world, world->plan.crowd ? 90 : 50)) /* a crowd mostly holds on */
         return;
     actor->depth++;
     if (draw_chance(world, 2))
@@ -296,6 +296,10 @@ static void on_at_risk(evlock *lock, int64_t remaining, void *arg) {
     note(actor->world, actor->process, "  h%u at risk, %d ms left", handle ? handle->number : 0, (int)remaining);
     if (!handle || handle->doing != HOLDING)
         violated(actor->world, "a handle that holds nothing was told at risk");
+    else if (handle->warned == process_time(actor->process))
+        violated(actor->world, "h%u was told at risk twice", handle->number);
+    else
+        handle->warned = process_time(actor->process);
 }
 
 /* --- Handles ------------------------------------------------------------------------------------------------------ */
@@ -334,8 +338,9 @@ static void draw_new_options(struct actor *actor, struct handle *handle, evlock_
     }
     if (draw_chance(world, 30))
         options->at_risk_percent = draw_between(world, 1, 99);
+    handle->patience = ttl / 10 > MS ? ttl / 10 : MS;
     if (draw_chance(world, 50))
-        options->node_timeout_ms = ms_between(world, 4 * plan->latency, ttl / 4);
+        handle->patience = (options->node_timeout_ms = ms_between(world, 4 * plan->latency, ttl / 4)) * MS;
     if (draw_chance(world, 20))
         options->holder = "someone";
     if (plan->replicas && handle->ttl && (plan->lagging || draw_chance(world, 40))) {
@@ -357,6 +362,7 @@ static void copy_options(struct handle *handle, const struct handle *from) {
     handle->ttl = from->ttl;
     handle->max_hold = from->max_hold;
     handle->wait = from->wait;
+    handle->patience = from->patience;
     handle->renews = from->renews;
     handle->queued = from->queued;
     handle->replicas = from->replicas;
@@ -455,6 +461,8 @@ static void acquire(struct handle *handle) {
     }
     defaults = draw_chance(world, 30) && !options.fence && !options.token && !world->calm;
     promise->limit = limit_of(handle, defaults ? EVLOCK_DEFAULT : options.wait_timeout_ms);
+    if (world->plan.nodes > 1 && !defaults && !handle->replicas && !options.token && options.wait_timeout_ms == 0)
+        promise->limit = handle->patience; /* one attempt, in which nobody is waited for any longer */
     status = evlock_acquire(handle->lock, defaults ? NULL : &options, on_end, promise);
     judge_made(promise, status);
     if (status != EVLOCK_OK)

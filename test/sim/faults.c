@@ -175,6 +175,7 @@ static bool restart_empty(struct world *world) {
         faults_count(world, "booted with a slow clock");
     }
     sim_server_restart(node_now(node), false, draw_chance(world, 50));
+    node->emptied_at = world->now;
     node->replaced_at = world->now;
     return true;
 }
@@ -215,7 +216,7 @@ static bool all_have_met(struct world *world, const struct node *node) {
     TAILQ_FOREACH (process, &world->processes, link) {
         if (!process->crashed && process->client)
             (void)evlock_client_node(process->client, node->index, &info, sizeof(info));
-        if (info.connection != EVLOCK_CONNECTED)
+        if (info.connection != EVLOCK_CONNECTED || process->left_out) /* which has not met it by its other address */
             return false;
     }
     return !world->plan.errors;
@@ -234,6 +235,7 @@ static bool fail_over_stale(struct world *world) {
         return false;
     }
     judge_forgets(world->judge, node);
+    node->flushed_at = world->now;
     judge_resurrects(world->judge, node);
     met = all_have_met(world, node);
     same = met && draw_chance(world, 30);
@@ -256,6 +258,7 @@ static bool flush_data(struct world *world) {
     if (!may_lose(world) || world->plan.nodes > 1)
         return false;
     judge_forgets(world->judge, node);
+    node->flushed_at = world->now;
     sim_server_forget(node_now(node), draw_chance(world, 50) ? NULL : judge_key(0));
     return true;
 }

@@ -139,9 +139,9 @@ void judge_made(struct promise *promise, int status) {
 }
 
 /* Whether a call may have waited in vain for a node without a fault: for commands before its own; or, of a close, for
- * the undoing of what may come late, which takes a ttl. */
+ * the undoing of what may come late, which takes a ttl. A close also tells of what a node once refused to delete. */
 static bool waits_long(const struct promise *promise, const struct node *node) {
-    if (promise->kind == P_CLOSE && node->spares)
+    if (promise->kind == P_CLOSE && (node->spares || node->refused))
         return true;
     return (promise->kind == P_CLOSE || promise->kind == P_SCOPE || promise->limit != NEVER) &&
            promise->process->few_in_flight;
@@ -431,6 +431,7 @@ void judge_holds(struct handle *handle, bool fenced) {
         TAILQ_INSERT_TAIL(&world->judge->holders, handle, holding);
     handle->doing = HOLDING;
     handle->overdue = false;
+    handle->warned = 0;
     handle->extended = handle->pending && handle->pending->kind == P_ADOPT; /* it has the ttl that it was found with */
     handle->since = world->now;
     world->tally->grants++;
@@ -495,6 +496,15 @@ static bool lasts(const struct handle *handle) {
     return world->calm && handle->renews && handle->max_hold == NEVER && world->now > judge_recovered(world->judge);
 }
 
+/* The only node started without its data since the grant, and nothing else made it forget. */
+static bool is_other_process(const struct handle *handle) {
+    const struct world *world = handle->process->world;
+    const struct node *node = world->nodes[0];
+
+    return world->plan.nodes == 1 && !world->plan.errors && !world->plan.breaks && node->emptied_at > handle->since &&
+           node->flushed_at < handle->since;
+}
+
 void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
     struct process *process = handle->process;
     struct world *world = process->world;
@@ -514,6 +524,11 @@ void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
              process_clock(process) > handle->deadline + MS)
         violated(world, "h%u: told lost %" PRId64 " us after the deadline", handle->number,
                  process_clock(process) - handle->deadline);
+    else if (reason == EVLOCK_LOST_DEADLINE && !still && handle->renews && !handle->extended && !handle->warned &&
+             process->still_until < world->now - handle->ttl)
+        violated(world, "h%u: lost, as it was not renewed, and never told at risk", handle->number);
+    else if (reason == EVLOCK_LOST_GONE && is_other_process(handle))
+        violated(world, "h%u: told gone, and not that the server lost its data", handle->number);
     else if (reason == EVLOCK_LOST_DEADLINE && lasts(handle))
         violated(world, "h%u: lost, as it was not renewed", handle->number);
     judge_ends(handle, LOST);
@@ -876,7 +891,8 @@ int64_t judge_recovered(const struct judge *judge) {
 /* A token may be left to its ttl where its client ended without a word, where a node would not take the command to
  * delete it, where it came back with an old copy, and where nobody has adopted it yet. */
 static bool may_be_left(const struct judge *judge, const struct node *node, const struct token *token) {
-    bool refused = node->refused && node->refused_until >= token->set_at;
+    /* One that could not leave the queue is set when its turn comes. */
+    bool refused = node->refused && (judge->turns || node->refused_until >= token->set_at);
     bool unclean = token->loose || token->late || refused || judge->resurrected[node->index];
 
     for (unsigned i = 0; i < token->owner_count; i++)

@@ -37,6 +37,8 @@ struct handle {
     int64_t ttl, max_hold;   /* max_hold: NEVER, if there is none */
     int64_t wait;            /* how long its acquires may take; NEVER: as long as they like */
     int64_t since;           /* HOLDING: when it was told so */
+    int64_t patience;        /* how long one attempt may take, among several nodes */
+    int64_t warned;          /* when it was last told at risk; 0: not since the grant */
     bool renews, extended;
     uint64_t fence_before; /* the greatest fence that had been told when it asked */
     bool queued;           /* it waits in line */

@@ -33,13 +33,14 @@ struct node {
     sim_server *copy;     /* a replica that fell behind; or NULL */
     unsigned replicas;
     struct replica behind[REPLICAS_MAX];
-    struct event waits;            /* when the time of a WAIT is up */
-    int64_t had[REPLICAS_MAX + 1]; /* until when it had so many */
-    int64_t replaced_at;           /* when it may last have forgotten what it had; NEVER: it has not */
-    int64_t refused_until;         /* when it last did so */
-    bool refused;                  /* it was made to refuse commands */
-    bool lied;                     /* and said of a lock that it is none */
-    bool spares;                   /* and may have let live a connection that its client wanted ended */
+    struct event waits;             /* when the time of a WAIT is up */
+    int64_t had[REPLICAS_MAX + 1];  /* until when it had so many */
+    int64_t replaced_at;            /* when it may last have forgotten what it had; NEVER: it has not */
+    int64_t emptied_at, flushed_at; /* when it last restarted without its data; lost data otherwise; 0: never */
+    int64_t refused_until;          /* when it last did so */
+    bool refused;                   /* it was made to refuse commands */
+    bool lied;                      /* and said of a lock that it is none */
+    bool spares;                    /* and may have let live a connection that its client wanted ended */
 };
 
 struct node *node_new(struct world *world, unsigned index);

@@ -83,7 +83,7 @@ const struct scenario scenarios[] = {
      .many = 3,
      .exclusive = true,
      .crowds = true,
-     .share = 1},
+     .share = 2},
 };
 const size_t scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
 
