@@ -124,7 +124,7 @@ static void await_settling(struct call *call) {
     wake_at(call, min64(again, call->acquire.wait_until));
 }
 
-/* EVLOCK_OK or EVLOCK_ENOMEM. */
+/* EVLOCK_OK, EVLOCK_ENOMEM or EVLOCK_ESYSTEM. */
 static int attempt(struct call *call, int64_t now) {
     struct evlock *lock = call->lock;
     struct entry entry = {
@@ -132,6 +132,7 @@ static int attempt(struct call *call, int64_t now) {
         .fenced = call->acquire.fenced,
         .queued = call->acquire.contended && evl_queue_listens(client_of(lock)),
     };
+    int status;
 
     if (being_undone(call)) {
         await_settling(call);
@@ -142,10 +143,9 @@ static int attempt(struct call *call, int64_t now) {
     call->acquire.handed = call->acquire.other_ears = false;
     call->acquire.attempts++;
     wake_at(call, call->acquire.wait_until);
-    if (evl_tenure_begin(lock, &entry, now))
-        return EVLOCK_OK;
-    wake_at(call, INT64_MAX);
-    return evl_fail(EVLOCK_ENOMEM, "no memory for an attempt");
+    if ((status = evl_tenure_begin(lock, &entry, now)) != EVLOCK_OK)
+        wake_at(call, INT64_MAX);
+    return status;
 }
 
 /* Unless it waits in the queue, as the server has said. */
@@ -175,6 +175,7 @@ static int64_t given_up_at(const struct call *call) {
 
 void evl_acquire_ring(struct call *call, int64_t now) {
     struct evlock *lock = call->lock;
+    int status;
 
     if (now >= given_up_at(call) &&
         evl_client_puts_off(client_of(lock), &call->alarm, call->acquire.begun, given_up_at(call)))
@@ -190,8 +191,9 @@ void evl_acquire_ring(struct call *call, int64_t now) {
     } else if (lock->tenure) {
         wake_at(call, call->acquire.wait_until);
         evl_tenure_look(lock->tenure, now);
-    } else if (attempt(call, now) != EVLOCK_OK) {
-        evl_call_finish(call, EVLOCK_ENOMEM);
+    } else if ((status = attempt(call, now)) != EVLOCK_OK) {
+        evl_call_note(call);
+        evl_call_finish(call, status);
     }
 }
 
@@ -393,9 +395,13 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
     if (lock->tenure) /* lost, and not released */
         evl_lock_give_up_lost(lock);
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "acquiring");
-    if ((given.token && !call->acquire.token) || attempt(call, call->acquire.begun) != EVLOCK_OK) {
+    if (given.token && !call->acquire.token)
+        status = evl_fail(EVLOCK_ENOMEM, "no memory for an acquire");
+    else
+        status = attempt(call, call->acquire.begun);
+    if (status != EVLOCK_OK) {
         evl_call_drop(call);
-        return evl_fail(EVLOCK_ENOMEM, "no memory for an acquire");
+        return status;
     }
     evl_client_rearm(client_of(lock));
     return EVLOCK_OK;

@@ -16,6 +16,7 @@
 #include "node.h"
 #include "pool.h"
 #include "tenure.h"
+#include "token.h"
 
 /* Which owner an alarm has. */
 enum alarm_kind { ALARM_NODE, ALARM_TENURE, ALARM_CALL, ALARM_CLOSE };
@@ -68,6 +69,7 @@ struct evlock_client {
     bool gathering;             /* what may be sent together waits for the others */
     bool late;                  /* the close took too long */
     int64_t left_until;         /* until then something may be there that was left to its ttl */
+    struct entropy entropy;     /* for tokens */
 };
 
 int64_t evl_client_now(const struct evlock_client *client);

@@ -24,6 +24,7 @@ void evl_client_destroy(struct evlock_client *client) {
     evl_free(client->links);
     evl_queue_free(client);
     evl_free(client->nodes);
+    evl_entropy_wipe(&client->entropy);
     evl_free(client);
     evl_error_clear();
     if (closed && !forked)

@@ -10,6 +10,7 @@
 #include "lease.h"
 #include "lock.h"
 #include "memory.h"
+#include "status.h"
 #include "token.h"
 
 #define CHANNEL_PREFIX "evlock:"
@@ -34,12 +35,12 @@ void evl_queue_open(struct evlock_client *client) {
 
     if (client->queue || !(queue = evl_alloc(sizeof(*queue))))
         return;
-    if (evl_url_copy(&url, &client->nodes[0].url) != EVLOCK_OK) {
+    memcpy(queue->channel, CHANNEL_PREFIX, sizeof(CHANNEL_PREFIX) - 1);
+    if (!evl_token_generate(&client->entropy, queue->channel + sizeof(CHANNEL_PREFIX) - 1) ||
+        evl_url_copy(&url, &client->nodes[0].url) != EVLOCK_OK) {
         evl_free(queue);
         return;
     }
-    memcpy(queue->channel, CHANNEL_PREFIX, sizeof(CHANNEL_PREFIX) - 1);
-    evl_token_generate(queue->channel + sizeof(CHANNEL_PREFIX) - 1);
     evl_node_init(&queue->ears, client, 0, &url);
     queue->ears.link = queue->ears.ears = true;
     client->queue = queue;
@@ -79,19 +80,21 @@ static bool grow(struct queue *queue) {
     return true;
 }
 
-bool evl_queue_enter(struct tenure *tenure) {
-    struct queue *queue = client_of(tenure->lock)->queue;
+int evl_queue_enter(struct tenure *tenure) {
+    struct evlock_client *client = client_of(tenure->lock);
+    struct queue *queue = client->queue;
     char random[EVL_TOKEN_TEXT];
     uint32_t at;
 
+    if (!evl_token_generate(&client->entropy, random))
+        return evl_fail(EVLOCK_ESYSTEM, "the system refuses random bytes for a ticket");
     if (queue->first_free == queue->size && !grow(queue))
-        return false;
+        return evl_fail(EVLOCK_ENOMEM, "no memory for a place in the queue");
     at = queue->first_free;
     queue->first_free = queue->places[at].next_free;
     queue->places[at].tenure = tenure;
-    evl_token_generate(random);
     snprintf(ticket_text(tenure), TICKET_SIZE, "%" PRIx32 "-%.12s", at, random + EVL_TOKEN_TEXT - 12);
-    return true;
+    return EVLOCK_OK;
 }
 
 /* Who has the ticket with which `text` begins, or NULL. */

@@ -17,7 +17,8 @@ struct tenure;
 /* A ticket is text without blanks: its place in the client's table, and random digits that nobody can guess. */
 #define TICKET_SIZE 22
 
-/* Begins to listen, at the client's first wait. Without memory it does not, and the next wait tries again. */
+/* Begins to listen, at the client's first wait. Without memory or random bytes it does not, and the next wait tries
+ * again. */
 void evl_queue_open(struct evlock_client *client);
 
 /* The client may ask another server process than before, to which it began to connect at `since`: a connection that has
@@ -30,8 +31,9 @@ bool evl_queue_listens(const struct evlock_client *client);
 /* The channel on which it listens; only once open. */
 const char *evl_queue_channel(const struct evlock_client *client);
 
-/* A tenure gets a ticket, with which its grant will find it; false: out of memory. It gives it back: allowed twice. */
-bool evl_queue_enter(struct tenure *tenure);
+/* A tenure gets a ticket, with which its grant will find it; EVLOCK_OK, EVLOCK_ENOMEM or EVLOCK_ESYSTEM. It gives it
+ * back: allowed twice. */
+int evl_queue_enter(struct tenure *tenure);
 void evl_queue_leave(struct tenure *tenure);
 
 /* From the connection: it listens now; it heard something. */

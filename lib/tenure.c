@@ -230,29 +230,30 @@ const struct request_ops evl_lease_requests = {take, answer, join, away};
 /* --- From the handle ---------------------------------------------------------------------------------------------- */
 
 /* A random token begins with the name that the holder gives itself. */
-static void draw_token(const struct config *config, char *token) {
+static bool draw_token(struct evlock_client *client, const struct config *config, char *token) {
     size_t len = config->holder ? strlen(config->holder) : 0;
 
     if (len) {
         memcpy(token, config->holder, len);
         token[len++] = EVL_TOKEN_HOLDER_END;
     }
-    evl_token_generate(token + len);
+    return evl_token_generate(&client->entropy, token + len);
 }
 
 static size_t drawn_len(const struct config *config) {
     return (config->holder ? strlen(config->holder) + 1 : 0) + EVL_TOKEN_TEXT;
 }
 
-/* Its lease is begun, and nothing more. */
-static struct tenure *make(struct evlock *lock, const struct entry *entry, int64_t now, struct lease_out *out) {
+/* Its lease is begun, and nothing more. `*ret` is set on success only; else EVLOCK_ENOMEM or EVLOCK_ESYSTEM. */
+static int make(struct tenure **ret, struct evlock *lock, const struct entry *entry, int64_t now,
+                struct lease_out *out) {
     struct evlock_client *client = client_of(lock);
     size_t token_len = entry->token.data ? entry->token.len : drawn_len(lock->config);
     struct tenure *tenure = allocate(client, size_of(client->node_count, token_len, entry->queued));
     struct lease *lease;
 
     if (!tenure)
-        return NULL;
+        return evl_fail(EVLOCK_ENOMEM, "no memory for a lease");
     lease = lease_of(tenure);
     tenure->lock = lock;
     tenure->alarm.kind = ALARM_TENURE;
@@ -265,35 +266,39 @@ static struct tenure *make(struct evlock *lock, const struct entry *entry, int64
     rest_of(tenure)->token_len = (uint8_t)token_len;
     if (entry->token.data)
         memcpy(rest_of(tenure)->token, entry->token.data, token_len);
-    else
-        draw_token(lock->config, rest_of(tenure)->token);
-    return tenure;
+    else if (!draw_token(client, lock->config, rest_of(tenure)->token)) {
+        give_back(client, tenure, entry->queued);
+        return evl_fail(EVLOCK_ESYSTEM, "the system refuses random bytes for a token");
+    }
+    *ret = tenure;
+    return EVLOCK_OK;
 }
 
-bool evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now) {
+int evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now) {
     struct evlock_client *client = client_of(lock);
     struct lease_out out = {0};
-    struct tenure *tenure = make(lock, entry, now, &out);
+    struct tenure *tenure;
+    int status = make(&tenure, lock, entry, now, &out);
 
-    if (!tenure)
-        return false;
-    if (entry->queued && !evl_queue_enter(tenure)) {
+    if (status != EVLOCK_OK)
+        return status;
+    if (entry->queued && (status = evl_queue_enter(tenure)) != EVLOCK_OK) {
         give_back(client, tenure, true);
-        return false;
+        return status;
     }
     evl_lock_ref(lock);
     lock->tenure = tenure;
     TAILQ_INSERT_TAIL(&client->tenures, tenure, link);
     act(tenure, now, &out);
-    return true;
+    return EVLOCK_OK;
 }
 
 bool evl_tenure_watch(struct evlock *lock, struct bytes token, unsigned node) {
     struct evlock_client *client = client_of(lock);
     struct lease_out none = {0};
-    struct tenure *tenure = make(lock, &(struct entry){.token = token}, evl_client_now(client), &none);
+    struct tenure *tenure;
 
-    if (!tenure)
+    if (make(&tenure, lock, &(struct entry){.token = token}, evl_client_now(client), &none) != EVLOCK_OK)
         return false;
     evl_lease_watch(lease_of(tenure), node);
     evl_lock_ref(lock);

@@ -63,9 +63,9 @@ struct entry {
 /* The size of one with a token of evlock's own, over so many nodes. */
 size_t evl_tenure_size(unsigned nodes);
 
-/* A tenure for a handle, begun: what the new lease asks for is sent, by a clock read no later than that. False: out of
- * memory, and nothing has changed. */
-bool evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now);
+/* A tenure for a handle, begun: what the new lease asks for is sent, by a clock read no later than that. EVLOCK_OK; or
+ * EVLOCK_ENOMEM or EVLOCK_ESYSTEM, with words, and nothing has changed. */
+int evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now);
 
 /* A ghost that sends nothing: for as long as a release of this token may run late, which was lost with the node's
  * connection and is no tenure's. False: out of memory. */

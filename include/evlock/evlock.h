@@ -512,10 +512,11 @@ typedef struct evlock_acquire_options {
  *   EVLOCK_EREPLICAS     the attempts are used up, and too few replicas confirmed the last
  *   EVLOCK_EFENCE        at once: the fence went backwards, so the server has lost more than it may; or its counter is
  *                        no number, or more than a year ahead of its clock
+ *   EVLOCK_ESYSTEM       at once: the system refuses random bytes, and a token is never made without
  *   EVLOCK_ECANCELLED, EVLOCK_ENOMEM
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ETOKEN, EVLOCK_EQUEUE (retries to count in a queue), EVLOCK_EALREADY,
- * EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ * EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM, EVLOCK_ESYSTEM.
  */
 EVLOCK_EXPORT int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_cb cb, void *arg);
 

@@ -31,6 +31,7 @@
 #endif
 
 #include "pool.h"
+#include "token.h"
 
 enum { MAX_SITES = 1024 };
 
@@ -424,6 +425,15 @@ int system_epoll_ctl(int epoll, int what, int fd, struct epoll_event *event) {
 ssize_t system_getrandom(void *bytes, size_t len, unsigned flags) STANDS_FOR(getrandom);
 ssize_t system_getrandom(void *bytes, size_t len, unsigned flags) {
     return SYSTEM_REFUSED(ENOSYS) ? -1 : (ssize_t)syscall(SYS_getrandom, bytes, len, flags);
+}
+
+bool __real_evl_token_generate(struct entropy *entropy, char token[EVL_TOKEN_TEXT]);
+bool __wrap_evl_token_generate(struct entropy *entropy, char token[EVL_TOKEN_TEXT]);
+
+/* Each token is a point: whether bytes were drawn ahead is chance. */
+bool __wrap_evl_token_generate(struct entropy *entropy, char token[EVL_TOKEN_TEXT]) {
+    evl_entropy_wipe(entropy);
+    return __real_evl_token_generate(entropy, token);
 }
 
 int __real_getnameinfo(const struct sockaddr *address, socklen_t len, char *host, socklen_t host_len, char *service,

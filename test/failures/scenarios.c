@@ -451,10 +451,11 @@ static struct told *waiting(struct stage *s, evlock *lock, int ahead, const evlo
     return told;
 }
 
-/* Nothing but a lack of memory ends a wait without limit. */
+/* Nothing but a lack of memory, or of random bytes for the next attempt, ends a wait without limit. */
 static void await_turn(struct stage *s, struct told *told) {
     stage_await(told, EVLOCK_OK);
-    if (told && told->count && told->status != EVLOCK_OK && told->status != EVLOCK_ENOMEM)
+    if (told && told->count && told->status != EVLOCK_OK && told->status != EVLOCK_ENOMEM &&
+        told->status != EVLOCK_ESYSTEM)
         stage_wrong(s, "a wait ended with %d (%s)", told->status, evlock_strerror(told->status));
 }
 

@@ -3,10 +3,11 @@
  * refused. Owns the loop, the client and the handles of the run; the servers are the suite's. Calls here take NULL for
  * what could not be made, and then do nothing, so that a scenario reads as if nothing ever failed.
  *
- * What is checked: a call is refused with EVLOCK_ENOMEM (a client also with EVLOCK_ESYSTEM) or not at all; what was
- * accepted is answered once, not before the call has returned; a handle that believes in its lease has it, on a quorum
- * of the servers, beyond its deadline; when nothing is refused any more every lock can be acquired again by the same
- * client, and its close leaves no key; and no block, descriptor or registration stays.
+ * What is checked: a call is refused with EVLOCK_ENOMEM (a client, and an acquire without random bytes, also with
+ * EVLOCK_ESYSTEM) or not at all; what was accepted is answered once, not before the call has returned; a handle that
+ * believes in its lease has it, on a quorum of the servers, beyond its deadline; when nothing is refused any more every
+ * lock can be acquired again by the same client, and its close leaves no key; and no block, descriptor or registration
+ * stays.
  */
 #ifndef EVLOCK_TEST_STAGE_H
 #define EVLOCK_TEST_STAGE_H

@@ -9,12 +9,11 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <uuid/uuid.h>
 
 #include "input.h"
 
@@ -187,11 +186,13 @@ int getsockopt(int fd, int level, int option, void *restrict value, socklen_t *r
     return 0;
 }
 
-void uuid_generate_random(uuid_t out) {
-    for (size_t i = 0; i < sizeof(uuid_t); i++) {
+ssize_t getrandom(void *bytes, size_t len, unsigned flags) {
+    (void)flags;
+    for (size_t i = 0; i < len; i++) {
         random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        out[i] = (unsigned char)(random_state >> 56);
+        ((unsigned char *)bytes)[i] = (unsigned char)(random_state >> 56);
     }
+    return (ssize_t)len;
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ */

@@ -1,7 +1,8 @@
 /*
- * Randomness of the simulation's own in place of libuuid's: tokens follow from the seed, and the judge learns of each.
- * The linker takes this definition for the library's call.
+ * Randomness of the simulation's own in place of the system's: tokens follow from the seed, and the judge learns of
+ * each. The linker takes this for the library's own function (--wrap).
  */
+#include <stdbool.h>
 #include <string.h>
 
 #include <uuid/uuid.h>
@@ -15,12 +16,19 @@ void tokens_from(struct world *world) {
     the_world = world;
 }
 
-void uuid_generate_random(uuid_t out) {
-    char text[UUID_STR_LEN];
-    uint64_t halves[2] = {draw(the_world), draw(the_world)};
+struct entropy;
+bool __wrap_evl_token_generate(struct entropy *entropy, char *token);
 
-    memcpy(out, halves, sizeof(halves));
-    uuid_unparse_lower(out, text);
+bool __wrap_evl_token_generate(struct entropy *entropy, char *token) {
+    uint64_t halves[2] = {draw(the_world), draw(the_world)};
+    char text[UUID_STR_LEN];
+    uuid_t uuid;
+
+    (void)entropy;
+    memcpy(uuid, halves, sizeof(uuid));
+    uuid_unparse_lower(uuid, text);
+    memcpy(token, text, UUID_STR_LEN - 1);
     if (the_world->running)
         judge_token(the_world->judge, text, UUID_STR_LEN - 1, the_world->running->client_number);
+    return true;
 }

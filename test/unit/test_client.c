@@ -4,12 +4,15 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +20,7 @@
 #include <cmocka.h>
 
 #include "client.h"
+#include "counted.h"
 #include "hiredis.h"
 #include "lock.h"
 
@@ -92,6 +96,18 @@ static evlock_client *client_with(const evlock_client_options *options) {
 
 static evlock_client *client_new(void) {
     return client_with(NULL);
+}
+
+/* In place of the C library's. */
+static bool dry;          /* the system refuses random bytes */
+static const char *drawn; /* what it gives, again and again; NULL: random ones */
+
+ssize_t getrandom(void *bytes, size_t len, unsigned flags) {
+    if (dry)
+        return -1;
+    for (size_t i = 0; drawn && i < len; i++)
+        ((char *)bytes)[i] = drawn[i % strlen(drawn)];
+    return drawn ? (ssize_t)len : (ssize_t)syscall(SYS_getrandom, bytes, len, flags);
 }
 
 /* --- Renewals ----------------------------------------------------------------------------------------------------- */
@@ -204,6 +220,80 @@ static void the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told(
     for (int i = 0; i < MANY; i++)
         evlock_free(locks[i]);
     evlock_client_free(client);
+}
+
+/* --- Random bytes ------------------------------------------------------------------------------------------------- */
+
+static int told_status;
+static char told_words[256];
+
+static void failed(evlock *lock, int status, void *arg) {
+    (void)lock;
+    (void)arg;
+    told++;
+    told_status = status;
+    snprintf(told_words, sizeof(told_words), "%s", evlock_last_error());
+}
+
+static void an_acquire_without_random_bytes_is_refused(void **state) {
+    evlock_client *client = client_new();
+    evlock *lock;
+
+    (void)state;
+    assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, NULL), EVLOCK_OK);
+    dry = true;
+    assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_ESYSTEM);
+    assert_non_null(strstr(evlock_last_error(), "random bytes"));
+    assert_int_equal(evlock_acquire(lock, &(evlock_acquire_options){.size = 0}, failed, NULL), EVLOCK_EINVAL);
+    assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_ESYSTEM);
+    dry = false;
+    assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
+    evlock_free(lock);
+    evlock_client_free(client);
+}
+
+/* What stood in the way before is not why it ends. */
+static void a_later_attempt_without_random_bytes_ends_the_acquire(void **state) {
+    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client *client;
+    evlock *lock;
+
+    (void)state;
+    options.connect_timeout_ms = 1;
+    client = client_with(&options);
+    told = 0;
+    assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, NULL), EVLOCK_OK);
+    assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
+    dry = true;
+    for (int i = 0; i < 10000 && !told; i++) {
+        clock_us = timer_at;
+        timer_cb(timer_arg);
+    }
+    dry = false;
+    assert_int_equal(told, 1);
+    assert_int_equal(told_status, EVLOCK_ESYSTEM);
+    assert_non_null(strstr(told_words, "random bytes"));
+    evlock_free(lock);
+    evlock_client_free(client);
+}
+
+static void the_end_of_a_client_wipes_its_random_bytes(void **state) {
+    evlock_client *client;
+    evlock *lock;
+
+    (void)state;
+    drawn = "0123456789abcdef";
+    counted_begin(drawn);
+    client = client_new();
+    assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, NULL), EVLOCK_OK);
+    assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
+    evlock_free(lock);
+    evlock_client_free(client);
+    timer_cb(timer_arg); /* tells that the acquire is cancelled */
+    drawn = NULL;
+    assert_int_equal(counted_live(), 0);
+    assert_false(counted_leaked_secret());
+    counted_end();
 }
 
 /* --- What is given up --------------------------------------------------------------------------------------------- */
@@ -525,6 +615,9 @@ int main(void) {
         cmocka_unit_test(handles_of_a_client_renew_in_one_phase),
         cmocka_unit_test(clients_renew_in_phases_of_their_own),
         cmocka_unit_test(a_lease_without_renewal_has_none),
+        cmocka_unit_test(an_acquire_without_random_bytes_is_refused),
+        cmocka_unit_test(a_later_attempt_without_random_bytes_ends_the_acquire),
+        cmocka_unit_test(the_end_of_a_client_wipes_its_random_bytes),
         cmocka_unit_test(a_wait_ends_when_all_that_had_come_by_its_end_was_read),
         cmocka_unit_test(a_loop_that_stood_still_is_given_time),
         cmocka_unit_test(the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told),

@@ -1,23 +1,40 @@
 /*
- * Tokens: their form, that no two are the same, and where in one its holder's name ends.
+ * Tokens: their form, that no two are the same, what becomes of the random bytes, and where in one its holder's name
+ * ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "token.h"
 
+static struct entropy entropy;
+static long given = -1; /* so many bytes at most; negative: as the system does */
+static int asked;
+
+/* In place of the C library's. */
+ssize_t getrandom(void *bytes, size_t len, unsigned flags) {
+    asked++;
+    if (given >= 0 && (size_t)given < len)
+        len = (size_t)given;
+    return len ? (ssize_t)syscall(SYS_getrandom, bytes, len, flags) : -1;
+}
+
 static void a_token_is_a_random_uuid_in_lower_case(void **state) {
     (void)state;
-    for (int round = 0; round < 100; round++) {
+    for (int round = 0; round < 1000; round++) {
         char token[EVL_TOKEN_TEXT + 1];
         token[EVL_TOKEN_TEXT] = '#';
-        evl_token_generate(token);
+        assert_true(evl_token_generate(&entropy, token));
         assert_int_equal(token[EVL_TOKEN_TEXT], '#');
         for (int i = 0; i < EVL_TOKEN_TEXT; i++) {
             if (i == 8 || i == 13 || i == 18 || i == 23)
@@ -30,19 +47,90 @@ static void a_token_is_a_random_uuid_in_lower_case(void **state) {
     }
 }
 
+/* All but the version, and the two bits of the variant. */
+static void each_digit_takes_every_value(void **state) {
+    static bool seen[EVL_TOKEN_TEXT][256];
+    char token[EVL_TOKEN_TEXT];
+    (void)state;
+    for (int round = 0; round < 2000; round++) {
+        assert_true(evl_token_generate(&entropy, token));
+        for (int i = 0; i < EVL_TOKEN_TEXT; i++)
+            seen[i][(unsigned char)token[i]] = true;
+    }
+    for (int i = 0; i < EVL_TOKEN_TEXT; i++) {
+        int count = 0;
+        for (int j = 0; j < 256; j++)
+            count += seen[i][j];
+        assert_int_equal(count, i == 8 || i == 13 || i == 14 || i == 18 || i == 23 ? 1 : i == 19 ? 4 : 16);
+    }
+}
+
 static int compare(const void *a, const void *b) {
     return memcmp(a, b, EVL_TOKEN_TEXT);
 }
 
 static void no_two_are_the_same(void **state) {
-    enum { TOKENS = 10000 };
+    enum { TOKENS = 100000 };
     static char tokens[TOKENS][EVL_TOKEN_TEXT];
     (void)state;
     for (int i = 0; i < TOKENS; i++)
-        evl_token_generate(tokens[i]);
+        assert_true(evl_token_generate(&entropy, tokens[i]));
     qsort(tokens, TOKENS, sizeof *tokens, compare);
     for (int i = 1; i < TOKENS; i++)
         assert_memory_not_equal(tokens[i - 1], tokens[i], EVL_TOKEN_TEXT);
+}
+
+static void random_bytes_are_drawn_for_sixteen_tokens_at_a_time(void **state) {
+    struct entropy fresh = {0};
+    char token[EVL_TOKEN_TEXT];
+    (void)state;
+    for (int i = 0; i < 100 * 16; i++) {
+        asked = i % 16 ? asked : 0;
+        assert_true(evl_token_generate(&fresh, token));
+        assert_int_equal(asked, 1);
+    }
+}
+
+static size_t not_zero(const struct entropy *bytes) {
+    size_t count = 0;
+    for (size_t i = 0; i < ENTROPY_BYTES; i++)
+        count += bytes->bytes[i] != 0;
+    return count;
+}
+
+/* Who reads the memory later learns of no token that was drawn, nor, after the end, of one that was not. */
+static void random_bytes_are_wiped(void **state) {
+    struct entropy fresh = {0};
+    char token[EVL_TOKEN_TEXT];
+    (void)state;
+    for (size_t used = 16; used <= ENTROPY_BYTES; used += 16) {
+        assert_true(evl_token_generate(&fresh, token));
+        assert_int_in_range(not_zero(&fresh), (ENTROPY_BYTES - used) / 2, ENTROPY_BYTES - used);
+    }
+    assert_true(evl_token_generate(&fresh, token));
+    assert_true(not_zero(&fresh) > 0);
+    evl_entropy_wipe(&fresh);
+    assert_int_equal(not_zero(&fresh), 0);
+    assert_int_equal(fresh.left, 0);
+}
+
+static void without_random_bytes_there_is_no_token(void **state) {
+    static const long too_few[] = {0, 1, 16, ENTROPY_BYTES - 1};
+    struct entropy fresh = {0};
+    char token[EVL_TOKEN_TEXT];
+    (void)state;
+    for (size_t i = 0; i < sizeof(too_few) / sizeof(too_few[0]); i++) {
+        given = too_few[i];
+        assert_false(evl_token_generate(&fresh, token));
+        assert_false(evl_token_generate(&fresh, token));
+    }
+    given = -1;
+    assert_true(evl_token_generate(&fresh, token));
+    given = 0; /* those that are there are used */
+    for (int i = 1; i < 16; i++)
+        assert_true(evl_token_generate(&fresh, token));
+    assert_false(evl_token_generate(&fresh, token));
+    given = -1;
 }
 
 #define UUID "01234567-89ab-4cde-8f01-23456789abcd"
@@ -83,7 +171,11 @@ static void a_token_of_another_form_has_no_name(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_is_a_random_uuid_in_lower_case),
+        cmocka_unit_test(each_digit_takes_every_value),
         cmocka_unit_test(no_two_are_the_same),
+        cmocka_unit_test(random_bytes_are_drawn_for_sixteen_tokens_at_a_time),
+        cmocka_unit_test(random_bytes_are_wiped),
+        cmocka_unit_test(without_random_bytes_there_is_no_token),
         cmocka_unit_test(a_name_ends_before_the_uuid),
         cmocka_unit_test(a_token_of_another_form_has_no_name),
     };
