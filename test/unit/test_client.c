@@ -362,6 +362,52 @@ static void a_loop_that_stood_still_is_given_time(void **state) {
     }
 }
 
+/* Nor does a turn that is late meanwhile begin that time anew. */
+static void a_loop_that_goes_on_late_is_given_no_more_time(void **state) {
+    enum { LOCKS = 30, APART = 10000, LATE = 2000 };
+    evlock_client *client = client_new();
+    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock *locks[LOCKS];
+    int64_t begun = clock_us, found = begun + 10 * LATE;
+
+    (void)state;
+    told = 0;
+    for (int i = 0; i < LOCKS; i++) {
+        options.wait_timeout_ms = 1 + i * APART / 1000;
+        assert_int_equal(evlock_new(&locks[i], client, &i, sizeof(i), NULL), EVLOCK_OK);
+        assert_int_equal(evlock_acquire(locks[i], &options, ended, NULL), EVLOCK_OK);
+    }
+    for (ring_at(found); clock_us < begun + (LOCKS - 5) * APART;)
+        ring_at(timer_at + LATE);
+    assert_true(told > 0);
+    for (int i = 0; i < LOCKS; i++)
+        evlock_free(locks[i]);
+    evlock_client_free(client);
+}
+
+/* What is begun after that has its answers in time, and ends by its own. */
+static void what_begins_after_the_loop_stood_still_ends_by_its_time(void **state) {
+    enum { WAIT = 20000, STALL = 30000000 };
+    evlock_client *client = client_new();
+    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock *before = waiting(client), *after;
+    int64_t found = clock_us + STALL;
+
+    (void)state;
+    ring_at(found);
+    options.wait_timeout_ms = WAIT / 1000;
+    assert_int_equal(evlock_new(&after, client, "other", EVLOCK_CSTRING, NULL), EVLOCK_OK);
+    assert_int_equal(evlock_acquire(after, &options, ended, NULL), EVLOCK_OK);
+    for (int turn = 0; turn < 4; turn++)
+        ring_at(found + WAIT + turn);
+    assert_int_equal(told, 1);
+    assert_false(evl_lock_acquiring(after));
+    assert_true(evl_lock_acquiring(before));
+    evlock_free(after);
+    evlock_free(before);
+    evlock_client_free(client);
+}
+
 /* --- A node that is back ------------------------------------------------------------------------------------------ */
 
 enum { FEW = 30 };
@@ -620,6 +666,8 @@ int main(void) {
         cmocka_unit_test(the_end_of_a_client_wipes_its_random_bytes),
         cmocka_unit_test(a_wait_ends_when_all_that_had_come_by_its_end_was_read),
         cmocka_unit_test(a_loop_that_stood_still_is_given_time),
+        cmocka_unit_test(a_loop_that_goes_on_late_is_given_no_more_time),
+        cmocka_unit_test(what_begins_after_the_loop_stood_still_ends_by_its_time),
         cmocka_unit_test(the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told),
         cmocka_unit_test(that_a_node_is_away_is_told_by_slices),
         cmocka_unit_test(all_are_told_that_a_node_is_back),
