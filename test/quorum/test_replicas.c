@@ -549,6 +549,40 @@ static void a_wait_that_is_forbidden_ends_the_acquire(void **state) {
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
 }
 
+/* Among several, it is a node that does not confirm, and others may. */
+static void a_wait_that_one_node_of_several_forbids_confirms_nothing(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = replicated(1, WAIT_MS / 2);
+    evlock_client_options client_options = durable_options(f);
+    client_options.command_timeout_ms = WAIT_MS;
+    evlock_client *client = quorum_client(f, MASTERS, &client_options);
+    await(f, nodes_counting(client) == MASTERS);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    server_do(&nodes[1], "ACL SETUSER default -wait");
+    assert_status(await_try(f, lock), EVLOCK_EREPLICAS);
+    assert_non_null(strstr(f->ended.error, "NOPERM"));
+    server_do(&nodes[1], "ACL SETUSER default +wait");
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+}
+
+/* Where replicas cannot be asked, it is said at once, and why. */
+static void a_second_connection_that_is_refused_confirms_nothing(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = replicated(1, 100);
+    evlock_client_options client_options = durable_options(f);
+    client_options.backoff_max_ms = LONG_TTL;
+    evlock_client *client = client_new(f, nodes[0].url, &client_options);
+    await(f, evlock_client_connection(client) == EVLOCK_CONNECTED);
+    server_do(&nodes[0], "CONFIG SET maxclients %lld", server_info(&nodes[0], "clients", "connected_clients:") + 1);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    for (int i = 0; i < 2; i++) {
+        assert_status(await_try(f, lock), EVLOCK_EREPLICAS);
+        assert_non_null(strstr(f->ended.error, "max number of clients"));
+    }
+    server_do(&nodes[0], "CONFIG SET maxclients 10000");
+    client_free(f, client);
+}
+
 /* It was demoted between the renewal and the question: another may serve next, or it again. */
 static void a_primary_that_is_demoted_is_waited_for(void **state) {
     static struct relay relay;
@@ -615,6 +649,8 @@ int main(void) {
         REPLICAS_TEST(who_waits_listens_to_the_server_that_is_asked),
         REPLICAS_TEST(scripts_that_are_gone_are_loaded_on_the_link),
         REPLICAS_TEST(a_wait_that_is_forbidden_ends_the_acquire),
+        REPLICAS_TEST(a_wait_that_one_node_of_several_forbids_confirms_nothing),
+        REPLICAS_TEST(a_second_connection_that_is_refused_confirms_nothing),
         REPLICAS_TEST(a_primary_that_is_demoted_is_waited_for),
         REPLICAS_TEST(a_server_without_wait_ends_the_acquire),
     };
