@@ -602,14 +602,18 @@ static bool keeps(const struct world *w, unsigned n, int token, int64_t last) {
     return true;
 }
 
-/* Whether more nodes forgot it than confirmed it beyond the quorum: then nothing is promised. */
+/* Whether more nodes forgot it than confirmed it beyond the quorum: then nothing is promised. That a quorum confirmed
+ * it at all is never excused. */
 static bool is_forgotten(const struct world *w, const struct use *use) {
     const struct lease *lease = lease_of(use);
-    unsigned sure = 0;
+    unsigned confirmed = 0, sure = 0;
 
-    for (unsigned n = 0; n < w->scope->nodes; n++)
-        sure += lease->slots[n].deadline >= evl_lease_deadline(lease) && !(use->stale & 1U << n);
-    return sure <= w->scope->nodes / 2;
+    for (unsigned n = 0; n < w->scope->nodes; n++) {
+        bool confirms = lease->slots[n].deadline >= evl_lease_deadline(lease);
+        confirmed += confirms;
+        sure += confirms && !(use->stale & 1U << n);
+    }
+    return confirmed > w->scope->nodes / 2 && sure <= w->scope->nodes / 2;
 }
 
 /* A node that lacks the token, and can be asked for it, is seen to some time. */

@@ -716,15 +716,21 @@ static bool keeps(const struct server *server, int token, int64_t until) {
     return server->forgotten == token && server->would_expire >= until && server->excluded_until >= until;
 }
 
-/* Whether more nodes forgot it than confirmed it beyond the quorum: then nothing is promised. */
+/* Whether more nodes forgot it than confirmed it beyond the quorum: then nothing is promised. That a quorum confirmed
+ * it at all is never excused. */
 static bool is_forgotten(const struct tenant *t) {
     int64_t deadline = evl_lease_deadline(t->lease);
-    unsigned sure = 0;
+    unsigned confirmed = 0, sure = 0;
+    bool forgotten;
 
-    for (unsigned i = 0; i < w.nodes; i++)
-        sure += t->lease->slots[i].deadline >= deadline && !(t->stale & 1U << i);
-    seen.forgotten += sure <= w.nodes / 2;
-    return sure <= w.nodes / 2;
+    for (unsigned i = 0; i < w.nodes; i++) {
+        bool confirms = t->lease->slots[i].deadline >= deadline;
+        confirmed += confirms;
+        sure += confirms && !(t->stale & 1U << i);
+    }
+    forgotten = confirmed > w.nodes / 2 && sure <= w.nodes / 2;
+    seen.forgotten += forgotten;
+    return forgotten;
 }
 
 static void check_holder(struct tenant *t) {
