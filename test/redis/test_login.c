@@ -301,6 +301,21 @@ static void eval_alone_is_enough(void **state) {
     all_works(f, quick_client(f, NULL));
 }
 
+/* What a script may not do is no reason to send the next one's digest, which this server does not know. */
+static void eval_is_enough_after_a_refusal_too(void **state) {
+    struct fixture *f = *state;
+    static const char *const extra[] = {"--rename-command", "EVALSHA", "", NULL};
+    move_to_other(f, false, extra);
+    quick_client(f, NULL);
+    evlock *lock = lock_new(f, "a", NULL);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    server_do(f->server, "ACL SETUSER default -pexpire");
+    assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_EPERM);
+    server_do(f->server, "ACL SETUSER default +pexpire");
+    assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+}
+
 static void a_server_that_runs_no_scripts_is_told_at_once(void **state) {
     struct fixture *f = *state;
     static const char *const extra[] = {"--rename-command", "EVALSHA", "", "--rename-command", "EVAL", "", NULL};
@@ -470,6 +485,7 @@ int main(void) {
         LOGIN_TEST(a_cluster_of_several_is_told_as_one),
         LOGIN_TEST(any_command_may_be_renamed_away),
         LOGIN_TEST(eval_alone_is_enough),
+        LOGIN_TEST(eval_is_enough_after_a_refusal_too),
         LOGIN_TEST(a_server_that_runs_no_scripts_is_told_at_once),
         LOGIN_TEST(any_command_may_be_forbidden),
         LOGIN_TEST(who_may_run_no_scripts_is_told),

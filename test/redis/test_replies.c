@@ -145,6 +145,22 @@ static void noscript_to_many_is_mended_by_one_load(void **state) {
     assert_int_in_range(server_calls(f->server, "evalsha"), 40, 60);
 }
 
+/* Two commands of one lease were on their way: the second refusal is no sign that loading did not help. */
+static void noscript_to_two_of_a_lease_is_mended_by_one_load(void **state) {
+    struct fixture *f = *state;
+    struct record extended = {0}, released = {0};
+    evlock *lock = held(f, "a");
+    server_do(f->server, "SCRIPT FLUSH");
+    server_do(f->server, "CONFIG RESETSTAT");
+    assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &extended), EVLOCK_OK);
+    assert_status(evlock_release(lock, record_end, &released), EVLOCK_OK);
+    await(f, extended.count && released.count);
+    assert_ended(&released, EVLOCK_OK);
+    assert_int_equal(server_errors(f->server, "NOSCRIPT"), 2);
+    assert_int_equal(server_calls(f->server, "script|load"), 13);
+    assert_int_equal(server_calls(f->server, "eval"), 0);
+}
+
 /* A server that takes its time over a big file; `mend` lets it hurry. */
 static void loading_is_waited_out(void **state) {
     static const char *const extra[] = {"--loading-process-events-interval-bytes", "1024", "--key-load-delay", "20000",
@@ -688,6 +704,7 @@ int main(void) {
         REPLY_TEST(noscript_is_mended_by_one_load),
         REPLY_TEST(noscript_to_a_renewal_is_mended_by_one_load),
         REPLY_TEST(noscript_to_many_is_mended_by_one_load),
+        REPLY_TEST(noscript_to_two_of_a_lease_is_mended_by_one_load),
         REPLY_TEST_BARE(loading_is_waited_out),
         REPLY_TEST(busy_is_waited_out),
         REPLY_TEST_BARE(busy_is_waited_out_before_the_login),
