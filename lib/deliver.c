@@ -67,14 +67,19 @@ static void note_turn(struct evlock_client *client, int64_t now) {
     client->turns[0] = now;
 }
 
+/* What came until it was seen that the loop had stood still has not all been read, for all that is known. */
+static bool recovers(const struct evlock_client *client) {
+    return client->heard < client->stood;
+}
+
 /* What was due and not looked at for more than a moment tells that the loop stood still, here or elsewhere: then
  * commands may not have been written yet, nor connections made. So there is as much time again, within bounds, for them
- * to be answered. */
+ * to be answered. Not again before what came until then was read: a loop that is always busy would never end a wait. */
 static void note_stall(struct evlock_client *client, int64_t due, int64_t now) {
     int64_t stood = now - max64(client->looked, due);
 
     client->looked = now;
-    if (stood > STALL && client->recovery <= now) {
+    if (stood > STALL && client->recovery <= now && !recovers(client)) {
         stood = min64(max64(stood, RECOVERY_LEAST), RECOVERY_MOST);
         client->stood = now;
         client->recovery = now + min64(stood, client->config.command_timeout);
@@ -194,12 +199,15 @@ void evl_client_leave(struct evlock_client *client) {
     evl_client_destroy(client);
 }
 
-/* The timer is set when it must ring earlier than it would; when later, it rings in vain and is set again. */
+/* The timer is set when it must ring earlier than it would; when later, it rings in vain and is set again. By its rings
+ * alone a recovery comes to its end. */
 void evl_client_rearm(struct evlock_client *client) {
     bool waiting = !TAILQ_EMPTY(&client->done) || !STAILQ_EMPTY(&client->noticed) || evl_client_is_over(client) ||
                    has_news(client);
     int64_t at = waiting ? 0 : evl_alarms_next(&client->alarms);
 
+    if (recovers(client))
+        at = min64(at, client->recovery);
     if (client->depth > 0 || at >= client->armed || evl_client_forked(client))
         return;
     client->armed = at;

@@ -408,6 +408,30 @@ static void what_begins_after_the_loop_stood_still_ends_by_its_time(void **state
     evlock_client_free(client);
 }
 
+/* What a socket brings is seen to before the timer is, and may find each time that the loop is late: which gives no more
+ * time, or a loop that is always busy would never end a wait. */
+static void a_loop_that_is_always_late_ends_a_wait(void **state) {
+    static const int64_t late[] = {1500, 60000, 300000};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++) {
+        evlock_client *client = client_new();
+        evlock *lock = waiting(client);
+        int64_t end = clock_us + 1000 * 1000;
+
+        while (told == 0 && clock_us < end + 100000 + 6 * late[i]) {
+            clock_us += late[i];
+            if (evl_client_enter(client))
+                evl_client_leave(client);
+            if (clock_us >= timer_at)
+                ring_at(clock_us);
+        }
+        assert_int_equal(told, 1);
+        evlock_free(lock);
+        evlock_client_free(client);
+    }
+}
+
 /* --- A node that is back ------------------------------------------------------------------------------------------ */
 
 enum { FEW = 30 };
@@ -668,6 +692,7 @@ int main(void) {
         cmocka_unit_test(a_loop_that_stood_still_is_given_time),
         cmocka_unit_test(a_loop_that_goes_on_late_is_given_no_more_time),
         cmocka_unit_test(what_begins_after_the_loop_stood_still_ends_by_its_time),
+        cmocka_unit_test(a_loop_that_is_always_late_ends_a_wait),
         cmocka_unit_test(the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told),
         cmocka_unit_test(that_a_node_is_away_is_told_by_slices),
         cmocka_unit_test(all_are_told_that_a_node_is_back),
