@@ -4,6 +4,8 @@
  * ahead of it there, which also shows that this server has the lease. A quorum of nodes must confirm; the lease runs
  * meanwhile, and is given up if they do not.
  */
+#include <string.h>
+
 #include "least.h"
 #include "lock.h"
 #include "status.h"
@@ -74,6 +76,14 @@ static void on_refused(struct call *call, struct request *request, const char *e
     deny(call, node, status_of(call, meaning));
 }
 
+/* The second connection leads to the server that the node's own one was made to last. Or else it may be a server that
+ * has another address among the nodes: its replicas would confirm twice. */
+static bool leads_home(const struct call *call, unsigned node) {
+    const struct evlock_client *client = client_of(call->lock);
+
+    return strcmp(client->links[node].run_id, client->nodes[node].old_run_id) == 0;
+}
+
 /* The replicas are asked on the connection on which the renewal was answered, or not at all: what is known to another
  * server's says nothing of this one's writes. */
 static bool answer(struct request *request, const struct reply *reply, int64_t now) {
@@ -85,10 +95,10 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
         evl_call_settle(call);
     } else if (reply->type == REPLY_ERROR) {
         on_refused(call, request, reply->text, now);
-    } else if (!(call->acquire.waiting & node) && number > 0) {
+    } else if (!(call->acquire.waiting & node) && number > 0 && leads_home(call, request->node)) {
         call->acquire.waiting |= node;
         evl_node_follow(&client_of(call->lock)->links[request->node], request, now);
-    } else if (number >= call->lock->config->min_replicas) {
+    } else if (call->acquire.waiting & node && number >= call->lock->config->min_replicas) {
         call->acquire.confirmed |= node;
         decide(call, EVLOCK_EREPLICAS);
     } else {

@@ -297,6 +297,21 @@ static void a_quorum_of_nodes_with_replicas(void **state) {
     await(f, nodes_having("a") == 0);
 }
 
+/* Of two servers, one has no replica; the other's replica has what it has, by whichever address it is asked. */
+static void one_server_by_two_addresses_confirms_once(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = replicated(1, 300);
+    const char *urls[] = {nodes[0].url, nodes[2].url, nodes[0].tcp_url};
+    evlock_client *client = quorum_client_of(f, urls, 3, NULL);
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    await(f, node_info(client, 2).status == EVLOCK_ESAME || node_info(client, 0).status == EVLOCK_ESAME);
+    await(f, nodes_counting(client) == 2);
+    for (int i = 0; i < 3; i++) {
+        assert_status(await_try(f, lock), EVLOCK_EREPLICAS);
+        await(f, nodes_having("a") == 0);
+    }
+}
+
 /* The answer of the replica comes when the lease that it was asked for is gone, and another attempt under way. */
 static void a_grant_that_is_lost_meanwhile_is_not_confirmed(void **state) {
     struct fixture *f = *state;
@@ -640,6 +655,7 @@ int main(void) {
         REPLICAS_TEST(a_held_lock_says_so_at_once),
         REPLICAS_TEST(replicas_and_a_fence),
         REPLICAS_TEST(a_quorum_of_nodes_with_replicas),
+        REPLICAS_TEST(one_server_by_two_addresses_confirms_once),
         REPLICAS_TEST(a_grant_that_is_lost_meanwhile_is_not_confirmed),
         REPLICAS_TEST(replicas_of_another_server_confirm_nothing),
         REPLICAS_TEST(replicas_of_another_server_confirm_none_of_many),
