@@ -594,6 +594,7 @@ static void adopt_own(struct handle *handle) {
     judge_made(promise, status);
     if (status != EVLOCK_OK)
         return;
+    token->loose = true; /* what is not adopted is not its to undo */
     judge_acquires(handle, promise);
     judge_token(handle->process->world->judge, token->bytes, token->len, handle->client);
 }

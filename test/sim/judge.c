@@ -162,6 +162,26 @@ static unsigned unreachable(const struct promise *promise) {
     return count;
 }
 
+/* The longest that a token may live where its release was refused. */
+static int64_t longest_life(const struct judge *judge) {
+    int64_t longest = 0;
+
+    for (unsigned key = 0; key < judge->world->plan.keys; key++)
+        longest = judge->keys[key].longest > longest ? judge->keys[key].longest : longest;
+    return longest + longest / 50;
+}
+
+/* Whether a close has to say that something is left: a node refused to delete it, and its ttl is not over. */
+static bool leaves_something(const struct promise *promise) {
+    const struct world *world = promise->process->world;
+    bool leaves = false;
+
+    for (unsigned i = 0; i < world->plan.nodes; i++)
+        leaves |=
+            world->nodes[i]->refused && world->nodes[i]->refused_until + longest_life(world->judge) >= promise->asked;
+    return leaves && promise->kind == P_CLOSE;
+}
+
 /* Whether a call of the kind may end so. */
 static bool fits(const struct judge *judge, const struct promise *promise, int status) {
     unsigned nodes = judge->world->plan.nodes;
@@ -171,7 +191,7 @@ static bool fits(const struct judge *judge, const struct promise *promise, int s
     case EVLOCK_ECANCELLED:
         return true;
     case EVLOCK_EUNREACHABLE:
-        return unreachable(promise) > 0;
+        return unreachable(promise) > 0 || leaves_something(promise);
     case EVLOCK_EHELD:
     case EVLOCK_ETIMEDOUT:
         return promise->kind == P_ACQUIRE || promise->kind == P_SCOPE;
@@ -964,13 +984,9 @@ static void check_gone(struct judge *judge, struct node *node, unsigned key, str
 }
 
 void judge_empty(struct judge *judge) {
-    int64_t longest = 0;
-
     if (judge->world->violation[0])
         return;
-    for (unsigned key = 0; key < judge->world->plan.keys; key++)
-        longest = judge->keys[key].longest > longest ? judge->keys[key].longest : longest;
-    judge->world->now += longest + longest / 50;
+    judge->world->now += longest_life(judge);
     each_token(judge, check_gone);
     if (judge->turns)
         turns_empty(judge->turns);
