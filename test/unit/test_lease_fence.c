@@ -366,6 +366,23 @@ static void a_node_that_drew_less_and_late_is_raised(void **state) {
     wakes(&b, 0);
 }
 
+/* A node whose clock is years ahead draws what the others refuse, and for the attempt it is too late to do without. */
+static void a_fence_that_only_its_node_accepts_fails_the_attempt(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    asked(&b, 3);
+    draws(&b, 1, INT64_C(2000000000000000));
+    draws(&b, 0, INT64_C(1700000000000000));
+    sends(&b, 0, LEASE_RAISE);
+    answer(&b, 0, LEASE_FORBIDDEN, EVLOCK_EFENCE, 0);
+    tells_nothing(&b);
+    draws(&b, 2, INT64_C(1700000000000000));
+    tells_nothing(&b);
+    sends(&b, 2, LEASE_RAISE);
+    answer(&b, 2, LEASE_FORBIDDEN, EVLOCK_EFENCE, 0);
+    tells(&b, LEASE_TELL_FAILED, EVLOCK_EQUORUM);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_node_draws_it_alone),
@@ -379,6 +396,7 @@ int main(void) {
         cmocka_unit_test(a_raise_that_did_not_run_is_sent_again),
         cmocka_unit_test(a_quorum_that_cannot_be_raised_fails_the_acquire),
         cmocka_unit_test(a_node_that_cannot_be_sent_a_raise_has_voted_no),
+        cmocka_unit_test(a_fence_that_only_its_node_accepts_fails_the_attempt),
         cmocka_unit_test(a_raise_is_not_waited_for_longer_than_agreed),
         cmocka_unit_test(a_raise_counts_while_the_node_keeps_the_token),
         cmocka_unit_test(a_raise_unanswered_stands_in_nobodys_way),
