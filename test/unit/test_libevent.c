@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <arpa/inet.h>
@@ -254,6 +255,9 @@ static void turn_and_serve(struct event_base *base, size_t count) {
     usleep(1000);
 }
 
+/* What happens once the first nameserver was asked, if anything. */
+static void (*meanwhile)(const evlock_loop *loop, void *resolution);
+
 /* Resolves a name by such nameservers and options, until all of it has ended. */
 static struct told resolve_by(const struct nameserver *which, size_t count, const char *options) {
     const char *folder = getenv("TMPDIR");
@@ -271,10 +275,16 @@ static struct told resolve_by(const struct nameserver *which, size_t count, cons
     fclose(file);
     event_set_log_callback(be_quiet);
     int inherited = count_inherited();
-    assert_non_null(loop.ops->resolve(loop.data, "server.example", take_note, &told));
+    void *resolution = loop.ops->resolve(loop.data, "server.example", take_note, &told);
+    assert_non_null(resolution);
     assert_int_equal(count_inherited(), inherited);
-    for (int i = 0; i < 30 * 1000 && !told.times; i++)
+    for (int i = 0; i < 30 * 1000 && !told.times; i++) {
         turn_and_serve(base, count);
+        if (meanwhile && nameservers[0].asked_a && nameservers[0].asked_aaaa) {
+            meanwhile(&loop, resolution);
+            meanwhile = NULL;
+        }
+    }
     struct nameserver asked[3];
     memcpy(asked, nameservers, sizeof(asked)); /* by the time at which it was told */
     for (int i = 0; i < 1000 && count_events(base) > 0; i++)
@@ -348,6 +358,28 @@ static void silence_ends_in_an_error(void **state) {
     assert_int_equal(nameservers[0].asked_a, 3);
 }
 
+static void cancel_in_a_child(const evlock_loop *loop, void *resolution) {
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        loop->ops->resolve_cancel(resolution);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    nameservers[0].a = ADDRESSES_ONE; /* when it is asked again */
+}
+
+/* The loop's epoll is shared with the child. */
+static void a_child_does_not_cancel_its_parents_question(void **state) {
+    const struct nameserver late = {.a = SILENT, .aaaa = SILENT};
+    (void)state;
+    meanwhile = cancel_in_a_child;
+    struct told told = resolve_by(&late, 1, "timeout:2 attempts:2");
+    assert_string_equal(told.error, "");
+    assert_string_equal(told.first, "127.0.0.1");
+}
+
 int main(void) {
     event_set_mem_functions(event_malloc, event_realloc, free);
     const struct CMUnitTest tests[] = {
@@ -361,6 +393,7 @@ int main(void) {
         cmocka_unit_test(who_has_no_address_waits_for_the_other),
         cmocka_unit_test(both_families_are_told_ipv4_first),
         cmocka_unit_test(silence_ends_in_an_error),
+        cmocka_unit_test(a_child_does_not_cancel_its_parents_question),
     };
     int failed = adapter_tests(&libevent);
     return failed + cmocka_run_group_tests(tests, NULL, NULL);
