@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+#include "../redis/relay.h"
+
 /* --- Counts ------------------------------------------------------------------------------------------------------- */
 
 /* With strangers on all but a majority it is acquired, with one more it is not. */
@@ -159,6 +161,21 @@ static void the_same_server_by_another_name_is_found(void **state) {
 
 static void the_same_server_by_socket_and_port_is_found(void **state) {
     same_server(*state, nodes[0].url, nodes[0].tcp_url);
+}
+
+/* Also where it stands behind the other in the list: leases count on what it has said. */
+static void of_one_server_twice_the_one_that_serves_stays(void **state) {
+    static struct relay relay;
+    struct fixture *f = *state;
+    relay_start(&relay, &nodes[0]);
+    const char *urls[] = {relay.url, nodes[1].url, nodes[0].url};
+    evlock_client *client = quorum_client_of(f, urls, 3, NULL);
+    await(f, nodes_counting(client) == 2);
+    await(f, relay_pump(&relay) && node_info(client, 0).status == EVLOCK_ESAME);
+    assert_true(node_counts(client, 1));
+    assert_true(node_counts(client, 2));
+    client_free(f, client);
+    relay_stop(&relay);
 }
 
 /* --- Credentials -------------------------------------------------------------------------------------------------- */
@@ -385,6 +402,7 @@ int main(void) {
         QUORUM_TEST_BARE(the_same_url_twice_is_refused),
         QUORUM_TEST_BARE(the_same_server_by_another_name_is_found),
         QUORUM_TEST_BARE(the_same_server_by_socket_and_port_is_found),
+        QUORUM_TEST_BARE(of_one_server_twice_the_one_that_serves_stays),
         QUORUM_TEST_BARE(every_node_has_its_own_credentials),
         QUORUM_TEST_BARE(a_majority_of_wrong_passwords_is_told),
         QUORUM_TEST_BARE(a_node_without_scripts_costs_nothing),
