@@ -188,6 +188,24 @@ static int read_renewal(struct config *config, const evlock_options *given) {
     return EVLOCK_OK;
 }
 
+/* After the renewal: it is told lost after the first renewal was due, or else it would always be. */
+static int read_lead(struct config *config, const evlock_options *given) {
+    struct lease_terms *terms = &config->terms;
+    int64_t lead_ms = given->lost_lead_ms;
+    int status;
+
+    terms->lead = evl_lease_moment(terms->ttl);
+    if (lead_ms == EVLOCK_DEFAULT)
+        return EVLOCK_OK;
+    if ((status = check_range("lost_lead_ms", lead_ms, 0, TEN_YEARS_MS)) != EVLOCK_OK)
+        return status;
+    terms->lead = lead_ms * 1000;
+    if (terms->ttl && terms->lead >= terms->ttl - evl_lease_drift(terms->ttl) - terms->interval)
+        return evl_fail(EVLOCK_EINVAL, "lost_lead_ms is %" PRId64 ", which leaves no time %s", lead_ms,
+                        terms->interval ? "after the renewal interval" : "to hold the lock");
+    return EVLOCK_OK;
+}
+
 /* What a grant needs besides the first answer. */
 static int read_agreement(struct config *config, const evlock_options *given) {
     int64_t share_ms = config->terms.ttl / 10000 ? config->terms.ttl / 10000 : 1;
@@ -217,9 +235,9 @@ static int read_config(struct config *config, const evlock_options *given) {
     config->on_lost = given->on_lost;
     config->on_at_risk = given->on_at_risk;
     if ((status = read_retrying(config, given)) != EVLOCK_OK || (status = read_wait(config, given)) != EVLOCK_OK ||
-        (status = read_agreement(config, given)) != EVLOCK_OK)
+        (status = read_agreement(config, given)) != EVLOCK_OK || (status = read_renewal(config, given)) != EVLOCK_OK)
         return status;
-    return read_renewal(config, given);
+    return read_lead(config, given);
 }
 
 static bool same_text(const char *a, const char *b) {
@@ -227,7 +245,7 @@ static bool same_text(const char *a, const char *b) {
 }
 
 static bool same(const struct config *a, const struct config *b, const evlock_options *b_strings) {
-    return a->terms.ttl == b->terms.ttl && a->terms.interval == b->terms.interval &&
+    return a->terms.ttl == b->terms.ttl && a->terms.interval == b->terms.interval && a->terms.lead == b->terms.lead &&
            a->terms.max_hold == b->terms.max_hold && a->terms.risk == b->terms.risk &&
            a->terms.patience == b->terms.patience && a->min_replicas == b->min_replicas &&
            a->replica_timeout == b->replica_timeout && a->retry_delay == b->retry_delay &&

@@ -95,6 +95,16 @@ static int check_max_ttl(const struct evlock *lock, int64_t ttl, enum lease_comm
     return evl_fail(EVLOCK_ETTL, "the lease would last longer than the client's max_ttl of %" PRId64 " ms", max / 1000);
 }
 
+/* Else it would be told lost at once. */
+static int check_lead(const struct evlock *lock, int64_t ttl_ms) {
+    int64_t lead = lock->config->terms.lead;
+
+    if (ttl_ms * 1000 > evl_lease_drift(ttl_ms * 1000) + lead)
+        return EVLOCK_OK;
+    return evl_fail(EVLOCK_ETTL, "the ttl of %" PRId64 " ms is not longer than its drift and the lead of %" PRId64 " us",
+                    ttl_ms, lead);
+}
+
 static int extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlock_cb cb, void *arg) {
     struct call *call;
     int status;
@@ -127,6 +137,8 @@ int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mode mode, evlock
     if (ms < 1)
         return evl_fail(EVLOCK_ETTL, "an extension is 1 ms or more");
     status = evl_config_check_ttl(mode == EVLOCK_EXTEND_ADD && ms < 10 ? 10 : ms);
+    if (status == EVLOCK_OK && mode == EVLOCK_EXTEND_REPLACE)
+        status = check_lead(lock, ms);
     if (status != EVLOCK_OK)
         return status;
     return extend(lock, ms, mode == EVLOCK_EXTEND_ADD ? LEASE_ADD : LEASE_REPLACE, cb, arg);

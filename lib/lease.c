@@ -95,14 +95,13 @@ int64_t evl_lease_deadline(const struct lease *lease) {
     return lease->nodes == 1 ? lease->slots[0].deadline : majority_deadline(lease);
 }
 
-/* Losses are told so long before the deadline, since a timer may be late. */
-static int64_t lead(const struct lease *lease) {
-    return lease->terms->ttl ? min64(MS, lease->terms->ttl / 20) : MS;
+int64_t evl_lease_moment(int64_t ttl) {
+    return ttl ? min64(MS, ttl / 20) : MS;
 }
 
-/* It keeps the token for as long as that is believed in, but for less than a timer's delay. */
+/* It keeps the token for as long as that is believed in, but for a moment. */
 static bool keeps(const struct lease *lease, const struct lease_slot *slot) {
-    return slot->deadline >= evl_lease_deadline(lease) - lead(lease);
+    return slot->deadline >= evl_lease_deadline(lease) - evl_lease_moment(lease->terms->ttl);
 }
 
 unsigned evl_lease_keepers(const struct lease *lease) {
@@ -115,7 +114,7 @@ unsigned evl_lease_keepers(const struct lease *lease) {
 
 static int64_t told_lost_at(const struct lease *lease) {
     int64_t deadline = evl_lease_deadline(lease);
-    return deadline == LEASE_NEVER ? LEASE_NEVER : deadline - lead(lease);
+    return deadline == LEASE_NEVER ? LEASE_NEVER : deadline - lease->terms->lead;
 }
 
 /* The pause before something that was refused is tried again, short beside the time there is for it. */

@@ -70,6 +70,7 @@ struct lease_terms {
     int64_t interval; /* between renewals; 0: none */
     int64_t grain;    /* renewals fall due on multiples of this, so that those of many leases come together; 0: none */
     int64_t phase;    /* by which these are shifted, so that those of many clients do not; less than the grain */
+    int64_t lead;     /* losses are told so long before the deadline, since a timer may be late */
     int64_t max_hold; /* from the grant to the last renewal; LEASE_NEVER: no limit */
     int64_t patience; /* how long an attempt without a quorum waits for a node, where there are several */
     int64_t risk;     /* at risk when a due renewal is not confirmed and no more than this is left */
@@ -150,6 +151,10 @@ bool evl_lease_prolongs(enum lease_command command);
 
 /* What the two clocks may differ by over `ttl`: one part in a hundred, and the server's grain. */
 int64_t evl_lease_drift(int64_t ttl);
+
+/* What is little beside `ttl`: the lead unless another is agreed, and what the deadlines of nodes may differ by that
+ * keep a lease equally long. */
+int64_t evl_lease_moment(int64_t ttl);
 
 /* The size of a lease over so many nodes. */
 size_t evl_lease_size(unsigned nodes);

@@ -23,9 +23,11 @@
  * on a clock that does not step and that goes on in suspend (CLOCK_BOOTTIME), but not while a virtual machine is paused.
  * The drift is what the two clocks may differ by over one ttl: one part in a hundred, and the millisecond grain of the
  * server. A time daemon that corrects a clock must be slower than that together with the other machine's: chrony is not,
- * unless its maxslewrate is set, see docs/safety.md. evlock_is_held() and
- * evlock_remaining_ms() answer from that deadline at once, without asking anyone. When a lease ends other than by
- * release, `on_lost` tells, once, no later than the deadline, even if the network is silent.
+ * unless its maxslewrate is set, see docs/safety.md. evlock_is_held() and evlock_remaining_ms() answer from that
+ * deadline at once, without asking anyone, and are exact. When a lease ends other than by release, `on_lost` tells,
+ * once, even if the network is silent: by the first turn of the loop after deadline - lost_lead_ms. A loop that turns in
+ * time tells it by the deadline. One that is blocked, or on an overloaded machine without real-time priority, may tell
+ * it later.
  *
  * CALLBACKS. A call that returned EVLOCK_OK and was given a callback calls it exactly once, from the event loop, never
  * before the call has returned. A call that returned an error never calls back. Inside any callback anything may be
@@ -424,7 +426,8 @@ typedef struct evlock_options {
     int64_t max_hold_ms;         /**< renewal ends so long after the grant, for holders that hang, and the lease with the
                                       ttl that it has then; default EVLOCK_UNLIMITED */
     int64_t at_risk_percent;     /**< on_at_risk is called when a due renewal is not confirmed and less than this share
-                                      of the ttl is left; 1 to 99; default 33 */
+                                      of the ttl is left; 1 to 99; default 33. If that is
+                                      lost_lead_ms or less, the loss comes instead */
     int64_t node_timeout_ms;     /**< on several nodes: how long an attempt that has no quorum waits for a node's answer;
                                       1 or more; default ttl / 10 */
     int64_t min_replicas;        /**< a grant counts only when so many replicas have it too, on several nodes so many of
@@ -441,6 +444,10 @@ typedef struct evlock_options {
     evlock_lost_cb on_lost;      /**< may be NULL */
     evlock_risk_cb on_at_risk;   /**< may be NULL */
     void *arg;                   /**< for on_lost and on_at_risk */
+    int64_t lost_lead_ms;        /**< on_lost is called, and the lease ends here, by the first turn of the loop so long
+                                      before the deadline: a lead of N ms covers a loop that is N ms late. 0 or more, and
+                                      less than ttl - drift; with renewal, less than the interval leaves of that;
+                                      default 1, or a twentieth of the ttl if that is less */
 } evlock_options;
 
 /** What an evlock_options starts from. */
@@ -448,7 +455,7 @@ typedef struct evlock_options {
     {                                                                                                                  \
         sizeof(evlock_options), EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,        \
             EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,            \
-            EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, NULL, NULL, NULL, NULL, NULL                                         \
+            EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, NULL, NULL, NULL, NULL, NULL, EVLOCK_DEFAULT                         \
     }
 
 /**
@@ -581,12 +588,12 @@ enum evlock_extend_mode {
 };
 
 /**
- * Extends a held lease by `ms` (1 or more), or to `ms` (as a ttl: longer than its drift). Extensions of one handle are
- * done one after the other, in order. One that shortens moves the deadline in before it is sent, one that lengthens
- * moves it out when the server has answered; one whose outcome is unknown never moves it out. No answer moves it out by
- * more than was asked for, also where the key lives longer than this handle ever asked. Automatic renewal goes
- * on: it does not lower a longer time, and brings a shorter one back to the lock's ttl. `cb` may be NULL. The
- * callback's status:
+ * Extends a held lease by `ms` (1 or more), or to `ms` (as a ttl: longer than its drift and lost_lead_ms). Extensions
+ * of one handle are done one after the other, in order. One that shortens moves the deadline in before it is sent,
+ * one that lengthens moves it out when the server has answered; one whose outcome is unknown never moves it out. No
+ * answer moves it out by more than was asked for, also where the key lives longer than this handle ever asked.
+ * Automatic renewal goes on: it does not lower a longer time, and brings a shorter one back to the lock's ttl. `cb`
+ * may be NULL. The callback's status:
  *   EVLOCK_OK            done
  *   EVLOCK_ENOTOWNED     the token is gone (on_lost has told so)
  *   EVLOCK_ENOTTL        the key has been made to last for ever: there is nothing to add to (on one node, and with

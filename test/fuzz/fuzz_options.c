@@ -74,12 +74,13 @@ static void take_options(struct input *input, evlock_options *options, char text
         &options->min_replicas,
         &options->replica_timeout_ms,
         &options->wait,
+        &options->lost_lead_ms,
     };
     unsigned set = take_byte(input);
 
     set |= (unsigned)take_byte(input) << 8;
     *options = (evlock_options)EVLOCK_OPTIONS_INIT;
-    for (int i = 0; i < 13; i++)
+    for (int i = 0; i < 14; i++)
         if (set & 1U << i)
             *numbers[i] = take_number(input);
     options->prefix = take_text(input, texts[0]);

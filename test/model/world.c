@@ -18,8 +18,8 @@ static const int64_t lengths[] = {
 };
 
 static const struct lease_terms terms[] = {
-    {.ttl = TTL, .max_ttl = TTL, .interval = 0, .max_hold = LEASE_NEVER, .patience = TTL / 2},
-    {.ttl = TTL, .max_ttl = TTL, .interval = TTL / 2, .max_hold = LEASE_NEVER, .patience = TTL / 2},
+    {.ttl = TTL, .max_ttl = TTL, .interval = 0, .lead = MS, .max_hold = LEASE_NEVER, .patience = TTL / 2},
+    {.ttl = TTL, .max_ttl = TTL, .interval = TTL / 2, .lead = MS, .max_hold = LEASE_NEVER, .patience = TTL / 2},
 };
 
 static void promise(struct world *w, bool kept, const char *what) {

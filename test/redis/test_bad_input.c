@@ -288,6 +288,7 @@ static void extensions_are_checked(void **state) {
         assert_refused(evlock_extend(lock, bad[i], EVLOCK_EXTEND_REPLACE, record_end, &f->ended), EVLOCK_ETTL);
     }
     assert_refused(evlock_extend(lock, 2, EVLOCK_EXTEND_REPLACE, record_end, &f->ended), EVLOCK_ETTL);
+    assert_refused(evlock_extend(lock, 3, EVLOCK_EXTEND_REPLACE, record_end, &f->ended), EVLOCK_ETTL); /* the lead */
     assert_refused(evlock_extend(lock, 1000, (enum evlock_extend_mode)7, record_end, &f->ended), EVLOCK_EINVAL);
     run_for(f, 50);
     assert_int_equal(f->ended.count, 0);

@@ -226,6 +226,40 @@ static void extend_can_shorten(void **state) {
     assert_int_in_range(evlock_remaining_ms(lock), 1, 60 * 1000 - 602);
 }
 
+/* It would be lost at once. */
+static void a_lease_is_not_shortened_to_less_than_its_lead(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(600 * 1000);
+    options.lost_lead_ms = 60 * 1000;
+    evlock *lock = held(f, "a", &options);
+    f->ended = (struct record){0};
+    assert_status(evlock_extend(lock, 60 * 1000, EVLOCK_EXTEND_REPLACE, record_end, &f->ended), EVLOCK_ETTL);
+    assert_status(evlock_extend(lock, 60 * 1000 + 608, EVLOCK_EXTEND_REPLACE, record_end, &f->ended), EVLOCK_ETTL);
+    assert_non_null(strstr(evlock_last_error(), "lead"));
+    assert_int_in_range(evlock_remaining_ms(lock), 300 * 1000, 600 * 1000);
+    assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
+    assert_status(await_extend(f, lock, 300 * 1000, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
+    assert_status(await_reacquire(f, lock), EVLOCK_OK);
+}
+
+/* The lead lies within the wait of the test by far, the deadline by far beyond. */
+static void a_loss_is_told_by_its_lead(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock_options options = with_ttl(1000 * 1000);
+    options.lost_lead_ms = 1000 * 1000 - 10002 - 300;
+    options.on_lost = record_lost;
+    options.arg = &lost;
+    evlock *lock = held(f, "a", &options);
+    int64_t least = evlock_clock_us();
+    least += (evlock_remaining_ms(lock) - options.lost_lead_ms) * 1000;
+    await(f, lost.count);
+    assert_status(lost.status, EVLOCK_LOST_DEADLINE);
+    assert_true(lost.at >= least);
+    assert_false(evlock_is_held(lock));
+    assert_true(key_exists(f->server, "a"));
+}
+
 static void a_shortening_moves_the_deadline_in_at_once(void **state) {
     struct fixture *f = *state;
     evlock *lock = held_with_ttl(f, "a", 600 * 1000);
@@ -945,6 +979,8 @@ int main(void) {
         TEST(extend_adds_to_what_is_left),
         TEST(extend_replaces_what_is_left),
         TEST(extend_can_shorten),
+        TEST(a_lease_is_not_shortened_to_less_than_its_lead),
+        TEST(a_loss_is_told_by_its_lead),
         TEST(a_shortening_moves_the_deadline_in_at_once),
         TEST(a_lengthening_moves_the_deadline_out_when_answered),
         TEST_BARE(an_extension_of_unknown_outcome_never_moves_the_deadline_out),

@@ -341,6 +341,9 @@ static void draw_new_options(struct actor *actor, struct handle *handle, evlock_
     handle->patience = ttl / 10 > MS ? ttl / 10 : MS;
     if (draw_chance(world, 50))
         handle->patience = (options->node_timeout_ms = ms_between(world, 4 * plan->latency, ttl / 4)) * MS;
+    handle->lead = handle->ttl >= 100 * MS && ttl / MS % 5 == 0 ? ttl / 100 * 7 / MS * MS : 0;
+    if (handle->lead)
+        options->lost_lead_ms = handle->lead / MS;
     if (draw_chance(world, 20))
         options->holder = "someone";
     if (plan->replicas && handle->ttl && (plan->lagging || draw_chance(world, 40))) {
@@ -361,6 +364,7 @@ static void draw_new_options(struct actor *actor, struct handle *handle, evlock_
 static void copy_options(struct handle *handle, const struct handle *from) {
     handle->ttl = from->ttl;
     handle->max_hold = from->max_hold;
+    handle->lead = from->lead;
     handle->wait = from->wait;
     handle->patience = from->patience;
     handle->renews = from->renews;

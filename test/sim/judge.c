@@ -546,11 +546,12 @@ void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
     else if (evlock_is_held(handle->lock))
         violated(world, "h%u: told lost, and still held", handle->number);
     else if ((reason == EVLOCK_LOST_DEADLINE || reason == EVLOCK_LOST_MAX_HOLD) && !still && !world->plan.crowd &&
-             process_clock(process) > handle->deadline + MS)
-        violated(world, "h%u: told lost %" PRId64 " us after the deadline", handle->number,
-                 process_clock(process) - handle->deadline);
+             process_clock(process) > handle->deadline - handle->lead + MS)
+        violated(world, "h%u: told lost %" PRId64 " us after the deadline less its lead", handle->number,
+                 process_clock(process) - handle->deadline + handle->lead);
     else if (reason == EVLOCK_LOST_DEADLINE && !still && handle->renews && !handle->extended && !handle->warned &&
-             !fell(handle) && process->still_until < world->now - handle->ttl)
+             !fell(handle) && !handle->lead && /* a lead may be more than the risk */
+             process->still_until < world->now - handle->ttl)
         violated(world, "h%u: lost, as it was not renewed, and never told at risk", handle->number);
     else if (reason == EVLOCK_LOST_GONE && is_other_process(handle))
         violated(world, "h%u: told gone, and not that the server lost its data", handle->number);

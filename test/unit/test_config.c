@@ -1,6 +1,6 @@
 /*
- * Options that say how to wait and who holds, and when to renew: what is refused, and that handles share what is the
- * same.
+ * Options that say how to wait and who holds, when to renew and when to tell a loss: what is refused, and that handles
+ * share what is the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -127,16 +127,70 @@ static void renewals_fall_due_on_twentieths_of_their_interval(void **state) {
     }
 }
 
+/* The terms' lead for these options, in microseconds; negative: they are refused. */
+static int64_t lead_of(int64_t ttl_ms, int64_t interval_ms, int64_t lead_ms) {
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    struct config *config;
+    int64_t lead;
+
+    options.ttl_ms = ttl_ms;
+    options.lost_lead_ms = lead_ms;
+    if (interval_ms) {
+        options.auto_renewal = 1;
+        options.renewal_interval_ms = interval_ms;
+    }
+    if (evl_config_get(&config, NULL, &options) != EVLOCK_OK) {
+        refuses(&options, EVLOCK_EINVAL);
+        assert_non_null(strstr(evlock_last_error(), "lost_lead_ms"));
+        return -1;
+    }
+    lead = config->terms.lead;
+    evl_config_unref(config);
+    return lead;
+}
+
+static void losses_are_told_a_moment_ahead_unless_said_otherwise(void **state) {
+    (void)state;
+    assert_int_equal(lead_of(30000, 0, EVLOCK_DEFAULT), 1000);
+    assert_int_equal(lead_of(0, 0, EVLOCK_DEFAULT), 1000);
+    assert_int_equal(lead_of(20, 0, EVLOCK_DEFAULT), 1000);
+    assert_int_equal(lead_of(3, 0, EVLOCK_DEFAULT), 150);
+    assert_int_equal(lead_of(1000, 987, EVLOCK_DEFAULT), 1000); /* what has been taken without a word stays so */
+    assert_int_equal(lead_of(30000, 0, 0), 0);
+    assert_int_equal(lead_of(30000, 10000, 500), 500 * 1000);
+}
+
+static void a_lead_leaves_time_to_hold_and_to_renew(void **state) {
+    (void)state;
+    assert_int_equal(lead_of(1000, 0, -1), -1);
+    assert_int_equal(lead_of(1000, 0, INT64_MAX), -1);
+    assert_int_equal(lead_of(1000, 0, 987), 987 * 1000); /* the drift is 12 ms */
+    assert_int_equal(lead_of(1000, 0, 988), -1);
+    assert_int_equal(lead_of(1000, 300, 687), 687 * 1000);
+    assert_int_equal(lead_of(1000, 300, 688), -1);
+    assert_int_equal(lead_of(0, 0, 5000), 5000 * 1000); /* of use if the lease is given an expiry */
+}
+
 /* A program that was built before there were names and queues. */
 static void what_a_shorter_struct_lacks_keeps_its_default(void **state) {
     evlock_options options = queueing();
 
     (void)state;
     options.holder = "";
+    options.lost_lead_ms = -1;
     options.size = offsetof(evlock_options, wait);
     struct config *config = takes(NULL, &options);
     assert_false(config->queue);
     assert_null(config->holder);
+    assert_int_equal(config->terms.lead, 1000);
+    evl_config_unref(config);
+
+    options = queueing();
+    options.lost_lead_ms = -1;
+    options.size = offsetof(evlock_options, lost_lead_ms);
+    config = takes(NULL, &options);
+    assert_true(config->queue);
+    assert_int_equal(config->terms.lead, 1000);
     evl_config_unref(config);
 }
 
@@ -153,10 +207,12 @@ static void only_what_is_the_same_is_shared(void **state) {
     assert_ptr_equal(takes(config, &other), config);
     evl_config_unref(config);
 
-    for (int difference = 0; difference < 3; difference++) {
+    for (int difference = 0; difference < 4; difference++) {
         other = first;
         if (difference == 0)
             other.wait = EVLOCK_WAIT_POLL;
+        else if (difference == 3)
+            other.lost_lead_ms = 2;
         else
             other.holder = difference == 1 ? "host:2" : NULL;
         struct config *another = takes(config, &other);
@@ -174,6 +230,8 @@ int main(void) {
         cmocka_unit_test(a_queue_counts_no_retries),
         cmocka_unit_test(a_holders_name_is_1_to_91_bytes_long),
         cmocka_unit_test(renewals_fall_due_on_twentieths_of_their_interval),
+        cmocka_unit_test(losses_are_told_a_moment_ahead_unless_said_otherwise),
+        cmocka_unit_test(a_lead_leaves_time_to_hold_and_to_renew),
         cmocka_unit_test(what_a_shorter_struct_lacks_keeps_its_default),
         cmocka_unit_test(only_what_is_the_same_is_shared),
     };

@@ -51,7 +51,12 @@ static inline struct bench bench_new(void) {
     assert_non_null(room);
     memset(room, 0xA5, evl_lease_size(LEASE_NODES)); /* a lease does not count on zeroed memory */
     return (struct bench){
-        .terms = {.ttl = TTL, .interval = INTERVAL, .max_hold = LEASE_NEVER, .patience = PATIENCE, .risk = RISK},
+        .terms = {.ttl = TTL,
+                  .interval = INTERVAL,
+                  .lead = LEAD,
+                  .max_hold = LEASE_NEVER,
+                  .patience = PATIENCE,
+                  .risk = RISK},
         .lease = room,
         .now = 1000 * SECOND,
     };

@@ -87,7 +87,7 @@ static void sending_again_counts_from_then(void **state) {
 static void a_lock_without_expiry_has_no_deadline(void **state) {
     struct bench b = bench_new();
     (void)state;
-    b.terms = (struct lease_terms){.max_hold = LEASE_NEVER};
+    b.terms = (struct lease_terms){.lead = LEAD, .max_hold = LEASE_NEVER};
     begin(&b, 1);
     sends(&b, 0, LEASE_ACQUIRE);
     next_is(&b, LEASE_NEVER);
@@ -104,7 +104,7 @@ static void a_lock_without_expiry_has_no_deadline(void **state) {
 static void a_short_lease_is_told_lost_sooner(void **state) {
     struct bench b = bench_new();
     (void)state;
-    b.terms = (struct lease_terms){.ttl = 4 * MS, .max_hold = LEASE_NEVER};
+    b.terms = (struct lease_terms){.ttl = 4 * MS, .lead = 200, .max_hold = LEASE_NEVER};
     held_by_one(&b);
     deadline_is(&b, b.now + 1960);
     next_is(&b, b.now + 1960 - 200); /* a twentieth of the ttl, where that is less than a millisecond */
@@ -219,7 +219,7 @@ static void a_late_answer_to_an_adoption_counts(void **state) {
 static void a_lock_without_expiry_may_adopt_one_that_expires(void **state) {
     struct bench b = bench_new();
     (void)state;
-    b.terms = (struct lease_terms){.max_hold = LEASE_NEVER};
+    b.terms = (struct lease_terms){.lead = LEAD, .max_hold = LEASE_NEVER};
     begin_adopting(&b, 1);
     sends(&b, 0, LEASE_ADOPT);
     yes_ttl(&b, 0, TTL);

@@ -83,6 +83,67 @@ static void without_renewal_it_is_lost_at_its_deadline(void **state) {
     tells_nothing(&b); /* once */
 }
 
+/* Also one that is not what a lease of that length has by itself. */
+static void a_loss_is_told_by_its_lead(void **state) {
+    static const int64_t leads[] = {0, 1, 7 * MS, 20 * SECOND, KEPT - 1};
+    (void)state;
+    for (size_t i = 0; i < sizeof(leads) / sizeof(leads[0]); i++) {
+        struct bench b = bench_new();
+        b.terms.interval = 0;
+        b.terms.lead = leads[i];
+        held_by_one(&b);
+        next_is(&b, b.now + KEPT - leads[i]);
+        deadline_is(&b, b.now + KEPT);
+        pass(&b, KEPT - leads[i] - 1);
+        tells_nothing(&b);
+        is_in(&b, LEASE_HELD);
+        pass(&b, 1);
+        tells_lost(&b, EVLOCK_LOST_DEADLINE);
+        deadline_is(&b, 0);
+    }
+}
+
+/* It would be told lost as soon as it was granted. */
+static void a_yes_within_the_lead_is_no_grant(void **state) {
+    (void)state;
+    for (int64_t late = 0; late <= 1; late++) {
+        struct bench b = bench_new();
+        b.terms.lead = 20 * SECOND;
+        begin(&b, 1);
+        sends(&b, 0, LEASE_ACQUIRE);
+        pass(&b, KEPT - 20 * SECOND - 1 + late);
+        yes(&b, 0);
+        if (late)
+            tells(&b, LEASE_TELL_FAILED, EVLOCK_EUNREACHABLE);
+        else
+            tells(&b, LEASE_TELL_GRANTED, 0);
+    }
+}
+
+/* A node that is done before the others is mended, however early a loss is told. */
+static void the_lead_does_not_say_who_keeps_a_lease(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.lead = 20 * SECOND;
+    b.terms.interval = 0;
+    begin(&b, 3);
+    sends(&b, 0, LEASE_ACQUIRE);
+    pass(&b, 2 * MS);
+    sends(&b, 1, LEASE_ACQUIRE);
+    sends(&b, 2, LEASE_ACQUIRE);
+    for (unsigned i = 0; i < 3; i++)
+        yes(&b, i);
+    assert_int_equal(evl_lease_keepers(b.lease), 2);
+}
+
+static void a_moment_is_little_beside_the_ttl(void **state) {
+    (void)state;
+    assert_int_equal(evl_lease_moment(0), MS);
+    assert_int_equal(evl_lease_moment(3 * MS), 150);
+    assert_int_equal(evl_lease_moment(20 * MS), MS);
+    assert_int_equal(evl_lease_moment(TTL), MS);
+}
+
 static void a_renewal_does_not_lower_what_was_extended(void **state) {
     struct bench b = bench_new();
     (void)state;
@@ -1404,6 +1465,10 @@ int main(void) {
         cmocka_unit_test(renewals_fall_due_with_those_of_their_client),
         cmocka_unit_test(an_answer_after_the_deadline_is_too_late),
         cmocka_unit_test(without_renewal_it_is_lost_at_its_deadline),
+        cmocka_unit_test(a_loss_is_told_by_its_lead),
+        cmocka_unit_test(a_yes_within_the_lead_is_no_grant),
+        cmocka_unit_test(the_lead_does_not_say_who_keeps_a_lease),
+        cmocka_unit_test(a_moment_is_little_beside_the_ttl),
         cmocka_unit_test(a_renewal_does_not_lower_what_was_extended),
         cmocka_unit_test(a_renewal_with_little_left_is_followed_sooner),
         cmocka_unit_test(only_one_command_is_unanswered_at_a_time),

@@ -629,6 +629,7 @@ static void begin_tenancy(int user) {
         .interval = chance(30)   ? 0
                     : chance(70) ? ttl / 3
                                  : ttl * 9 / 10,
+        .lead = chance(70) ? evl_lease_moment(ttl) : any(2 + ttl / 15),
         .max_hold = chance(70) ? LEASE_NEVER : ttl * 2,
         .patience = ttl * (1 + any(10)) / 10,
         .risk = ttl * (1 + any(99)) / 100,

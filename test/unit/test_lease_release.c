@@ -408,7 +408,7 @@ static void an_undo_goes_on_through_refusals_and_lost_answers(void **state) {
 static void an_undo_without_expiry_goes_on_for_a_day_at_a_calm_pace(void **state) {
     struct bench b = bench_new();
     (void)state;
-    b.terms = (struct lease_terms){.max_hold = LEASE_NEVER};
+    b.terms = (struct lease_terms){.lead = LEAD, .max_hold = LEASE_NEVER};
     held_by_one(&b);
     abandon(&b);
     next_is(&b, b.now + life(24 * 3600 * SECOND));
