@@ -58,13 +58,13 @@ static evlock_client *client_with_timeout(struct fixture *f, int64_t command_tim
 static void renewal_keeps_a_lock_beyond_its_ttl(void **state) {
     struct fixture *f = *state;
     struct watched watched;
-    evlock_options options = with_ttl(1200);
+    evlock_options options = with_ttl(3000);
     options.auto_renewal = 1;
     options.on_lost = watched_lost;
     options.arg = &watched;
     watched = (struct watched){.lock = lock_new(f, "a", &options)};
     assert_status(await_acquire(f, watched.lock, NULL), EVLOCK_OK);
-    int64_t end = evlock_clock_us() + 3 * 1200 * 1000;
+    int64_t end = evlock_clock_us() + 2 * 3000 * 1000;
     while (evlock_clock_us() < end) {
         run_for(f, 20);
         /* what the server says first can only shrink until the holder is asked */

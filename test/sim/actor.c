@@ -586,8 +586,7 @@ static void export(struct handle *handle) {
     judge_ends(handle, IDLE);
 }
 
-/* Who has lost its lease asks for it once more: its token may be there yet. If most nodes refuse that, the token is not
- * its own any more, and what the others have is left to its ttl. */
+/* Who has lost its lease asks for it once more: its token may be there yet. */
 static void adopt_own(struct handle *handle) {
     struct token *token = handle->token;
     struct promise *promise = ask(handle, P_ADOPT);
@@ -601,7 +600,6 @@ static void adopt_own(struct handle *handle) {
         return;
     token->loose = true; /* what is not adopted is not its to undo */
     judge_acquires(handle, promise);
-    token->handed |= handle->process->world->plan.nodes > 1;
     judge_token(handle->process->world->judge, token->bytes, token->len, handle->client);
 }
 
