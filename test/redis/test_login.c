@@ -301,6 +301,19 @@ static void eval_alone_is_enough(void **state) {
     all_works(f, quick_client(f, NULL));
 }
 
+/* It quotes what it was sent. */
+static void a_server_without_auth_is_not_quoted(void **state) {
+    struct fixture *f = *state;
+    static const char *const extra[] = {"--rename-command", "AUTH", "", NULL};
+    move_to_other(f, false, extra);
+    evlock_client_options options = client_options(f);
+    options.password = "secret";
+    client_new(f, NULL, &options);
+    await(f, f->connection_states[EVLOCK_AWAY]);
+    assert_non_null(strstr(f->connection.error, "unknown command"));
+    assert_null(strstr(f->connection.error, "secret"));
+}
+
 /* What a script may not do is no reason to send the next one's digest, which this server does not know. */
 static void eval_is_enough_after_a_refusal_too(void **state) {
     struct fixture *f = *state;
@@ -485,6 +498,7 @@ int main(void) {
         LOGIN_TEST(a_cluster_of_several_is_told_as_one),
         LOGIN_TEST(any_command_may_be_renamed_away),
         LOGIN_TEST(eval_alone_is_enough),
+        LOGIN_TEST(a_server_without_auth_is_not_quoted),
         LOGIN_TEST(eval_is_enough_after_a_refusal_too),
         LOGIN_TEST(a_server_that_runs_no_scripts_is_told_at_once),
         LOGIN_TEST(any_command_may_be_forbidden),
