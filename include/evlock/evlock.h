@@ -20,14 +20,13 @@
  *
  *     deadline = (clock read before the command was sent) + ttl - drift,    drift = ttl / 100 + 2 ms
  *
- * on a clock that does not step and that goes on in suspend (CLOCK_BOOTTIME), but not while a virtual machine is paused.
- * The drift is what the two clocks may differ by over one ttl: one part in a hundred, and the millisecond grain of the
- * server. A time daemon that corrects a clock must be slower than that together with the other machine's: chrony is not,
- * unless its maxslewrate is set, see docs/safety.md. evlock_is_held() and evlock_remaining_ms() answer from that
- * deadline at once, without asking anyone, and are exact. When a lease ends other than by release, `on_lost` tells,
- * once, even if the network is silent: by the first turn of the loop after deadline - lost_lead_ms. A loop that turns in
- * time tells it by the deadline. One that is blocked, or on an overloaded machine without real-time priority, may tell
- * it later.
+ * on a clock that does not step and that goes on in suspend (CLOCK_BOOTTIME), but not while a virtual machine is
+ * paused. The drift is what the two clocks may differ by over one ttl: one part in a hundred, and the millisecond grain
+ * of the server. Time daemons may correct the two clocks by no more than that together: chrony does more, unless its
+ * maxslewrate is set, see docs/safety.md. evlock_is_held() and evlock_remaining_ms() answer from that deadline at once,
+ * without asking anyone, and are exact. When a lease ends other than by release, `on_lost` tells, once, even if the
+ * network is silent: by the first turn of the loop after deadline - lost_lead_ms. A loop that turns in time tells it by
+ * the deadline. One that is blocked, or on an overloaded machine without real-time priority, may tell it later.
  *
  * CALLBACKS. A call that returned EVLOCK_OK and was given a callback calls it exactly once, from the event loop, never
  * before the call has returned. A call that returned an error never calls back. Inside any callback anything may be
@@ -41,12 +40,12 @@
  *
  * FORK. In a child that has a copy of the memory, made by fork(), _Fork() or a bare clone, every call on the parent's
  * objects returns EVLOCK_EFORKED (or EVLOCK_ECLOSED, of a handle whose client is gone) and sends nothing. The parent's
- * locks are not held there: evlock_is_held(), evlock_remaining_ms(), evlock_fence() and evlock_waited_ms() are 0,
- * evlock_token() is NULL, and evlock_client_connection() is EVLOCK_AWAY. The child may free the objects, if the thread
- * that forked is theirs: that gives back memory, and closes the child's copies of sockets and timers; the parent's
- * leases, connections and event registrations stay as they are. It may run its copy of the event loop after
- * event_reinit() or uv_loop_fork(), best with everything freed before. The child of vfork() and posix_spawn() has no
- * copy, and may call nothing.
+ * locks are not held there: evlock_is_held(), evlock_remaining_ms(), evlock_keepers(), evlock_fence() and
+ * evlock_waited_ms() are 0, evlock_token() is NULL, and evlock_client_connection() is EVLOCK_AWAY. The child may free
+ * the objects, if the thread that forked is theirs: that gives back memory, and closes the child's copies of sockets
+ * and timers. The parent's leases, connections and event registrations stay as they are. The child may run its copy of
+ * the event loop after event_reinit() or uv_loop_fork(), best with everything freed before. The child of vfork() and
+ * posix_spawn() has no copy, and may call nothing.
  *
  * STRINGS. Names and tokens are bytes of any value, with a length; EVLOCK_CSTRING as the length means that the
  * bytes are a C string. evlock copies what it is given; nothing has to outlive the call.
@@ -135,8 +134,8 @@ enum evlock_status {
     EVLOCK_EPERM = -62,        /**< the server's access rules forbid a command, a key or a script */
     EVLOCK_EWRONGTYPE = -63,   /**< the key holds something that is not a lock */
     EVLOCK_EREFUSED = -64,     /**< not now: loading, busy, read-only, out of memory, too many clients */
-    EVLOCK_EUNSUPPORTED = -65, /**< the server lacks something: scripts; it is a Sentinel; or another node of its cluster
-                                    has the name */
+    EVLOCK_EUNSUPPORTED = -65, /**< the server lacks something, such as scripts; it is a Sentinel; or another node of
+                                    its cluster has the name */
     EVLOCK_EPROTOCOL = -66,    /**< an answer that the command cannot have */
 };
 
@@ -170,9 +169,9 @@ typedef void (*evlock_value_cb)(evlock *lock, int status, int64_t value, void *a
 /** The end of a query for a text of `len` bytes, with a NUL behind them; valid during the call. */
 typedef void (*evlock_text_cb)(evlock *lock, int status, const char *text, size_t len, void *arg);
 /**
- * A lease ended other than by release. Losses are told before the ends of calls that are due at the same time. So where
- * two handles lose their leases at once, and the first one's on_lost acquires anew with the second, the second's on_lost
- * comes after that call and before its callback: it is still of the lease before.
+ * A lease ended other than by release. Losses are told before the ends of calls that are due at the same time. Say two
+ * handles lose their leases at once, and the first one's on_lost acquires anew with the second. Then the second's
+ * on_lost comes after that call and before its callback: it is still of the lease before.
  */
 typedef void (*evlock_lost_cb)(evlock *lock, enum evlock_lost_reason reason, void *arg);
 /** A lease is in danger; `remaining_ms` is what is left of it. */
@@ -226,7 +225,9 @@ typedef struct evlock_client_options {
                                               for one, is ended; a release or an extension is answered by then; 1 or
                                               more; default 5,000 */
     int64_t backoff_min_ms;              /**< the first pause before connecting again; 1 or more; default 50. Pauses
-                                              double, each drawn at random from its upper half */
+                                              double, each drawn at random from its upper half. Where
+                                              a quick return cannot help, as with refused credentials, the first is
+                                              as long as the longest */
     int64_t backoff_max_ms;              /**< the longest; default 5,000 */
     int64_t max_inflight;                /**< per node: commands sent and unanswered, at most; the rest wait their turn
                                               with their locks; 1 or more; default 65,536 */
@@ -287,18 +288,22 @@ EVLOCK_EXPORT int evlock_client_new(evlock_client **ret_client, evlock_loop loop
  *   - A lease that a bare majority keeps is not safe from a single node that forgets without being excluded (FLUSHALL,
  *     eviction, a clock that steps, a restart with `durable`). As many may forget as nodes keep the lease beyond the
  *     majority: evlock_keepers(). So a lease that is held, renewed or not, is put on the nodes that lack it, where the
- *     key is free, for what is left of it: 50 ms after the grant (a twentieth of the ttl, if that is less), when a node
- *     comes back, and where it said no or is excluded, by the next renewal, or without renewal after each eighth of the
- *     ttl (10 ms to 10 s). After max_hold_ms it is not.
+ *     key is free, for what is left of it: 50 ms after the grant (a twentieth of the ttl, if that is less), and when a
+ *     node comes back. A node that said no is asked again by the next renewal; one whose exclusion has ended, by the
+ *     second renewal after that at the latest. Without renewal both are asked after each eighth of the ttl (10 ms to
+ *     10 s). After max_hold_ms nothing of this is done.
  *   - A node that restarted, or was replaced by another process or a promoted replica, may have forgotten locks. It is
  *     not asked to grant any, and does not count, until max_ttl_ms after its start (or after the change was first
  *     seen): by then every lock that it may have forgotten has ended. So freshly started servers grant nothing for
- *     max_ttl_ms; evlock_client_node() tells for how long. With `durable` they count at once. When a process started
- *     is reckoned from the age that it claims, unless `distrust_uptime` is set.
- *   - The same server given twice is refused: EVLOCK_ESAME where the URLs are alike; else found by the server's run_id,
- *     and the later node is kept away with that status, until max_ttl_ms after the other one was last connected.
+ *     max_ttl_ms, and up to a second more, since a server tells its age in whole seconds; evlock_client_node() tells
+ *     for how long. With `durable` they count at once. When a process started is reckoned from the age that it claims,
+ *     unless `distrust_uptime` is set.
+ *   - The same server given twice is refused: EVLOCK_ESAME where the URLs are alike. Else it is found by its run_id,
+ *     and the node that logs in later is kept away with that status, until max_ttl_ms after the other was last
+ *     connected.
  *
- * Returns as evlock_client_new(), and EVLOCK_EINVAL for no URL or too many; evlock_last_error() says which URL is wrong.
+ * Returns as evlock_client_new(), and EVLOCK_EINVAL for no URL or too many. evlock_last_error() says which URL is
+ * wrong.
  */
 EVLOCK_EXPORT int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const char *const *urls,
                                            size_t count, const evlock_client_options *options);
@@ -334,7 +339,7 @@ EVLOCK_EXPORT enum evlock_connection evlock_client_connection(const evlock_clien
 typedef struct evlock_stats {
     uint64_t acquired;                   /**< acquires told EVLOCK_OK */
     uint64_t waited;                     /**< of these, those that did not get the lock at once */
-    uint64_t handed;                     /**< of these, those whose grant the server told by a message, as in the queue */
+    uint64_t handed;                     /**< of these, those whose grant the server told by a message: the queue's */
     uint64_t failed;                     /**< acquires told otherwise, cancelled ones too */
     uint64_t released;                   /**< releases told EVLOCK_OK */
     uint64_t renewals;                   /**< automatic renewals confirmed, by each node */
@@ -423,13 +428,13 @@ typedef struct evlock_options {
     int64_t auto_renewal;        /**< 1: the lease is renewed until it is released; default 0 */
     int64_t renewal_interval_ms; /**< from one renewal to the next, or up to a twentieth less, so that many come
                                       together; 1 or more; default ttl / 3 */
-    int64_t max_hold_ms;         /**< renewal ends so long after the grant, for holders that hang, and the lease with the
-                                      ttl that it has then; default EVLOCK_UNLIMITED */
+    int64_t max_hold_ms;         /**< renewal ends so long after the grant, for holders that hang, and the lease with
+                                      the ttl that it has then; default EVLOCK_UNLIMITED */
     int64_t at_risk_percent;     /**< on_at_risk is called when a due renewal is not confirmed and less than this share
                                       of the ttl is left; 1 to 99; default 33. If that is
                                       lost_lead_ms or less, the loss comes instead */
-    int64_t node_timeout_ms;     /**< on several nodes: how long an attempt that has no quorum waits for a node's answer;
-                                      1 or more; default ttl / 10 */
+    int64_t node_timeout_ms;     /**< on several nodes: how long an attempt that has no quorum waits for a node's
+                                      answer; 1 or more; default ttl / 10 */
     int64_t min_replicas;        /**< a grant counts only when so many replicas have it too, on several nodes so many of
                                       each node of a quorum (WAIT, on a connection of its own); 0 or more; default 0.
                                       A replica that is promoted goes by its own clock: if that is ahead of the old
@@ -437,10 +442,10 @@ typedef struct evlock_options {
     int64_t replica_timeout_ms;  /**< how long they may take for that; 1 or more; default ttl / 10 */
     int64_t wait;                /**< enum evlock_wait: how to wait for a lock that another holds; default
                                       EVLOCK_WAIT_POLL, which works with every client and every server */
-    const char *holder;          /**< who holds the lock, for others to read by evlock_holder(): 1 to 91 bytes, such as a
-                                      host and a process; it becomes the beginning of random tokens; default none */
+    const char *holder;          /**< who holds the lock, for others to read by evlock_holder(): 1 to 91 bytes, such as
+                                      a host and a process; it becomes the beginning of random tokens; default none */
     const char *prefix;          /**< put before the name to make the key; default none */
-    const char *label;           /**< what logs call this lock; default the name; unprintable bytes are logged as \xXX */
+    const char *label;           /**< what logs call this lock, unprintable bytes as \xXX; default the name */
     evlock_lost_cb on_lost;      /**< may be NULL */
     evlock_risk_cb on_at_risk;   /**< may be NULL */
     void *arg;                   /**< for on_lost and on_at_risk */
@@ -462,8 +467,8 @@ typedef struct evlock_options {
  * Makes a handle for the lock called `name`; nothing is sent. Any number of handles may name one lock: they exclude
  * each other like those of strangers. `options` may be NULL. `*ret_lock` is set on success only.
  *
- * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENAME, EVLOCK_ETTL, EVLOCK_ERETRY (only where both the delay and the ttl were
- * set), EVLOCK_ERENEWAL, EVLOCK_EQUEUE, EVLOCK_EHOLDER, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENAME, EVLOCK_ETTL, EVLOCK_ERETRY (only where both the delay and the ttl
+ * were set), EVLOCK_ERENEWAL, EVLOCK_EQUEUE, EVLOCK_EHOLDER, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
  */
 EVLOCK_EXPORT int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_t name_len,
                              const evlock_options *options);
@@ -572,9 +577,10 @@ EVLOCK_EXPORT int evlock_is_held(const evlock *lock);
 EVLOCK_EXPORT int64_t evlock_remaining_ms(const evlock *lock);
 
 /**
- * How many nodes are known to keep the lock until its deadline, all but a millisecond: a majority (`count / 2 + 1`) at
- * least, 1 on a single server; 0 when not held. As many as there are beyond the majority may forget the lock, and nobody
- * else is granted it meanwhile. Nodes that lack it are given it as they can be: see evlock_client_new_quorum(). Local.
+ * How many nodes keep the lock until its deadline, all but a millisecond, as far as is known: a majority
+ * (`count / 2 + 1`) at least, 1 on a single server; 0 when not held. As many as there are beyond the majority may
+ * forget the lock, and nobody else is granted it meanwhile. A node that has forgotten it is counted until a renewal or
+ * an extension finds that. Nodes that lack it are given it as they can be: see evlock_client_new_quorum(). Local.
  */
 EVLOCK_EXPORT size_t evlock_keepers(const evlock *lock);
 
@@ -740,7 +746,8 @@ EVLOCK_EXPORT void evlock_scope_end(evlock_scope *scope);
  * One call for all: makes a handle, acquires it, runs `body` under it, releases, frees the handle, calls `done` (which
  * may be NULL). retry_times is 3 here unless `options` set it, or wait_timeout_ms, which then is the only limit; in a
  * queue, which counts none, the wait is without limit unless wait_timeout_ms is set. The handle that `body` is given is
- * valid until evlock_scope_end(); it may be freed before, as one of evlock_with() may. Returns as evlock_new() and evlock_acquire().
+ * valid until evlock_scope_end(); it may be freed before, as one of evlock_with() may. Returns as evlock_new() and
+ * evlock_acquire().
  */
 EVLOCK_EXPORT int evlock_run(evlock_client *client, const void *name, size_t name_len, const evlock_options *options,
                              evlock_body body, evlock_scope_cb done, void *arg);
