@@ -338,6 +338,7 @@ static void draw_new_options(struct actor *actor, struct handle *handle, evlock_
     }
     if (draw_chance(world, 30))
         options->at_risk_percent = draw_between(world, 1, 99);
+    handle->risk = ttl * (options->at_risk_percent > 0 ? options->at_risk_percent : 33) / 100;
     handle->patience = ttl / 10 > MS ? ttl / 10 : MS;
     if (draw_chance(world, 50))
         handle->patience = (options->node_timeout_ms = ms_between(world, 4 * plan->latency, ttl / 4)) * MS;
@@ -365,6 +366,7 @@ static void copy_options(struct handle *handle, const struct handle *from) {
     handle->ttl = from->ttl;
     handle->max_hold = from->max_hold;
     handle->lead = from->lead;
+    handle->risk = from->risk;
     handle->wait = from->wait;
     handle->patience = from->patience;
     handle->renews = from->renews;

@@ -231,15 +231,17 @@ static int64_t with_grain(int64_t time) {
     return time + time / 10 + MS;
 }
 
-/* After the process stood still, what is waited for is given as much time again, within bounds. */
+/* After the process stood still, also in its own code, what is waited for is given as much time again: so much at most. */
+static int64_t recovery(const struct process *process) {
+    return with_grain(process->command_timeout < 100 * MS ? process->command_timeout : 100 * MS);
+}
+
 static void check_in_time(const struct promise *promise) {
     const struct process *process = promise->process;
     int64_t still = process->still_until, from = promise->asked > still ? promise->asked : still;
-    int64_t again = process->command_timeout < 100 * MS ? process->command_timeout : 100 * MS;
     int64_t now = process->world->now; /* and not what its own code took, just now */
 
-    if (promise->limit != NEVER && !process->crashed && now > from + with_grain(promise->limit) &&
-        now > still + with_grain(again))
+    if (promise->limit != NEVER && !process->crashed && now > from + with_grain(promise->limit) + recovery(process))
         violated(process->world, "call %u, a %s, took %" PRId64 " us, and has %" PRId64, promise->number,
                  kinds[promise->kind], now - from, promise->limit);
 }
@@ -550,7 +552,7 @@ void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
         violated(world, "h%u: told lost %" PRId64 " us after the deadline less its lead", handle->number,
                  process_clock(process) - handle->deadline + handle->lead);
     else if (reason == EVLOCK_LOST_DEADLINE && !still && handle->renews && !handle->extended && !handle->warned &&
-             !fell(handle) && !handle->lead && /* a lead may be more than the risk */
+             !fell(handle) && handle->risk > handle->lead + recovery(process) && /* else the loss may come first */
              process->still_until < world->now - handle->ttl)
         violated(world, "h%u: lost, as it was not renewed, and never told at risk", handle->number);
     else if (reason == EVLOCK_LOST_GONE && is_other_process(handle))

@@ -36,6 +36,7 @@ struct handle {
     int64_t deadline;        /* by the process's clock: what it has last been seen to believe */
     int64_t ttl, max_hold;   /* max_hold: NEVER, if there is none */
     int64_t lead;            /* how early its losses are to be told; 0: as by default */
+    int64_t risk;            /* what is left when it is told at risk */
     int64_t wait;            /* how long its acquires may take; NEVER: as long as they like */
     int64_t since;           /* HOLDING: when it was told so */
     int64_t patience;        /* how long one attempt may take, among several nodes */
