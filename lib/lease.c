@@ -408,6 +408,13 @@ static void arm(struct lease *lease, unsigned node, enum lease_command command, 
     want(lease, node, lease->fence ? LEASE_RAISE : command, out);
 }
 
+/* Those that lack it now that the deadline is another, unless their moment has been chosen. */
+static void plan_mends(struct lease *lease, int64_t now) {
+    for (unsigned i = 0; i < lease->nodes; i++)
+        if (lease->slots[i].mend == LEASE_AGES && lacks(lease, &lease->slots[i]))
+            plan_mend(lease, i, now);
+}
+
 static void mend(struct lease *lease, int64_t now, struct lease_out *out) {
     for (unsigned i = 0; i < lease->nodes; i++) {
         if (now < mends_at(lease, i))
@@ -424,9 +431,7 @@ static void hold(struct lease *lease, unsigned node, int64_t ttl, int64_t now, s
     lease->granted = true;
     lease->since = now;
     plan_renewal(lease, lease->slots[node].sent, ttl);
-    for (unsigned i = 0; i < lease->nodes; i++)
-        if (lacks(lease, &lease->slots[i]))
-            plan_mend(lease, i, now);
+    plan_mends(lease, now);
     out->events |= LEASE_TELL_GRANTED;
 }
 
@@ -943,6 +948,8 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
             note_prolonged(lease, node, command, answer, now, out);
         if (answer->verdict != LEASE_YES)
             see_to(lease, node, command, now);
+        else if (command == LEASE_ACQUIRE || command == LEASE_ADOPT)
+            plan_mends(lease, now);
         break;
     case LEASE_RELEASING:
         if (command == LEASE_RELEASE) {

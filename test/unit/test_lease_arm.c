@@ -273,6 +273,29 @@ static void a_node_that_has_it_not_is_mended_without_renewal(void **state) {
     wakes(&b, 7);
 }
 
+/* A yes that comes after the grant moves the deadline out, beyond what the first node keeps. */
+static void a_node_that_was_asked_earlier_is_mended(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.interval = 0;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        sends(&b, i, LEASE_ACQUIRE);
+        pass(&b, 5 * MS);
+    }
+    yes(&b, 0);
+    yes(&b, 1);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    int64_t granted = b.now;
+    yes(&b, 2);
+    assert_int_equal(evl_lease_keepers(b.lease), 2);
+    next_is(&b, granted + MENDED_FROM);
+    pass(&b, MENDED_FROM);
+    wakes(&b, 1);
+    mends(&b, 0);
+    assert_int_equal(evl_lease_keepers(b.lease), 3);
+}
+
 /* However early the others said yes, and however much the server says that it has. */
 static void mending_moves_no_deadline(void **state) {
     struct bench b = bench_new();
@@ -639,6 +662,7 @@ int main(void) {
         cmocka_unit_test(what_may_live_for_weeks_is_not_waited_out),
         cmocka_unit_test(who_does_not_hold_it_has_no_keepers),
         cmocka_unit_test(a_node_that_has_it_not_is_mended_without_renewal),
+        cmocka_unit_test(a_node_that_was_asked_earlier_is_mended),
         cmocka_unit_test(mending_moves_no_deadline),
         cmocka_unit_test(a_short_ttl_is_mended_sooner),
         cmocka_unit_test(a_node_that_does_not_take_it_is_asked_after_a_pause),
