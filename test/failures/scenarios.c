@@ -110,6 +110,17 @@ static void lose_the_scripts(struct stage *s) {
     stage_await(stage_release(s, lock), EVLOCK_OK);
 }
 
+/* By one who may not send their digests. */
+static void send_scripts_whole(struct stage *s) {
+    evlock_client_options options = stage_client_options(s);
+    options.user = "speller";
+    options.password = "password";
+    stage_client(s, NULL, &options);
+    evlock *lock = acquired(s, "a", NULL);
+    stage_await(extend(s, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
+    stage_await(stage_release(s, lock), EVLOCK_OK);
+}
+
 /* --- Acquiring ---------------------------------------------------------------------------------------------------- */
 
 static void acquire_and_release(struct stage *s) {
@@ -648,6 +659,7 @@ const struct scenario scenarios[] = {
     {"connect_in_vain", connect_in_vain, false},
     {"lose_the_connection", lose_the_connection, false},
     {"lose_the_scripts", lose_the_scripts, false},
+    {"send_scripts_whole", send_scripts_whole, false},
     {"acquire_and_release", acquire_and_release, false},
     {"acquire_with_own_token", acquire_with_own_token, false},
     {"acquire_what_another_has", acquire_what_another_has, false},

@@ -33,6 +33,7 @@ int stage_servers_start(void **state) {
     for (size_t i = 0; i < STAGE_SERVERS; i++) {
         server_start(&stage_servers[i], true, arguments);
         server_do(&stage_servers[i], "ACL SETUSER user on >password ~* &* +@all");
+        server_do(&stage_servers[i], "ACL SETUSER speller on >password ~* &* +@all -evalsha");
     }
     server_start(&stage_replica, true, arguments);
     server_do(&stage_replica, "REPLICAOF 127.0.0.1 %d", stage_servers[0].port);
