@@ -1,7 +1,7 @@
 /*
  * The client: the nodes of one deployment (client.c), the one timer that everything shares and the one place from which
- * users are called (deliver.c), and the ways in which it ends (ending.c). It owns the nodes, the alarms, and the lists of
- * what lives on it; handles are the user's. It never decides anything about a lock.
+ * users are called (deliver.c), and the ways in which it ends (ending.c). It owns the nodes, the alarms, and the lists
+ * of what lives on it; handles are the user's. It never decides anything about a lock.
  *
  * Whatever the loop starts (a socket, the timer, a resolution) is bracketed by evl_client_enter() and
  * evl_client_leave(). Between them state changes and callbacks are only noted; leave then delivers them.
@@ -107,8 +107,8 @@ enum evlock_connection evl_client_connection(const struct evlock_client *client,
 /* fences.c: notes a fence that was drawn for a lock; false: it is not greater than one that this client has seen. */
 bool evl_client_note_fence(struct evlock_client *client, struct bytes key, int64_t fence);
 
-/* deliver.c: what has rung would give something up that was begun then, because no answer came by `limit`; true: that is
- * not known yet, and it rings again. */
+/* deliver.c: an alarm rang, which would give up what was begun at `begun`, because no answer came by `limit`. True: not
+ * all that had come by then was read yet, so the alarm rings again. */
 bool evl_client_puts_off(struct evlock_client *client, struct alarm *alarm, int64_t begun, int64_t limit);
 
 /* deliver.c: what the client's timer calls. */

@@ -101,8 +101,9 @@ static int check_lead(const struct evlock *lock, int64_t ttl_ms) {
 
     if (ttl_ms * 1000 > evl_lease_drift(ttl_ms * 1000) + lead)
         return EVLOCK_OK;
-    return evl_fail(EVLOCK_ETTL, "the ttl of %" PRId64 " ms is not longer than its drift and the lead of %" PRId64 " us",
-                    ttl_ms, lead);
+    return evl_fail(EVLOCK_ETTL,
+                    "the ttl of %" PRId64 " ms is not longer than its drift and the lead of %" PRId64 " us", ttl_ms,
+                    lead);
 }
 
 static int extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlock_cb cb, void *arg) {

@@ -449,9 +449,9 @@ typedef struct evlock_options {
     evlock_lost_cb on_lost;      /**< may be NULL */
     evlock_risk_cb on_at_risk;   /**< may be NULL */
     void *arg;                   /**< for on_lost and on_at_risk */
-    int64_t lost_lead_ms;        /**< on_lost is called, and the lease ends here, by the first turn of the loop so long
-                                      before the deadline: a lead of N ms covers a loop that is N ms late. 0 or more, and
-                                      less than ttl - drift; with renewal, less than the interval leaves of that;
+    int64_t lost_lead_ms;        /**< how long before the deadline on_lost is called, and the lease ends here, by the
+                                      first turn of the loop: a lead of N ms covers a loop that is N ms late. 0 or more,
+                                      and less than ttl - drift; with renewal, less than the interval leaves of that;
                                       default 1, or a twentieth of the ttl if that is less */
 } evlock_options;
 

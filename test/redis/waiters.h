@@ -1,6 +1,6 @@
 /*
- * Waiters: what the tests of the wait queue have in common. The lock is "a", but where a name is given. It owns nothing;
- * handles are the fixture's.
+ * Waiters: what the tests of the wait queue have in common. The lock is "a", but where a name is given. It owns
+ * nothing; handles are the fixture's.
  */
 #ifndef EVLOCK_TEST_WAITERS_H
 #define EVLOCK_TEST_WAITERS_H

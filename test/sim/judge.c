@@ -231,7 +231,7 @@ static int64_t with_grain(int64_t time) {
     return time + time / 10 + MS;
 }
 
-/* After the process stood still, also in its own code, what is waited for is given as much time again: so much at most. */
+/* After a process stood still, also in its own code, what it waits for is given as much time again: so much at most. */
 static int64_t recovery(const struct process *process) {
     return with_grain(process->command_timeout < 100 * MS ? process->command_timeout : 100 * MS);
 }
@@ -840,7 +840,8 @@ static void check_max_hold(struct judge *judge, const struct handle *handle) {
     int64_t longest = handle->max_hold + handle->ttl;
 
     if (handle->max_hold != NEVER && !handle->extended && !judge->world->scenario->beyond &&
-        !judge->world->scenario->steps && !judge->world->plan.crowd && judge->world->now > handle->since + longest + longest / 50)
+        !judge->world->scenario->steps && !judge->world->plan.crowd &&
+        judge->world->now > handle->since + longest + longest / 50)
         violated(judge->world, "h%u: held beyond its max_hold and its ttl", handle->number);
 }
 

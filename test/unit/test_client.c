@@ -408,7 +408,7 @@ static void what_begins_after_the_loop_stood_still_ends_by_its_time(void **state
     evlock_client_free(client);
 }
 
-/* What a socket brings is seen to before the timer is, and may find each time that the loop is late: which gives no more
+/* What a socket brings is seen to before the timer is, and may find each time that the loop is late. That gives no more
  * time, or a loop that is always busy would never end a wait. */
 static void a_loop_that_is_always_late_ends_a_wait(void **state) {
     static const int64_t late[] = {1500, 60000, 300000};
