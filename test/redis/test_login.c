@@ -107,6 +107,22 @@ static void a_protected_server_explains_itself(void **state) {
     turns_away(f, "-SORROW as yet unknown\r\n", EVLOCK_EUNREACHABLE, "as yet unknown");
 }
 
+/* Such a server has not said who it is, and could be taken for another. */
+static void what_is_refused_for_now_is_asked_again(void **state) {
+    struct fixture *f = *state;
+    static const char said[] = "-LOADING Redis is loading the dataset in memory\r\n";
+    relay_start(&relay, f->server);
+    evlock_client *client = quick_client(f, relay.url);
+    int connection = accept(relay.listener, NULL, NULL);
+    assert_int_equal(send(connection, said, strlen(said), MSG_NOSIGNAL), strlen(said));
+    await(f, f->connection.status == EVLOCK_EREFUSED);
+    assert_words(f->connection.error, "LOADING");
+    close(connection);
+    await(f, relay_pump(&relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+    client_free(f, client);
+    relay_stop(&relay);
+}
+
 /* --- Another kind of server --------------------------------------------------------------------------------------- */
 
 static char sentinel_file[] = "/tmp/evlock-sentinel-XXXXXX";
@@ -493,6 +509,7 @@ int main(void) {
         LOGIN_TEST(a_refused_connection_is_told_as_refused),
         LOGIN_TEST(a_server_that_went_is_told_as_refused),
         LOGIN_TEST(a_protected_server_explains_itself),
+        LOGIN_TEST(what_is_refused_for_now_is_asked_again),
         cmocka_unit_test_setup_teardown(a_sentinel_is_told_as_one, fixture_setup_bare, sentinel_teardown),
         LOGIN_TEST(a_cluster_of_one_is_a_server),
         LOGIN_TEST(a_cluster_of_several_is_told_as_one),
