@@ -450,20 +450,34 @@ static void a_forged_counter_is_refused_and_left_alone(void **state) {
     draw(f, lock);
 }
 
+/* Sets the first node's counter so many days ahead of what it drew; what it is then. */
+static uint64_t put_ahead(struct fixture *f, evlock *lock, uint64_t days) {
+    char ahead[32];
+    uint64_t fence = draw_and_release(f, lock) + days * 24 * 3600 * 1000000;
+    snprintf(ahead, sizeof(ahead), "%" PRIu64, fence);
+    forge(0, 1, ahead);
+    return fence;
+}
+
 /* As after a clock that was set back: what it had drawn until then is gone on from. */
 static void a_counter_that_is_months_ahead_goes_on(void **state) {
     struct fixture *f = *state;
-    char ahead[32];
     evlock_client *client = client_new(f, nodes[0].url, NULL);
     evlock *lock = lock_new_on(f, client, "a", NULL);
-    uint64_t last = draw_and_release(f, lock) + UINT64_C(200) * 24 * 3600 * 1000000;
-    snprintf(ahead, sizeof(ahead), "%" PRIu64, last);
-    forge(0, 1, ahead);
+    uint64_t last = put_ahead(f, lock, 200);
     for (int i = 0; i < 5; i++) {
         uint64_t before = last;
         assert_grown(draw_and_release(f, lock), last);
         assert_true(last == before + 1);
     }
+}
+
+static void a_counter_that_is_more_than_a_year_ahead_is_refused(void **state) {
+    struct fixture *f = *state;
+    evlock_acquire_options options = fenced();
+    evlock *lock = lock_new_on(f, client_new(f, nodes[0].url, NULL), "a", NULL);
+    put_ahead(f, lock, 368);
+    assert_status(await_acquire(f, lock, &options), EVLOCK_EFENCE);
 }
 
 /* The others draw, and are not raised to it. */
@@ -522,6 +536,7 @@ int main(void) {
         QUORUM_TEST_BARE(a_counter_of_another_type),
         QUORUM_TEST_BARE(a_forged_counter_is_refused_and_left_alone),
         QUORUM_TEST_BARE(a_counter_that_is_months_ahead_goes_on),
+        QUORUM_TEST_BARE(a_counter_that_is_more_than_a_year_ahead_is_refused),
         QUORUM_TEST(a_minority_that_was_forged_counts_for_nothing),
         QUORUM_TEST(a_majority_that_was_forged_grants_nothing),
     };
