@@ -47,6 +47,7 @@ static void timer_set(void *timer, int64_t at) {
 
 static void timer_free(void *timer) {
     (void)timer;
+    timer_cb = NULL;
 }
 
 static int64_t now(void *data) {
@@ -96,6 +97,13 @@ static evlock_client *client_with(const evlock_client_options *options) {
 
 static evlock_client *client_new(void) {
     return client_with(NULL);
+}
+
+/* What was pending is told as cancelled on the next turn, with which the client goes. */
+static void client_end(evlock_client *client) {
+    evlock_client_free(client);
+    if (timer_cb)
+        timer_cb(timer_arg);
 }
 
 /* In place of the C library's. */
@@ -249,7 +257,7 @@ static void an_acquire_without_random_bytes_is_refused(void **state) {
     dry = false;
     assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
     evlock_free(lock);
-    evlock_client_free(client);
+    client_end(client);
 }
 
 /* What stood in the way before is not why it ends. */
@@ -274,7 +282,7 @@ static void a_later_attempt_without_random_bytes_ends_the_acquire(void **state) 
     assert_int_equal(told_status, EVLOCK_ESYSTEM);
     assert_non_null(strstr(told_words, "random bytes"));
     evlock_free(lock);
-    evlock_client_free(client);
+    client_end(client);
 }
 
 static void the_end_of_a_client_wipes_its_random_bytes(void **state) {
@@ -288,8 +296,7 @@ static void the_end_of_a_client_wipes_its_random_bytes(void **state) {
     assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, NULL), EVLOCK_OK);
     assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
     evlock_free(lock);
-    evlock_client_free(client);
-    timer_cb(timer_arg); /* tells that the acquire is cancelled */
+    client_end(client);
     drawn = NULL;
     assert_int_equal(counted_live(), 0);
     assert_false(counted_leaked_secret());
@@ -333,7 +340,7 @@ static void a_wait_ends_when_all_that_had_come_by_its_end_was_read(void **state)
     ring_at(timer_at);
     assert_int_equal(told, 1);
     evlock_free(lock);
-    evlock_client_free(client);
+    client_end(client);
 }
 
 /* For as long as it stood still, within bounds; once, however late the next turns are. */
@@ -358,7 +365,7 @@ static void a_loop_that_stood_still_is_given_time(void **state) {
             ring_at(timer_at + stalls[i].late);
         assert_int_in_range(turns, 1, 4);
         evlock_free(lock);
-        evlock_client_free(client);
+        client_end(client);
     }
 }
 
@@ -382,7 +389,7 @@ static void a_loop_that_goes_on_late_is_given_no_more_time(void **state) {
     assert_true(told > 0);
     for (int i = 0; i < LOCKS; i++)
         evlock_free(locks[i]);
-    evlock_client_free(client);
+    client_end(client);
 }
 
 /* What is begun after that has its answers in time, and ends by its own. */
@@ -405,7 +412,7 @@ static void what_begins_after_the_loop_stood_still_ends_by_its_time(void **state
     assert_true(evl_lock_acquiring(before));
     evlock_free(after);
     evlock_free(before);
-    evlock_client_free(client);
+    client_end(client);
 }
 
 /* What a socket brings is seen to before the timer is, and may find each time that the loop is late. That gives no more
@@ -428,7 +435,7 @@ static void a_loop_that_is_always_late_ends_a_wait(void **state) {
         }
         assert_int_equal(told, 1);
         evlock_free(lock);
-        evlock_client_free(client);
+        client_end(client);
     }
 }
 
@@ -479,7 +486,7 @@ static void finish(evlock_client *client) {
         evlock_free(call->lock);
     while (to_be_told(client))
         timer_cb(timer_arg);
-    evlock_client_free(client);
+    client_end(client);
 }
 
 /* Those who wait for it have no other turn to wait for than the next. */
@@ -506,7 +513,7 @@ static void that_a_node_is_away_is_told_by_slices(void **state) {
     for (int i = 0; i < MANY; i++)
         evlock_free(locks[i]);
     timer_cb(timer_arg);
-    evlock_client_free(client);
+    client_end(client);
 }
 
 /* The one that is next may go, or become a ghost, also as the last, and others begin. */
@@ -677,7 +684,7 @@ static void a_child_does_not_set_its_parents_timer(void **state) {
     assert_int_equal(timer_sets, 1);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    evlock_client_free(client);
+    client_end(client);
 }
 
 int main(void) {
