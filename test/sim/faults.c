@@ -336,6 +336,8 @@ static bool refuse_commands(struct world *world) {
         return false;
     if (world->scenario->queue && draw_chance(world, 50))
         verb = queue_verbs[draw(world) % (sizeof(queue_verbs) / sizeof(queue_verbs[0]))];
+    if (world->plan.twins && (!verb[0] || strcmp(verb, "info") == 0))
+        verb = "set"; /* who may not ask a server's name does not find out that it is given twice */
     node->refused = true;
     node->lied |= strncmp(error, "WRONGTYPE", 9) == 0;
     node->spares |= strncmp(verb, "client", 6) == 0 || strcmp(verb, "info") == 0;
