@@ -76,16 +76,12 @@ static void on_refused(struct call *call, struct request *request, const char *e
     deny(call, node, status_of(call, meaning));
 }
 
-/* The second connection leads to the server that the node's own one has served from, as far as both were told who it
- * is. Or else it may be a server that has another address among the nodes: its replicas would confirm twice. */
+/* Of several nodes, the second connection leads to the server that the node's own one was made to last. Or else it may
+ * be a server that has another address among the nodes: its replicas would confirm twice. */
 static bool leads_home(const struct call *call, unsigned node) {
     const struct evlock_client *client = client_of(call->lock);
-    const struct node *home = &client->nodes[node];
-    const char *met = client->links[node].run_id;
 
-    if (home->state != NODE_READY && !home->served)
-        return false;
-    return !home->old_run_id[0] || !met[0] || strcmp(met, home->old_run_id) == 0;
+    return client->node_count == 1 || strcmp(client->links[node].run_id, client->nodes[node].old_run_id) == 0;
 }
 
 /* The replicas are asked on the connection on which the renewal was answered, or not at all: what is known to another
