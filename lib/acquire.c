@@ -129,8 +129,12 @@ static int attempt(struct call *call, int64_t now) {
     struct evlock *lock = call->lock;
     struct entry entry = {
         .token = {call->acquire.token, call->acquire.token_len},
-        .fenced = call->acquire.fenced,
-        .queued = call->acquire.contended && evl_queue_listens(client_of(lock)),
+        .lease =
+            {
+                .fenced = call->acquire.fenced,
+                .queued = call->acquire.contended && evl_queue_listens(client_of(lock)),
+                .own = call->acquire.token != NULL,
+            },
     };
     int status;
 

@@ -206,7 +206,7 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
     call->cb = cb;
     give_up_lost_but(lock, (struct bytes){token, token_len});
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "adopting");
-    status = evl_tenure_begin(lock, &(struct entry){.token = {token, token_len}, .adopt = true},
+    status = evl_tenure_begin(lock, &(struct entry){{token, token_len}, {.adopt = true, .own = true}},
                               evl_client_now(client_of(lock)));
     if (status != EVLOCK_OK) {
         evl_call_drop(call);

@@ -826,32 +826,33 @@ static void decide_release(struct lease *lease, int64_t now, struct lease_out *o
 
 /* --- Inputs ------------------------------------------------------------------------------------------------------- */
 
-void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes, bool adopt, int64_t now,
-                     struct lease_out *out) {
+void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes,
+                     const struct lease_entry *entry, int64_t now, struct lease_out *out) {
     assert(nodes >= 1 && nodes <= LEASE_NODES);
+    assert(!entry->queued || nodes == 1);
+    assert(!entry->adopt || !(entry->fenced || entry->queued));
+    assert(!entry->watched || (entry->own && !(entry->fenced || entry->queued || entry->adopt)));
     memset(lease, 0, evl_lease_size(nodes));
     lease->terms = terms;
-    lease->state = LEASE_ACQUIRING;
+    lease->state = entry->watched ? LEASE_UNDOING : LEASE_ACQUIRING;
     lease->nodes = (uint8_t)nodes;
-    lease->adopted = adopt;
+    lease->fenced = entry->fenced;
+    lease->queued = entry->queued;
+    lease->adopted = entry->adopt;
+    lease->own = entry->own;
     lease->since = now;
     lease->due = LEASE_NEVER;
     lease->until = LEASE_NEVER;
     note_life(lease, terms->ttl ? terms->ttl : undo_without_expiry);
     for (unsigned i = 0; i < nodes; i++) {
-        lease->slots[i].trace = adopt ? MAYBE : CLEAR;
+        lease->slots[i].trace = entry->adopt ? MAYBE : CLEAR;
+        lease->slots[i].late = entry->watched >> i & 1U ? UNSEEN : SETTLED;
         lease->slots[i].replacing = LEASE_NO_CUT;
         lease->slots[i].cut = LEASE_NO_CUT;
         lease->slots[i].mend = LEASE_AGES;
-        want(lease, i, adopt ? LEASE_ADOPT : LEASE_ACQUIRE, out);
+        if (!entry->watched)
+            want(lease, i, entry->adopt ? LEASE_ADOPT : LEASE_ACQUIRE, out);
     }
-}
-
-void evl_lease_watch(struct lease *lease, unsigned node) {
-    lease->state = LEASE_UNDOING;
-    lease->own = true;
-    lease->slots[node].late = UNSEEN;
-    want_nothing(lease);
 }
 
 enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t now) {

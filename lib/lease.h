@@ -138,7 +138,7 @@ struct lease {
     bool queued : 1;                  /* the acquire joins a queue, on the only node; it may ask any number of times */
     bool raising : 1;                 /* the fence is known; a quorum has to have it */
     bool adopted : 1;                 /* the token was not set by this lease */
-    bool own : 1;                     /* the token is its user's, and may be set again by another lease */
+    bool own : 1;                     /* the token may be set again by another lease */
     bool granted : 1;                 /* it has been held */
     bool left : 1;                    /* a release was forbidden, and what is there is left to its ttl */
     bool failing : 1;                 /* the last renewal was not confirmed */
@@ -156,17 +156,21 @@ int64_t evl_lease_drift(int64_t ttl);
  * keep a lease equally long. */
 int64_t evl_lease_moment(int64_t ttl);
 
+/* How a lease begins: an acquire, unless it adopts or watches. */
+struct lease_entry {
+    bool fenced;      /* an acquire that draws a fence */
+    bool queued;      /* an acquire that joins the queue of its only node */
+    bool adopt;       /* the token was set by somebody else */
+    bool own;         /* the token is its user's, and may be set again by another lease */
+    uint16_t watched; /* takes nothing, but lasts while a release of its own token may run on one of these nodes (by
+                       * bit): one that was lost with the node's connection, and was no lease's */
+};
+
 /* The size of a lease over so many nodes. */
 size_t evl_lease_size(unsigned nodes);
 
-/* Begins: to acquire, or to adopt a token that somebody else has set. An acquire that is to draw a fence is marked
- * `fenced` right after, one that joins a queue `queued`, a token that may be used again `own`. */
-void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes, bool adopt, int64_t now,
-                     struct lease_out *out);
-
-/* Instead, right after the beginning: it is to take nothing, but to last for as long as a release of its token may run
- * that was lost with a node's connection, and that was no lease's. */
-void evl_lease_watch(struct lease *lease, unsigned node);
+void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes,
+                     const struct lease_entry *entry, int64_t now, struct lease_out *out);
 
 /* The command to queue for a node right now, or LEASE_NOTHING. From here on it counts as sent. */
 enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t now);

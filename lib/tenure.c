@@ -249,25 +249,21 @@ static int make(struct tenure **ret, struct evlock *lock, const struct entry *en
                 struct lease_out *out) {
     struct evlock_client *client = client_of(lock);
     size_t token_len = entry->token.data ? entry->token.len : drawn_len(lock->config);
-    struct tenure *tenure = allocate(client, size_of(client->node_count, token_len, entry->queued));
-    struct lease *lease;
+    struct tenure *tenure = allocate(client, size_of(client->node_count, token_len, entry->lease.queued));
 
+    assert(entry->lease.own == (entry->token.data != NULL));
     if (!tenure)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a lease");
-    lease = lease_of(tenure);
     tenure->lock = lock;
     tenure->alarm.kind = ALARM_TENURE;
-    evl_lease_begin(lease, &lock->config->terms, client->node_count, entry->adopt, now, out);
-    lease->fenced = entry->fenced;
-    lease->queued = entry->queued;
-    lease->own = entry->token.data != NULL;
+    evl_lease_begin(lease_of(tenure), &lock->config->terms, client->node_count, &entry->lease, now, out);
     for (unsigned i = 0; i < client->node_count; i++)
         evl_request_init(&requests_of(tenure)[i], tenure, REQUEST_LEASE, i);
     rest_of(tenure)->token_len = (uint8_t)token_len;
     if (entry->token.data)
         memcpy(rest_of(tenure)->token, entry->token.data, token_len);
     else if (!draw_token(client, lock->config, rest_of(tenure)->token)) {
-        give_back(client, tenure, entry->queued);
+        give_back(client, tenure, entry->lease.queued);
         return evl_fail(EVLOCK_ESYSTEM, "the system refuses random bytes for a token");
     }
     *ret = tenure;
@@ -282,7 +278,7 @@ int evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now
 
     if (status != EVLOCK_OK)
         return status;
-    if (entry->queued && (status = evl_queue_enter(tenure)) != EVLOCK_OK) {
+    if (entry->lease.queued && (status = evl_queue_enter(tenure)) != EVLOCK_OK) {
         give_back(client, tenure, true);
         return status;
     }
@@ -295,12 +291,12 @@ int evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now
 
 bool evl_tenure_watch(struct evlock *lock, struct bytes token, unsigned node) {
     struct evlock_client *client = client_of(lock);
+    struct entry entry = {token, {.own = true, .watched = (uint16_t)(1U << node)}};
     struct lease_out none = {0};
     struct tenure *tenure;
 
-    if (make(&tenure, lock, &(struct entry){.token = token}, evl_client_now(client), &none) != EVLOCK_OK)
+    if (make(&tenure, lock, &entry, evl_client_now(client), &none) != EVLOCK_OK)
         return false;
-    evl_lease_watch(lease_of(tenure), node);
     evl_lock_ref(lock);
     TAILQ_INSERT_TAIL(&client->ghosts, tenure, link);
     return true;

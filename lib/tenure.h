@@ -54,10 +54,8 @@ static inline struct bytes token_of(struct tenure *tenure) {
 
 /* How a tenure begins. */
 struct entry {
-    struct bytes token; /* a fresh one if its data is NULL */
-    bool adopt;
-    bool fenced;
-    bool queued; /* joins the queue */
+    struct bytes token;       /* a fresh one if its data is NULL, */
+    struct lease_entry lease; /* else an own one */
 };
 
 /* The size of one with a token of evlock's own, over so many nodes. */

@@ -537,6 +537,7 @@ static void begin(struct world *w, unsigned c, enum happening how) {
     struct client *client = &w->clients[c];
     unsigned attempt = client->begun++;
     struct use *use = &client->uses[attempt];
+    struct lease_entry entry = {.queued = how == JOIN, .adopt = how == ADOPT, .own = w->scope->own};
     struct lease_out out = {0};
 
     w->attempts--;
@@ -549,9 +550,7 @@ static void begin(struct world *w, unsigned c, enum happening how) {
         use->leaves = true;
         w->handed_over = 0;
     }
-    evl_lease_begin(lease_of(use), &terms[w->scope->renews], w->scope->nodes, how == ADOPT, client_clock(w, c), &out);
-    lease_of(use)->own = w->scope->own;
-    lease_of(use)->queued = how == JOIN;
+    evl_lease_begin(lease_of(use), &terms[w->scope->renews], w->scope->nodes, &entry, client_clock(w, c), &out);
     act(w, c, use, &out);
 }
 

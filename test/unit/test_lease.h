@@ -37,6 +37,7 @@ static inline int64_t life(int64_t ttl) {
 
 struct bench {
     struct lease_terms terms;
+    struct lease_entry entry; /* how the next leases begin, unless a test's call says it */
     struct lease *lease;
     struct lease_out out; /* of the last input */
     int64_t now;
@@ -69,22 +70,24 @@ static inline struct lease_out *fresh(struct bench *b) {
     return &b->out;
 }
 
+static inline void begin_as(struct bench *b, unsigned nodes, struct lease_entry entry) {
+    evl_lease_begin(b->lease, &b->terms, nodes, &entry, b->now, fresh(b));
+}
+
 static inline void begin(struct bench *b, unsigned nodes) {
-    evl_lease_begin(b->lease, &b->terms, nodes, false, b->now, fresh(b));
+    begin_as(b, nodes, b->entry);
 }
 
 static inline void begin_adopting(struct bench *b, unsigned nodes) {
-    evl_lease_begin(b->lease, &b->terms, nodes, true, b->now, fresh(b));
+    begin_as(b, nodes, (struct lease_entry){.adopt = true});
 }
 
 static inline void begin_fenced(struct bench *b, unsigned nodes) {
-    begin(b, nodes);
-    b->lease->fenced = true;
+    begin_as(b, nodes, (struct lease_entry){.fenced = true});
 }
 
 static inline void begin_queued(struct bench *b) {
-    begin(b, 1);
-    b->lease->queued = true;
+    begin_as(b, 1, (struct lease_entry){.queued = true, .fenced = b->entry.fenced, .own = b->entry.own});
 }
 
 static inline void answer(struct bench *b, unsigned node, enum lease_verdict verdict, int status, int64_t ttl) {

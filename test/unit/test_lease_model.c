@@ -634,12 +634,13 @@ static void begin_tenancy(int user) {
         .patience = ttl * (1 + any(10)) / 10,
         .risk = ttl * (1 + any(99)) / 100,
     };
+    t->fenced = !adopt && chance(50);
+    t->own = !adopt && chance(30);
+    struct lease_entry entry = {.fenced = t->fenced, .adopt = adopt, .own = t->own};
+    entry.queued = w.nodes == 1 && ttl && !adopt && chance(50);
     t->lease = malloc(evl_lease_size(w.nodes));
     assert_non_null(t->lease);
-    evl_lease_begin(t->lease, &t->terms, w.nodes, adopt, w.now, &out);
-    t->lease->fenced = t->fenced = !adopt && chance(50);
-    t->lease->own = t->own = !adopt && chance(30);
-    t->lease->queued = w.nodes == 1 && ttl && !adopt && chance(50);
+    evl_lease_begin(t->lease, &t->terms, w.nodes, &entry, w.now, &out);
     act(t, &out);
 }
 

@@ -5,8 +5,8 @@
 #include "test_lease.h"
 
 static void fenced_waiter(struct bench *b) {
+    b->entry.fenced = true;
     waits(b);
-    b->lease->fenced = true;
 }
 
 /* --- Waiting ------------------------------------------------------------------------------------------------------ */
@@ -498,8 +498,8 @@ static void a_lost_look_outlasts_the_release(void **state) {
 static void the_last_release_is_repeated_when_it_is_refused(void **state) {
     struct bench b = bench_new();
     (void)state;
+    b.entry.own = true;
     waits(&b);
-    b.lease->own = true;
     granted(&b, b.now);
     release(&b);
     sends(&b, 0, LEASE_RELEASE);

@@ -491,8 +491,8 @@ static void a_renewal_that_finds_nothing_saves_the_undo(void **state) {
 
 /* Held with an own token; a renewal was lost with its connection, and the release was done on the next. */
 static void own_is_released_after_a_loss(struct bench *b, bool own, enum back how) {
+    b->entry.own = own;
     renewing(b);
-    b->lease->own = own;
     unknown(b, 0);
     back(b, 0, how);
     release(b);
@@ -520,8 +520,8 @@ static void an_own_token_waits_for_the_node_that_was_not_back(void **state) {
     (void)state;
     for (enum back how = UNSETTLED; how <= SETTLED; how++) {
         struct bench b = bench_new();
+        b.entry.own = true;
         renewing(&b);
-        b.lease->own = true;
         release(&b);
         sends(&b, 0, LEASE_RELEASE);
         yes_ttl(&b, 0, TTL);
@@ -546,8 +546,8 @@ static void an_own_token_waits_for_the_node_that_was_not_back(void **state) {
 static void an_own_token_waits_for_every_answer(void **state) {
     struct bench b = bench_new();
     (void)state;
+    b.entry.own = true;
     renewing(&b);
-    b.lease->own = true;
     abandon(&b);
     sends(&b, 0, LEASE_RELEASE);
     no(&b, 0); /* the renewal: it is gone, and the release has nothing to do, */
@@ -558,7 +558,6 @@ static void an_own_token_waits_for_every_answer(void **state) {
     is_over(&b);
 
     held_by_two_of_three(&b); /* and for that of any other command */
-    b.lease->own = true;
     extend(&b, LEASE_ADD, SECOND);
     sends(&b, 0, LEASE_ADD);
     abandon(&b);
@@ -577,8 +576,7 @@ static void a_late_release_of_nobodys_is_watched(void **state) {
     struct bench b = bench_new();
     (void)state;
     for (unsigned i = 0; i < 3; i++) {
-        begin(&b, 3);
-        evl_lease_watch(b.lease, 1);
+        begin_as(&b, 3, (struct lease_entry){.own = true, .watched = 1U << 1});
         for (unsigned node = 0; node < 3; node++)
             sends_nothing(&b, node);
         next_is(&b, LEASE_NEVER);
@@ -598,8 +596,8 @@ static void a_late_release_of_nobodys_is_watched(void **state) {
 static void an_own_token_waits_for_a_release_beyond_its_ttl(void **state) {
     struct bench b = bench_new();
     (void)state;
+    b.entry.own = true;
     held_by_one(&b);
-    b.lease->own = true;
     abandon(&b);
     sends(&b, 0, LEASE_RELEASE);
     next_is(&b, LEASE_NEVER);
