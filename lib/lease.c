@@ -46,12 +46,12 @@ static int64_t kept_until(int64_t sent, int64_t ttl) {
 static void note_life(struct lease *lease, int64_t life) {
     uint32_t ms = (uint32_t)min64((life + MS - 1) / MS, LEASE_AGES);
 
-    if (lease->longest < ms)
-        lease->longest = ms;
+    if (lease->longest_ms < ms)
+        lease->longest_ms = ms;
 }
 
 static int64_t longest_life(const struct lease *lease) {
-    return lease->longest == LEASE_AGES ? LEASE_NEVER : lease->longest * MS;
+    return lease->longest_ms == LEASE_AGES ? LEASE_NEVER : lease->longest_ms * MS;
 }
 
 /* For how long a node that has the token for `ttl` is believed in: if it starts again without its data, it is asked for
@@ -71,7 +71,7 @@ static uint32_t in_ms(int64_t ttl) {
 }
 
 static int64_t cut_to(const struct lease_slot *slot) {
-    return slot->cut == LEASE_NO_CUT ? LEASE_NEVER : slot->cut * MS;
+    return slot->cut_ms == LEASE_NO_CUT ? LEASE_NEVER : slot->cut_ms * MS;
 }
 
 /* The quorum-th greatest of the nodes' deadlines: then, a majority still keeps the token. Not inlined, so that who has
@@ -373,13 +373,13 @@ static bool lacks(const struct lease *lease, const struct lease_slot *slot) {
 static void plan_mend(struct lease *lease, unsigned node, int64_t at) {
     int64_t after = max64(at, mends_from(lease)) - lease->since;
 
-    lease->slots[node].mend = (uint32_t)min64((after + MS - 1) / MS, LEASE_AGES);
+    lease->slots[node].mend_ms = (uint32_t)min64((after + MS - 1) / MS, LEASE_AGES);
 }
 
 static int64_t mends_at(const struct lease *lease, unsigned node) {
-    uint32_t mend = lease->slots[node].mend;
+    uint32_t mend_ms = lease->slots[node].mend_ms;
 
-    return mend == LEASE_AGES ? LEASE_NEVER : lease->since + mend * MS;
+    return mend_ms == LEASE_AGES ? LEASE_NEVER : lease->since + mend_ms * MS;
 }
 
 static int64_t next_mend(const struct lease *lease) {
@@ -411,7 +411,7 @@ static void arm(struct lease *lease, unsigned node, enum lease_command command, 
 /* Those that lack it now that the deadline is another, unless their moment has been chosen. */
 static void plan_mends(struct lease *lease, int64_t now) {
     for (unsigned i = 0; i < lease->nodes; i++)
-        if (lease->slots[i].mend == LEASE_AGES && lacks(lease, &lease->slots[i]))
+        if (lease->slots[i].mend_ms == LEASE_AGES && lacks(lease, &lease->slots[i]))
             plan_mend(lease, i, now);
 }
 
@@ -419,7 +419,7 @@ static void mend(struct lease *lease, int64_t now, struct lease_out *out) {
     for (unsigned i = 0; i < lease->nodes; i++) {
         if (now < mends_at(lease, i))
             continue;
-        lease->slots[i].mend = LEASE_AGES;
+        lease->slots[i].mend_ms = LEASE_AGES;
         if (lacks(lease, &lease->slots[i]) && !hung(lease, now))
             arm(lease, i, LEASE_MEND, out);
     }
@@ -740,7 +740,7 @@ static void note_prolonged(struct lease *lease, unsigned node, enum lease_comman
 
     slot->voting = false;
     if (answer->verdict != LEASE_UNKNOWN)
-        slot->replacing = LEASE_NO_CUT;
+        slot->replacing_ms = LEASE_NO_CUT;
     if (command == LEASE_REPLACE && did_not_run(answer->verdict))
         slot->deadline = slot->uncut;
     if (answer->verdict == LEASE_AGAIN) {
@@ -847,9 +847,9 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
     for (unsigned i = 0; i < nodes; i++) {
         lease->slots[i].trace = entry->adopt ? MAYBE : CLEAR;
         lease->slots[i].late = entry->watched >> i & 1U ? UNSEEN : SETTLED;
-        lease->slots[i].replacing = LEASE_NO_CUT;
-        lease->slots[i].cut = LEASE_NO_CUT;
-        lease->slots[i].mend = LEASE_AGES;
+        lease->slots[i].replacing_ms = LEASE_NO_CUT;
+        lease->slots[i].cut_ms = LEASE_NO_CUT;
+        lease->slots[i].mend_ms = LEASE_AGES;
         if (!entry->watched)
             want(lease, i, entry->adopt ? LEASE_ADOPT : LEASE_ACQUIRE, out);
     }
@@ -878,7 +878,7 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
     if (sets(command))
         slot->trace = arms(command) && slot->trace == CLEAR ? ASKED : MAYBE;
     if (command == LEASE_REPLACE) { /* it may run from now on: a shorter time counts before it is sent */
-        slot->replacing = in_ms(lease->extension);
+        slot->replacing_ms = in_ms(lease->extension);
         slot->uncut = slot->deadline;
         slot->deadline = min64(slot->deadline, kept_until(now, lease->extension));
     }
@@ -1046,9 +1046,9 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
     slot->replaced |= replaced;
     if (slot->stray == UNSEEN)
         slot->stray = settled ? SETTLED : MAY_STILL_RUN;
-    if (!settled && slot->replacing < slot->cut)
-        slot->cut = slot->replacing;
-    slot->replacing = LEASE_NO_CUT;
+    if (!settled && slot->replacing_ms < slot->cut_ms)
+        slot->cut_ms = slot->replacing_ms;
+    slot->replacing_ms = LEASE_NO_CUT;
     if (slot->late == UNSEEN)
         slot->late = settled ? SETTLED : MAY_STILL_RUN;
     switch (lease->state) {
@@ -1082,7 +1082,7 @@ void evl_lease_extend(struct lease *lease, enum lease_command command, int64_t t
     lease->extending = command;
     lease->extension = ttl;
     lease->until = until;
-    if (lease->longest != LEASE_AGES)
+    if (lease->longest_ms != LEASE_AGES)
         note_life(lease, command == LEASE_ADD ? longest_life(lease) + ttl : ttl);
     open_votes(lease);
     for (unsigned i = 0; i < lease->nodes; i++)
@@ -1123,7 +1123,7 @@ bool evl_lease_exportable(const struct lease *lease) {
     for (unsigned i = 0; i < lease->nodes; i++) {
         const struct lease_slot *slot = &lease->slots[i];
         bool looks = lease->queued && (slot->flying == LEASE_ACQUIRE || slot->stray == UNSEEN);
-        if (looks || slot->replacing != LEASE_NO_CUT || slot->cut != LEASE_NO_CUT)
+        if (looks || slot->replacing_ms != LEASE_NO_CUT || slot->cut_ms != LEASE_NO_CUT)
             return false;
     }
     return true;

@@ -63,7 +63,7 @@ struct lease_answer {
     int64_t ahead; /* with QUEUED: how many wait ahead */
 };
 
-/* What was agreed for a lease; shared by leases, all in microseconds. */
+/* What was agreed for a lease; shared by leases. */
 struct lease_terms {
     int64_t ttl;      /* 0: no expiry */
     int64_t max_ttl;  /* among several nodes, no more than this is counted on; 0: no limit */
@@ -103,9 +103,9 @@ struct lease_slot {
         int64_t counter; /* until it is held: the node's fence counter at least */
         int64_t uncut;   /* while a replacement is unanswered: the deadline before */
     };
-    uint32_t replacing; /* the ttl in ms that an unanswered replacement asks for, or one just lost; or LEASE_NO_CUT */
-    uint32_t cut;       /* the ttl in ms that a lost replacement may set at any time; or LEASE_NO_CUT */
-    uint32_t mend;      /* while HELD: when to see whether the node is to be mended, in ms since; or LEASE_AGES */
+    uint32_t replacing_ms; /* the ttl that an unanswered replacement asks for, or one just lost; or LEASE_NO_CUT */
+    uint32_t cut_ms;       /* the ttl that a lost replacement may set at any time; or LEASE_NO_CUT */
+    uint32_t mend_ms;      /* while HELD: when to see whether the node is to be mended, from `since`; or LEASE_AGES */
     enum lease_command want : 4;   /* to be sent next */
     enum lease_command flying : 4; /* unanswered, other than a release; at most one, and always before a release */
     unsigned vote : 2;             /* the node's say in the acquire, extension or release that is under way */
@@ -123,14 +123,14 @@ struct lease_slot {
 
 struct lease {
     const struct lease_terms *terms;
-    int64_t since;     /* ACQUIRING: when it began; else when the quorum was complete, if ever it was */
-    int64_t fence;     /* 0: none */
-    int64_t due;       /* the next renewal (HELD) or repeated release (RELEASING, UNDOING) */
-    int64_t asked;     /* when the renewal under way began; 0: none is */
-    int64_t until;     /* the end of the user's wait (HELD, RELEASING), or of the need to undo (UNDOING) */
-    int64_t extension; /* what the extension under way asks for */
-    uint32_t longest;  /* the longest in ms that the token may live on a server; or LEASE_AGES */
-    int8_t status;     /* the last failure */
+    int64_t since;       /* ACQUIRING: when it began; else when the quorum was complete, if ever it was */
+    int64_t fence;       /* 0: none */
+    int64_t due;         /* the next renewal (HELD) or repeated release (RELEASING, UNDOING) */
+    int64_t asked;       /* when the renewal under way began; 0: none is */
+    int64_t until;       /* the end of the user's wait (HELD, RELEASING), or of the need to undo (UNDOING) */
+    int64_t extension;   /* what the extension under way asks for */
+    uint32_t longest_ms; /* the longest that the token may live on a server; or LEASE_AGES */
+    int8_t status;       /* the last failure */
     uint8_t nodes;
     enum lease_state state : 3;
     enum lease_command extending : 4; /* while HELD: LEASE_ADD or LEASE_REPLACE if an extension is under way */

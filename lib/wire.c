@@ -309,8 +309,8 @@ void evl_command_lease(struct command *command, enum lease_command kind, struct 
         push_number(command, ms(ttl));
 }
 
-/* In milliseconds, as the longest that a lock may have; a foreign key may live longer, which then does not count. */
-static const int64_t longest_ttl = INT64_C(10) * 366 * 24 * 3600 * 1000;
+/* As the longest that a lock may have; a foreign key may live longer, which then does not count. */
+static const int64_t longest_ttl_ms = INT64_C(10) * 366 * 24 * 3600 * 1000;
 
 /* The scripts' numbers have gaps beyond this, and draw none there. */
 static const int64_t fence_most = INT64_C(1) << 53;
@@ -329,7 +329,7 @@ static bool answer_integer(enum lease_command kind, int64_t value, struct lease_
     }
     if (value < -1)
         return false;
-    answer->ttl = value == -1 ? LEASE_NEVER : (value < longest_ttl ? value : longest_ttl) * 1000;
+    answer->ttl = value == -1 ? LEASE_NEVER : (value < longest_ttl_ms ? value : longest_ttl_ms) * 1000;
     if (value == -1 && kind == LEASE_ADD) {
         answer->verdict = LEASE_REFUSED;
         answer->status = evl_fail(EVLOCK_ENOTTL, "the key has no expiry");
@@ -348,7 +348,7 @@ static bool answer_queued(const char *text, struct lease_answer *answer) {
     if (*end || left < -1)
         return false;
     answer->verdict = LEASE_QUEUED;
-    answer->ttl = left == -1 ? LEASE_NEVER : (left < longest_ttl ? left : longest_ttl) * 1000;
+    answer->ttl = left == -1 ? LEASE_NEVER : (left < longest_ttl_ms ? left : longest_ttl_ms) * 1000;
     return answer->time > 0 && answer->ahead >= 0;
 }
 

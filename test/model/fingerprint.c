@@ -36,7 +36,7 @@ static uint64_t mix_lease(uint64_t h, const struct lease *lease, int64_t now) {
                     flags(lease->adopted, lease->own, held && lease->failing, lease->queued), 0));
     if (lease->state == LEASE_ENDED)
         return h;
-    h = mix(h, (uint64_t)lease->longest);
+    h = mix(h, (uint64_t)lease->longest_ms);
     h = mix(h, from_now(lease->due, now));
     h = mix(h, from_now(lease->until, now));
     if (lease->state == LEASE_ACQUIRING && lease->nodes > 1)
@@ -76,9 +76,9 @@ static uint64_t mix_slot(uint64_t h, const struct lease *lease, const struct lea
         h = mix(h, to_come(slot->uncut, now));
     if (slot->flying == LEASE_ADD || slot->flying == LEASE_REPLACE)
         h = mix(h, (uint64_t)lease->extension);
-    if (slot->mend != LEASE_AGES)
-        h = mix(h, to_come(lease->since + slot->mend * INT64_C(1000), now));
-    return mix(mix(h, (uint64_t)slot->replacing), (uint64_t)slot->cut);
+    if (slot->mend_ms != LEASE_AGES)
+        h = mix(h, to_come(lease->since + slot->mend_ms * INT64_C(1000), now));
+    return mix(mix(h, (uint64_t)slot->replacing_ms), (uint64_t)slot->cut_ms);
 }
 
 static uint64_t mix_message(uint64_t h, const struct message *m, const struct channel *channel) {

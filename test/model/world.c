@@ -237,7 +237,7 @@ static int64_t next_without_mending(const struct use *use, unsigned nodes) {
     struct use other = *use;
 
     for (unsigned n = 0; n < nodes; n++)
-        lease_of(&other)->slots[n].mend = LEASE_AGES;
+        lease_of(&other)->slots[n].mend_ms = LEASE_AGES;
     return evl_lease_next(lease_of(&other));
 }
 
@@ -623,7 +623,7 @@ static void check_mended(struct world *w, unsigned c, const struct use *use) {
         const struct lease_slot *slot = &lease->slots[n];
         bool busy = slot->flying || slot->want || slot->stray || !w->clients[c].channels[n].up;
         promise(w,
-                busy || slot->mend != LEASE_AGES || lease->due != LEASE_NEVER ||
+                busy || slot->mend_ms != LEASE_AGES || lease->due != LEASE_NEVER ||
                     slot->deadline >= evl_lease_deadline(lease) - MS,
                 "a node without the token is seen to");
     }
