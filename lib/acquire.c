@@ -220,6 +220,7 @@ static int64_t look_pause(const struct call *call, int64_t left) {
 void evl_acquire_queued(struct evlock *lock, int64_t sent, const struct lease_answer *answer) {
     struct call *call = evl_lock_pending(lock, CALL_ACQUIRE);
 
+    evl_node_compare_clocks(&client_of(lock)->nodes[0], sent, answer->time);
     call->acquire.asked_at = sent;
     call->acquire.asked_time = answer->time;
     call->acquire.other_ears = false;

@@ -319,6 +319,7 @@ bool evl_node_greet(struct node *node) {
     node->renews_many = false;
     node->spells = node->lacks_evalsha = false;
     node->load_error[0] = '\0';
+    node->drift = (struct drift){0};
     node->explained = false;
     if (node->ears)
         return authenticate(node) && greet_ears(node);

@@ -107,6 +107,19 @@ static void land(struct node *node, struct request *request) {
         TAILQ_REMOVE(&node->flying, request, link);
 }
 
+/* The clock is read anew: the answer may have come after the reading of it when the loop called. */
+void evl_node_compare_clocks(struct node *node, int64_t sent, int64_t server) {
+    struct clock_reading reading = {server, sent, now_of(node)};
+    struct drift_found found;
+
+    if (evl_drift_note(&node->drift, &reading, &found))
+        evl_log(node->client, EVLOCK_LOG_WARN,
+                "node %u: the server's clock %s %" PRId64 " ms or more in %" PRId64
+                " ms: it steps, or drifts by more than leases allow for",
+                node->index, found.gained > 0 ? "gained" : "lost",
+                (found.gained > 0 ? found.gained : -found.gained) / 1000, found.span / 1000);
+}
+
 /* To be ended as soon as hiredis is off the stack. */
 void evl_node_break(struct node *node, int status, const char *error) {
     if (node->broken)

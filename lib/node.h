@@ -14,6 +14,7 @@
 #include <sys/queue.h>
 
 #include "alarm.h"
+#include "drift.h"
 #include "shield.h"
 #include "url.h"
 #include "wire.h"
@@ -135,6 +136,7 @@ struct node {
     char error[128];        /* the last trouble, in words */
     bool spells;            /* scripts are sent whole, as they are not there */
     bool lacks_evalsha;     /* the server has no such command */
+    struct drift drift;     /* of this connection's server */
     char load_error[128];   /* why the scripts could not be loaded, or "" */
 };
 
@@ -184,6 +186,10 @@ void evl_node_answer(struct node *node, struct request *request, const struct re
 
 /* Takes a waiting request back; one with unanswered commands stays until they are answered. */
 void evl_node_withdraw(struct node *node, struct request *request);
+
+/* What the server's clock said in the answer that is being given, to a command sent at `sent`. Warns where that clock
+ * and the one here go apart by more than leases allow for. */
+void evl_node_compare_clocks(struct node *node, int64_t sent, int64_t server);
 
 /* Marks the connection to be ended once hiredis is off the stack. */
 void evl_node_break(struct node *node, int status, const char *error);
