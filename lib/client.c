@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "memory.h"
+#include "quorum.h"
 #include "status.h"
 
 /* So many locks come and go at a time without allocating. */
@@ -41,10 +42,6 @@ int evl_client_check(const struct evlock_client *client) {
     return EVLOCK_OK;
 }
 
-unsigned evl_client_quorum(const struct evlock_client *client) {
-    return client->node_count / 2 + 1;
-}
-
 /* What all nodes together are doing, and why if that is AWAY. */
 enum evlock_connection evl_client_connection(const struct evlock_client *client, const struct node **ret_trouble) {
     unsigned ready = 0, away = 0;
@@ -56,9 +53,9 @@ enum evlock_connection evl_client_connection(const struct evlock_client *client,
         away++;
         *ret_trouble = &client->nodes[i];
     }
-    if (ready >= evl_client_quorum(client))
+    if (evl_quorum_reached(client->node_count, ready))
         return EVLOCK_CONNECTED;
-    return client->node_count - away < evl_client_quorum(client) ? EVLOCK_AWAY : EVLOCK_CONNECTING;
+    return evl_quorum_missed(client->node_count, away) ? EVLOCK_AWAY : EVLOCK_CONNECTING;
 }
 
 /* --- From the nodes ----------------------------------------------------------------------------------------------- */

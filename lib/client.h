@@ -99,8 +99,6 @@ void evl_client_refuse_twins(struct evlock_client *client, struct node *node);
 /* Makes the second connections; EVLOCK_OK or EVLOCK_ENOMEM. */
 int evl_client_link(struct evlock_client *client);
 
-unsigned evl_client_quorum(const struct evlock_client *client);
-
 /* What all nodes together are doing; `*ret_trouble` is set to one that is away, if any is. */
 enum evlock_connection evl_client_connection(const struct evlock_client *client, const struct node **ret_trouble);
 

@@ -10,6 +10,7 @@
 #include <evlock/evlock.h>
 
 #include "least.h"
+#include "quorum.h"
 
 #define MS INT64_C(1000)
 #define SECOND (1000 * MS)
@@ -27,10 +28,6 @@ int64_t evl_lease_drift(int64_t ttl) {
 
 size_t evl_lease_size(unsigned nodes) {
     return sizeof(struct lease) + nodes * sizeof(struct lease_slot);
-}
-
-static unsigned quorum(const struct lease *lease) {
-    return lease->nodes / 2U + 1;
 }
 
 static int64_t lifetime(int64_t ttl) {
@@ -74,19 +71,13 @@ static int64_t cut_to(const struct lease_slot *slot) {
     return slot->cut_ms == LEASE_NO_CUT ? LEASE_NEVER : slot->cut_ms * MS;
 }
 
-/* The quorum-th greatest of the nodes' deadlines: then, a majority still keeps the token. Not inlined, so that who has
- * one node does not pay for the room. */
+/* Until then, a majority still keeps the token. Not inlined, so that who has one node does not pay for the room. */
 __attribute__((noinline)) static int64_t majority_deadline(const struct lease *lease) {
-    int64_t sorted[LEASE_NODES] = {0};
-    unsigned count = 0;
+    int64_t deadlines[LEASE_NODES] = {0};
 
-    for (unsigned i = 0; i < lease->nodes; i++) {
-        unsigned at = count++;
-        for (; at > 0 && sorted[at - 1] < lease->slots[i].deadline; at--)
-            sorted[at] = sorted[at - 1];
-        sorted[at] = lease->slots[i].deadline;
-    }
-    return sorted[quorum(lease) - 1];
+    for (unsigned i = 0; i < lease->nodes; i++)
+        deadlines[i] = lease->slots[i].deadline;
+    return evl_quorum_number(deadlines, lease->nodes);
 }
 
 int64_t evl_lease_deadline(const struct lease *lease) {
@@ -144,11 +135,11 @@ static unsigned votes(const struct lease *lease, unsigned vote) {
 }
 
 static bool agreed(const struct lease *lease) {
-    return votes(lease, YES) >= quorum(lease);
+    return evl_quorum_reached(lease->nodes, votes(lease, YES));
 }
 
 static bool hopeless(const struct lease *lease) {
-    return votes(lease, YES) + votes(lease, OPEN) < quorum(lease);
+    return evl_quorum_missed(lease->nodes, votes(lease, NO));
 }
 
 static void open_votes(struct lease *lease) {
@@ -583,7 +574,7 @@ static bool confirmed(const struct lease *lease) {
 
     for (unsigned i = 0; i < lease->nodes; i++)
         fresh += lease->slots[i].fresh;
-    return fresh >= quorum(lease);
+    return evl_quorum_reached(lease->nodes, fresh);
 }
 
 /* What a command that prolongs asked of the node for, counted from when it was sent. An addition asked for what was

@@ -9,6 +9,7 @@
 #include "lock.h"
 #include "log.h"
 #include "memory.h"
+#include "quorum.h"
 #include "status.h"
 #include "token.h"
 
@@ -71,27 +72,24 @@ static unsigned count_holder(const struct call *call) {
     return most;
 }
 
-/* The quorum-th greatest number: of ttls, so long a quorum keeps the key. */
-static int64_t quorum_number(const struct call *call, unsigned quorum) {
+/* What a quorum has at least: of ttls, so long a quorum keeps the key. */
+static int64_t quorum_number(const struct call *call) {
     const struct finding *findings = call->query.findings;
-    int64_t best = 0;
+    int64_t numbers[LEASE_NODES] = {0};
 
-    for (unsigned i = 0; i < call->count; i++) {
-        unsigned as_long = 0;
-        for (unsigned j = 0; j < call->count; j++)
-            as_long += findings[j].state == FOUND && findings[j].number >= findings[i].number;
-        if (findings[i].state == FOUND && as_long >= quorum && findings[i].number > best)
-            best = findings[i].number;
-    }
-    return best;
+    for (unsigned i = 0; i < call->count; i++)
+        if (findings[i].state == FOUND)
+            numbers[i] = findings[i].number;
+    return evl_quorum_number(numbers, call->count);
 }
 
 /* The name in the token that a quorum has. */
-static void note_name(struct call *call, unsigned quorum) {
+static void note_name(struct call *call) {
     struct finding *findings = call->query.findings;
 
     for (unsigned i = 0; i < call->count; i++) {
-        if (findings[i].state != FOUND || count_token(call, findings[i].token, findings[i].token_len) < quorum)
+        if (findings[i].state != FOUND ||
+            !evl_quorum_reached(call->count, count_token(call, findings[i].token, findings[i].token_len)))
             continue;
         call->query.name = findings[i].token;
         call->query.name_len = evl_token_holder_len(findings[i].token, findings[i].token_len);
@@ -100,10 +98,10 @@ static void note_name(struct call *call, unsigned quorum) {
     }
 }
 
-static void finish_held(struct call *call, unsigned quorum) {
-    call->value = asks_number(call) ? quorum_number(call, quorum) : 1;
+static void finish_held(struct call *call) {
+    call->value = asks_number(call) ? quorum_number(call) : 1;
     if (call->kind == CALL_HOLDER)
-        note_name(call, quorum);
+        note_name(call);
     evl_call_finish(call, call->value == INT64_MAX ? EVLOCK_ENOTTL : EVLOCK_OK);
 }
 
@@ -117,10 +115,10 @@ static void finish_failed(struct call *call) {
 }
 
 /* A break is told when it is done on a quorum, and goes on with the others. */
-static void decide_break(struct call *call, unsigned quorum) {
-    if (count(call, FAILED) > call->count - quorum)
+static void decide_break(struct call *call) {
+    if (evl_quorum_missed(call->count, count(call, FAILED)))
         finish_failed(call);
-    else if (count(call, BROKEN) + count(call, ABSENT) + count(call, CHANGED) < quorum)
+    else if (!evl_quorum_reached(call->count, count(call, BROKEN) + count(call, ABSENT) + count(call, CHANGED)))
         return;
     else if (count(call, BROKEN) > 0)
         evl_call_finish(call, EVLOCK_OK);
@@ -129,20 +127,19 @@ static void decide_break(struct call *call, unsigned quorum) {
 }
 
 static void decide(struct call *call) {
-    unsigned quorum = evl_client_quorum(client_of(call->lock));
     unsigned open = count(call, ASKED);
     unsigned holder;
 
     if (call->kind == CALL_BREAK) {
-        decide_break(call, quorum);
+        decide_break(call);
         return;
     }
     holder = count_holder(call);
-    if (holder >= quorum)
-        finish_held(call, quorum);
-    else if (count(call, FAILED) > call->count - quorum)
+    if (evl_quorum_reached(call->count, holder))
+        finish_held(call);
+    else if (evl_quorum_missed(call->count, count(call, FAILED)))
         finish_failed(call);
-    else if (holder + open < quorum || open == 0)
+    else if (open == 0 || !evl_quorum_reached(call->count, holder + open))
         finish_free(call);
 }
 

@@ -8,6 +8,7 @@
 
 #include "least.h"
 #include "lock.h"
+#include "quorum.h"
 #include "status.h"
 
 static bool take(struct request *request, int64_t now, struct command *command) {
@@ -42,12 +43,11 @@ void evl_replicas_fail(struct call *call, const char *why) {
 /* What can still come of it; `status` is what it fails with. The words are those of the node that was heard last. */
 static void decide(struct call *call, int status) {
     struct evlock *lock = call->lock;
-    unsigned quorum = evl_client_quorum(client_of(lock));
 
-    if ((unsigned)__builtin_popcount(call->acquire.confirmed) >= quorum) {
+    if (evl_quorum_reached(call->count, (unsigned)__builtin_popcount(call->acquire.confirmed))) {
         stop(call);
         evl_lock_grant(lock, call);
-    } else if ((unsigned)__builtin_popcount(call->acquire.denied) > call->count - quorum) {
+    } else if (evl_quorum_missed(call->count, (unsigned)__builtin_popcount(call->acquire.denied))) {
         if (!evlock_last_error()[0])
             evl_error_set("too few replicas have it");
         fail(call, status);
