@@ -103,10 +103,9 @@ static void a_late_release_does_not_make_two_holders(void **state) {
 }
 
 /* So must a break that is held back: its first step has found the token, and the second one lies about. */
-static void a_late_break_does_not_make_two_holders(void **state) {
-    struct fixture *f = *state;
+static void break_late(struct fixture *f, const char *token) {
     evlock_options options = with_ttl(60000), quick = EVLOCK_OPTIONS_INIT;
-    evlock_acquire_options own = with_token("mine", EVLOCK_UNLIMITED);
+    evlock_acquire_options own = with_token(token, EVLOCK_UNLIMITED);
     struct record first = {0}, broken = {0}, release = {0}, second = {0}, rival = {0};
     server_do(f->server, "ACL SETUSER worker on >work ~* -@all +get +set +del +pttl +pexpire +evalsha +script|load");
     relay_start(&relay, f->server);
@@ -142,6 +141,18 @@ static void a_late_break_does_not_make_two_holders(void **state) {
     assert_false(evlock_is_held(lock) && evlock_is_held(other));
     lock_free(f, lock);
     await(f, second.count);
+}
+
+static void a_late_break_does_not_make_two_holders(void **state) {
+    break_late(*state, "mine");
+}
+
+/* The longest token there is is told as it is, and not by a digest. */
+static void a_late_break_of_the_longest_token_does_not_make_two_holders(void **state) {
+    char token[129];
+    memset(token, 't', sizeof(token) - 1);
+    token[sizeof(token) - 1] = '\0';
+    break_late(*state, token);
 }
 
 static void an_unsettled_token_of_ones_own_does_not_wait_for_ever(void **state) {
@@ -834,6 +845,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CROSSING(a_late_release_does_not_make_two_holders),
         CROSSING(a_late_break_does_not_make_two_holders),
+        CROSSING(a_late_break_of_the_longest_token_does_not_make_two_holders),
         CROSSING(an_unsettled_token_of_ones_own_does_not_wait_for_ever),
         CROSSING(a_token_that_is_being_removed_is_waited_for),
         CROSSING(a_token_that_cannot_be_removed_holds_up_no_other),

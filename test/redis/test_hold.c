@@ -879,7 +879,7 @@ static void a_late_break_does_not_end_the_next_holder(void **state) {
 }
 
 /* Up to what was a command's room, beyond it, and beyond what evlock takes as an answer. */
-static const size_t lengths[] = {1, 128, 129, 168, 16000, 17000, 1024 * 1024, 20 * 1024 * 1024};
+static const size_t lengths[] = {1, 127, 128, 129, 168, 16000, 17000, 1024 * 1024, 20 * 1024 * 1024};
 
 /* Puts a value of this length under "a", which ends in `last`. */
 static void set_long(struct fixture *f, size_t len, char last) {
