@@ -243,7 +243,7 @@ void evl_acquire_granted(struct evlock *lock, int64_t time, int64_t fence) {
     if (passed < 0 || (call->acquire.fenced && fence == 0))
         return;
     if (!call->acquire.asked_time)
-        since = lease_of(lock->tenure)->slots[0].sent;
+        since = evl_lease_sent(lease_of(lock->tenure), 0);
     else if (call->acquire.other_ears)
         since = call->acquire.asked_at;
     call->acquire.handed = true;
@@ -344,9 +344,9 @@ int evl_check_token(const void *token, size_t *len) {
 int evl_check_idle(const struct evlock *lock) {
     if (evl_lock_acquiring(lock))
         return evl_fail(EVLOCK_EALREADY, "an acquire or an adoption of this handle is pending");
-    if (lock->tenure && lease_of(lock->tenure)->state == LEASE_RELEASING)
+    if (lock->tenure && evl_lease_state(lease_of(lock->tenure)) == LEASE_RELEASING)
         return evl_fail(EVLOCK_EALREADY, "this handle is being released");
-    if (lock->tenure && lease_of(lock->tenure)->state == LEASE_HELD)
+    if (lock->tenure && evl_lease_state(lease_of(lock->tenure)) == LEASE_HELD)
         return evl_fail(EVLOCK_EALREADY, "this handle holds the lock");
     return EVLOCK_OK;
 }

@@ -134,7 +134,7 @@ static void count_acquire(const struct call *call, struct evlock_stats *stats) {
     stats->acquired++;
     stats->handed += call->acquire.handed;
     stats->waited += call->acquire.attempts > 1 || call->acquire.asked_time || call->acquire.handed;
-    evl_stats_count(stats->wait, lease_of(call->lock->tenure)->since - call->acquire.begun);
+    evl_stats_count(stats->wait, evl_lease_since(lease_of(call->lock->tenure)) - call->acquire.begun);
 }
 
 void evl_call_tell(struct call *call) {

@@ -11,7 +11,7 @@
 #include "status.h"
 
 static enum lease_state state_of(const struct evlock *lock) {
-    return lock->tenure && !evl_lock_acquiring(lock) ? lease_of(lock->tenure)->state : LEASE_ENDED;
+    return lock->tenure && !evl_lock_acquiring(lock) ? evl_lease_state(lease_of(lock->tenure)) : LEASE_ENDED;
 }
 
 /* Whether the handle holds a lease: EVLOCK_OK, EVLOCK_ELOST or EVLOCK_ENOTHELD. */

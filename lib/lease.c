@@ -26,10 +26,6 @@ int64_t evl_lease_drift(int64_t ttl) {
     return ttl / 100 + 2 * MS;
 }
 
-size_t evl_lease_size(unsigned nodes) {
-    return sizeof(struct lease) + nodes * sizeof(struct lease_slot);
-}
-
 static int64_t lifetime(int64_t ttl) {
     return ttl == LEASE_NEVER ? undo_without_expiry : ttl;
 }
@@ -1209,4 +1205,11 @@ bool evl_lease_over(const struct lease *lease) {
         if (lease->slots[i].flying || lease->slots[i].releasing)
             return false;
     return true;
+}
+
+/* What was not let out of the queue has no ttl before its turn comes. */
+int64_t evl_lease_left_until(const struct lease *lease) {
+    if (!lease->left)
+        return 0;
+    return lease->queued && !lease->granted ? LEASE_NEVER : lease->until;
 }

@@ -167,7 +167,9 @@ struct lease_entry {
 };
 
 /* The size of a lease over so many nodes. */
-size_t evl_lease_size(unsigned nodes);
+static inline size_t evl_lease_size(unsigned nodes) {
+    return sizeof(struct lease) + nodes * sizeof(struct lease_slot);
+}
 
 void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes,
                      const struct lease_entry *entry, int64_t now, struct lease_out *out);
@@ -227,5 +229,67 @@ int64_t evl_lease_ttl(const struct lease *lease, enum lease_command command, int
 
 /* Ended, and no answer is outstanding: the memory may go. */
 bool evl_lease_over(const struct lease *lease);
+
+/* Until when something may be left on a server that a release was forbidden to remove; 0: nothing is. */
+int64_t evl_lease_left_until(const struct lease *lease);
+
+/* What others read of a lease: nobody but its tests looks into the struct. */
+
+static inline enum lease_state evl_lease_state(const struct lease *lease) {
+    return lease->state;
+}
+
+static inline const struct lease_terms *evl_lease_terms(const struct lease *lease) {
+    return lease->terms;
+}
+
+static inline unsigned evl_lease_nodes(const struct lease *lease) {
+    return lease->nodes;
+}
+
+/* Its acquire draws a fence. */
+static inline bool evl_lease_fenced(const struct lease *lease) {
+    return lease->fenced;
+}
+
+/* Its acquire joins the queue. */
+static inline bool evl_lease_queued(const struct lease *lease) {
+    return lease->queued;
+}
+
+/* The fence that it has; 0: none. */
+static inline int64_t evl_lease_fence(const struct lease *lease) {
+    return lease->fence;
+}
+
+/* When the quorum was complete; before that, when it began. */
+static inline int64_t evl_lease_since(const struct lease *lease) {
+    return lease->since;
+}
+
+/* It waits in the queue, or is about to. */
+static inline bool evl_lease_in_line(const struct lease *lease) {
+    return lease->queued && lease->state == LEASE_ACQUIRING;
+}
+
+/* An extension or a release is to be answered to its user. */
+static inline bool evl_lease_owes_answer(const struct lease *lease) {
+    return lease->extending || lease->state == LEASE_RELEASING;
+}
+
+/* What evl_lease_take() has for the node, unless time or an unanswered command stands against it. */
+static inline enum lease_command evl_lease_wanted(const struct lease *lease, unsigned node) {
+    return lease->slots[node].want;
+}
+
+/* The command that the node answers next, when there is one. */
+static inline enum lease_command evl_lease_unanswered(const struct lease *lease, unsigned node) {
+    return lease->slots[node].flying ? lease->slots[node].flying : LEASE_RELEASE;
+}
+
+/* When the last command that sets a ttl was queued for the node. */
+static inline int64_t evl_lease_sent(const struct lease *lease, unsigned node) {
+    return lease->slots[node].sent;
+}
 
 #endif

@@ -47,7 +47,7 @@ struct call *evl_lock_pending(const struct evlock *lock, enum call_kind kind) {
 }
 
 bool evl_lock_holds(const struct evlock *lock) {
-    return lock && client_of(lock) && lock->tenure && lease_of(lock->tenure)->state == LEASE_HELD &&
+    return lock && client_of(lock) && lock->tenure && evl_lease_state(lease_of(lock->tenure)) == LEASE_HELD &&
            !evl_lock_acquiring(lock) && !evl_client_forked(client_of(lock)) &&
            evl_client_now(client_of(lock)) < evl_lease_deadline(lease_of(lock->tenure));
 }
@@ -57,7 +57,7 @@ bool evl_lock_acquiring(const struct evlock *lock) {
 }
 
 bool evl_lock_queues(const struct evlock *lock) {
-    return lock->tenure && lease_of(lock->tenure)->queued && lease_of(lock->tenure)->state == LEASE_ACQUIRING;
+    return lock->tenure && evl_lease_in_line(lease_of(lock->tenure));
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
@@ -274,7 +274,7 @@ int64_t evlock_remaining_ms(const evlock *lock) {
 }
 
 uint64_t evlock_fence(const evlock *lock) {
-    return evl_lock_holds(lock) ? (uint64_t)lease_of(lock->tenure)->fence : 0;
+    return evl_lock_holds(lock) ? (uint64_t)evl_lease_fence(lease_of(lock->tenure)) : 0;
 }
 
 const void *evlock_token(const evlock *lock, size_t *ret_len) {
@@ -297,7 +297,7 @@ int64_t evlock_waited_ms(const evlock *lock) {
 }
 
 void evl_lock_count_hold(struct evlock *lock, int64_t now) {
-    evl_stats_count(client_of(lock)->stats.hold, now - lease_of(lock->tenure)->since);
+    evl_stats_count(client_of(lock)->stats.hold, now - evl_lease_since(lease_of(lock->tenure)));
 }
 
 /* --- What a lease leads to ---------------------------------------------------------------------------------------- */
@@ -348,7 +348,7 @@ static void on_granted(struct evlock *lock) {
 }
 
 void evl_lock_grant(struct evlock *lock, struct call *call) {
-    int64_t fence = lease_of(lock->tenure)->fence;
+    int64_t fence = evl_lease_fence(lease_of(lock->tenure));
 
     if (fence && !evl_client_note_fence(client_of(lock), evl_lock_key(lock), fence)) {
         evl_error_set("the fence went backwards");

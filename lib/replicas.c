@@ -20,7 +20,8 @@ static bool take(struct request *request, int64_t now, struct command *command) 
     if (call->acquire.waiting & 1U << request->node)
         evl_command_wait(command, lock->config->min_replicas, lock->config->replica_timeout);
     else
-        evl_command_lease(command, LEASE_RENEW, evl_lock_key(lock), token_of(tenure), lease_of(tenure)->terms->ttl);
+        evl_command_lease(command, LEASE_RENEW, evl_lock_key(lock), token_of(tenure),
+                          evl_lease_terms(lease_of(tenure))->ttl);
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "least.h"
 #include "lock.h"
 #include "memory.h"
 #include "queue.h"
@@ -53,24 +54,20 @@ static void give_back(struct evlock_client *client, struct tenure *tenure, bool 
 
 void evl_tenure_destroy(struct tenure *tenure) {
     struct evlock_client *client = client_of(tenure->lock);
-    const struct lease *lease = lease_of(tenure);
-    /* What was not let out of the queue has no ttl before its turn comes. */
-    int64_t until = lease->queued && !lease->granted ? INT64_MAX : lease->until;
 
     assert(tenure->lock->tenure != tenure);
-    if (lease->left && client->left_until < until)
-        client->left_until = until;
+    client->left_until = max64(client->left_until, evl_lease_left_until(lease_of(tenure)));
     take_out(tenure);
     for (unsigned i = 0; i < client->node_count; i++)
         evl_node_withdraw(&client->nodes[i], &requests_of(tenure)[i]);
     evl_alarm_set(&client->alarms, &tenure->alarm, INT64_MAX);
     evl_lock_unref(tenure->lock);
-    give_back(client, tenure, lease_of(tenure)->queued);
+    give_back(client, tenure, evl_lease_queued(lease_of(tenure)));
 }
 
 /* By way of its terms, which are a config's: there may be so many handles that theirs is in no cache. */
 static struct evlock_client *client_for(struct tenure *tenure) {
-    const char *terms = (const char *)lease_of(tenure)->terms;
+    const char *terms = (const char *)evl_lease_terms(lease_of(tenure));
 
     return ((const struct config *)(const void *)(terms - offsetof(struct config, terms)))->client;
 }
@@ -86,9 +83,7 @@ static void set_alarm(struct tenure *tenure) {
 
 /* What the node has just said, or what is said of it, is kept for a call that may end by its time. */
 static void note_words(struct tenure *tenure) {
-    const struct lease *lease = lease_of(tenure);
-
-    if ((lease->extending || lease->state == LEASE_RELEASING) && !ghost(tenure))
+    if (evl_lease_owes_answer(lease_of(tenure)) && !ghost(tenure))
         evl_lock_note_words(tenure->lock);
 }
 
@@ -99,7 +94,7 @@ static void note_away(struct tenure *tenure, unsigned node, int status, int64_t 
 
 /* A node that must not grant anything takes a release like any other. */
 static bool gives_back(struct tenure *tenure, unsigned node, int trouble) {
-    return trouble == EVLOCK_EEXCLUDED && lease_of(tenure)->slots[node].want == LEASE_RELEASE;
+    return trouble == EVLOCK_EEXCLUDED && evl_lease_wanted(lease_of(tenure), node) == LEASE_RELEASE;
 }
 
 /* Sends what the lease wants sent to a node. One that is away, or must not grant anything now, may make it want
@@ -128,12 +123,13 @@ static void act(struct tenure *tenure, int64_t now, struct lease_out *out) {
         send_wanted(tenure, node, now, out);
     }
     set_alarm(tenure);
-    if (lease_of(tenure)->queued && lease_of(tenure)->state != LEASE_ACQUIRING)
+    if (evl_lease_queued(lease_of(tenure)) && !evl_lease_in_line(lease_of(tenure)))
         evl_queue_leave(tenure);
     if (out->events && !ghost(tenure)) {
         evl_lock_events(tenure->lock, out);
         /* Or else it would stay for as long as its client. */
-        assert(!ghost(tenure) || lease_of(tenure)->state == LEASE_UNDOING || lease_of(tenure)->state == LEASE_ENDED);
+        assert(!ghost(tenure) || evl_lease_state(lease_of(tenure)) == LEASE_UNDOING ||
+               evl_lease_state(lease_of(tenure)) == LEASE_ENDED);
     }
     if (--rest_of(tenure)->acting == 0 && evl_lease_over(lease_of(tenure)) && ghost(tenure))
         evl_tenure_destroy(tenure);
@@ -142,13 +138,13 @@ static void act(struct tenure *tenure, int64_t now, struct lease_out *out) {
 /* --- From the node ------------------------------------------------------------------------------------------------ */
 
 struct waiter evl_tenure_waiter(struct tenure *tenure) {
-    if (!lease_of(tenure)->queued)
+    if (!evl_lease_queued(lease_of(tenure)))
         return (struct waiter){.ticket = NULL};
     return (struct waiter){
         .channel = evl_queue_channel(client_of(tenure->lock)),
         .ticket = ticket_text(tenure),
-        .ttl = lease_of(tenure)->terms->ttl,
-        .fenced = lease_of(tenure)->fenced,
+        .ttl = evl_lease_terms(lease_of(tenure))->ttl,
+        .fenced = evl_lease_fenced(lease_of(tenure)),
     };
 }
 
@@ -162,12 +158,12 @@ static bool take(struct request *request, int64_t now, struct command *command) 
 
     if (kind == LEASE_NOTHING)
         return false;
-    if (kind == LEASE_ACQUIRE && lease->queued)
+    if (kind == LEASE_ACQUIRE && evl_lease_queued(lease))
         evl_command_join(command, key, token, &waiter);
-    else if (kind == LEASE_ACQUIRE && lease->fenced)
-        evl_command_fenced(command, key, token, lease->terms->ttl, lease->nodes == 1);
+    else if (kind == LEASE_ACQUIRE && evl_lease_fenced(lease))
+        evl_command_fenced(command, key, token, evl_lease_terms(lease)->ttl, evl_lease_nodes(lease) == 1);
     else if (kind == LEASE_RAISE)
-        evl_command_raise(command, key, lease->fence);
+        evl_command_raise(command, key, evl_lease_fence(lease));
     else if (kind == LEASE_RELEASE && tenure->lock->config->queue)
         evl_command_hand(command, key, token, &waiter);
     else
@@ -180,12 +176,13 @@ static bool take(struct request *request, int64_t now, struct command *command) 
 static bool join(struct request *request, int64_t now, struct renewal *ret) {
     struct tenure *tenure = owner_of(request);
     struct lease *lease = lease_of(tenure);
+    int64_t ttl = evl_lease_terms(lease)->ttl;
 
-    if (lease->slots[request->node].want != LEASE_RENEW || (ret->ttl && ret->ttl != lease->terms->ttl))
+    if (evl_lease_wanted(lease, request->node) != LEASE_RENEW || (ret->ttl && ret->ttl != ttl))
         return false;
     if (evl_lease_take(lease, request->node, now) == LEASE_NOTHING)
         return false;
-    ret->ttl = lease->terms->ttl;
+    ret->ttl = ttl;
     ret->key = evl_lock_key(tenure->lock);
     ret->token = token_of(tenure);
     return true;
@@ -193,8 +190,7 @@ static bool join(struct request *request, int64_t now, struct renewal *ret) {
 
 static bool answer(struct request *request, const struct reply *reply, int64_t now) {
     struct tenure *tenure = owner_of(request);
-    const struct lease_slot *slot = &lease_of(tenure)->slots[request->node];
-    enum lease_command kind = slot->flying ? slot->flying : LEASE_RELEASE;
+    enum lease_command kind = evl_lease_unanswered(lease_of(tenure), request->node);
     struct lease_answer answer;
     struct lease_out out = {0};
     bool fits = evl_command_answer(kind, lease_of(tenure), reply, &answer);
@@ -208,8 +204,8 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
     if (kind != LEASE_RELEASE)
         client_for(tenure)->nodes[request->node].agreed = answer.verdict == LEASE_YES;
     note_words(tenure);
-    if (answer.verdict == LEASE_QUEUED && !ghost(tenure) && lease_of(tenure)->state == LEASE_ACQUIRING)
-        evl_acquire_queued(tenure->lock, slot->sent, &answer);
+    if (answer.verdict == LEASE_QUEUED && !ghost(tenure) && evl_lease_in_line(lease_of(tenure)))
+        evl_acquire_queued(tenure->lock, evl_lease_sent(lease_of(tenure), request->node), &answer);
     evl_lease_answer(lease_of(tenure), request->node, &answer, now, &out);
     act(tenure, now, &out);
     return fits;
@@ -330,7 +326,7 @@ void evl_tenure_release(struct tenure *tenure) {
     int64_t now = evl_client_now(client);
     struct lease_out out = {0};
 
-    if (lease_of(tenure)->state == LEASE_HELD)
+    if (evl_lease_state(lease_of(tenure)) == LEASE_HELD)
         evl_lock_count_hold(tenure->lock, now);
     evl_lease_release(lease_of(tenure), now + client->config.command_timeout, &out);
     act(tenure, now, &out);
@@ -340,7 +336,7 @@ void evl_tenure_let_go(struct tenure *tenure) {
     struct evlock *lock = tenure->lock;
 
     assert(lock->tenure == tenure);
-    if (lease_of(tenure)->queued)
+    if (evl_lease_queued(lease_of(tenure)))
         evl_queue_leave(tenure);
     take_out(tenure);
     lock->tenure = NULL;

@@ -37,11 +37,11 @@ static inline struct lease *lease_of(struct tenure *tenure) {
 }
 
 static inline struct request *requests_of(struct tenure *tenure) {
-    return (struct request *)(void *)&lease_of(tenure)->slots[lease_of(tenure)->nodes];
+    return (struct request *)(void *)((char *)lease_of(tenure) + evl_lease_size(evl_lease_nodes(lease_of(tenure))));
 }
 
 static inline struct tenure_rest *rest_of(struct tenure *tenure) {
-    return (struct tenure_rest *)(void *)&requests_of(tenure)[lease_of(tenure)->nodes];
+    return (struct tenure_rest *)(void *)&requests_of(tenure)[evl_lease_nodes(lease_of(tenure))];
 }
 
 static inline char *ticket_text(struct tenure *tenure) {

@@ -354,7 +354,7 @@ static bool answer_queued(const char *text, struct lease_answer *answer) {
 
 bool evl_command_answer(enum lease_command kind, const struct lease *lease, const struct reply *reply,
                         struct lease_answer *ret_answer) {
-    bool plain = kind == LEASE_ACQUIRE && !lease->fenced && !lease->queued;
+    bool plain = kind == LEASE_ACQUIRE && !evl_lease_fenced(lease) && !evl_lease_queued(lease);
     struct reply_meaning meaning;
     bool gone;
 
@@ -380,14 +380,14 @@ bool evl_command_answer(enum lease_command kind, const struct lease *lease, cons
         ret_answer->verdict = LEASE_NO;
         return plain;
     case REPLY_INTEGER:
-        if (kind == LEASE_ACQUIRE && lease->queued && reply->integer == 0)
+        if (kind == LEASE_ACQUIRE && evl_lease_queued(lease) && reply->integer == 0)
             return false; /* who has not got it waits */
         return !plain && answer_integer(kind, reply->integer, ret_answer);
     case REPLY_STRING:
-        return kind == LEASE_ACQUIRE && lease->queued && answer_queued(reply->text, ret_answer);
+        return kind == LEASE_ACQUIRE && evl_lease_queued(lease) && answer_queued(reply->text, ret_answer);
     case REPLY_RENEWED:
         ret_answer->verdict = LEASE_YES;
-        ret_answer->ttl = lease->terms->ttl;
+        ret_answer->ttl = evl_lease_terms(lease)->ttl;
         return kind == LEASE_RENEW;
     case REPLY_AGAIN:
         ret_answer->verdict = LEASE_AGAIN;

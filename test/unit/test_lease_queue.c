@@ -413,6 +413,22 @@ static void until_it_cannot_run(struct bench *b) {
     is_over(b);
 }
 
+/* Before its turn comes it has no ttl. */
+static void a_place_that_is_left_may_be_granted_at_any_time(void **state) {
+    (void)state;
+    for (int has_got_it = 0; has_got_it < 2; has_got_it++) {
+        struct bench b = bench_new();
+        waits(&b);
+        if (has_got_it)
+            granted(&b, b.now);
+        abandon(&b);
+        sends(&b, 0, LEASE_RELEASE);
+        forbidden(&b, 0);
+        is_over(&b);
+        assert_int_equal(evl_lease_left_until(b.lease), has_got_it ? b.now + life(TTL) : LEASE_NEVER);
+    }
+}
+
 static void a_lost_look_is_undone_until_it_cannot_run(void **state) {
     struct bench b = bench_new();
     (void)state;
@@ -571,6 +587,7 @@ int main(void) {
         cmocka_unit_test(it_does_not_leave_by_time),
         cmocka_unit_test(it_leaves_however_often_it_is_refused),
         cmocka_unit_test(a_lease_that_is_gone_may_be_in_the_queue),
+        cmocka_unit_test(a_place_that_is_left_may_be_granted_at_any_time),
         cmocka_unit_test(a_lost_look_is_undone_until_it_cannot_run),
         cmocka_unit_test(a_lost_look_is_undone_when_it_cannot_run_any_more),
         cmocka_unit_test(a_lost_look_that_was_settled_is_undone_once),
