@@ -317,6 +317,19 @@ static void a_close_does_not_wait_for_a_stopped_node_for_ever(void **state) {
     assert_int_equal(nodes_having("a"), 0);
 }
 
+/* What was never sent anywhere needs no answer from there. A close that had waited for one would have failed. */
+static void a_close_needs_no_node_that_was_never_up(void **state) {
+    struct fixture *f = *state;
+    server_pause(&nodes[0]);
+    server_kill9(&nodes[1]);
+    quorum_client(f, NODES, NULL);
+    await(f, nodes_counting(f->client) == MAJORITY);
+    evlock *lock = acquired(f, "a", NULL);
+    await(f, nodes_with(lock) == MAJORITY);
+    assert_status(await_close(f, f->client), EVLOCK_OK);
+    assert_int_equal(nodes_having("a"), 0);
+}
+
 /* --- Late answers ------------------------------------------------------------------------------------------------- */
 
 static void late_yeses_are_kept(void **state) {
@@ -616,6 +629,7 @@ int main(void) {
         QUORUM_TEST_BARE(a_break_that_was_told_waits_for_no_room),
         QUORUM_TEST(break_works_on_long_values),
         QUORUM_TEST_BARE(a_close_does_not_wait_for_a_stopped_node_for_ever),
+        QUORUM_TEST_BARE(a_close_needs_no_node_that_was_never_up),
         QUORUM_TEST(late_yeses_are_kept),
         QUORUM_TEST(late_noes_are_ignored),
         MAJOR_TEST_LIST(stopped),

@@ -381,6 +381,19 @@ static void a_close_without_a_hold_needs_no_server(void **state) {
     assert_ended(&record, EVLOCK_ECANCELLED);
 }
 
+/* It takes the connection, and never says a word. A close that had waited for one would have failed. */
+static void a_close_needs_no_server_that_was_never_up(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    server_pause(f->server);
+    evlock_client *client = client_new(f, NULL, NULL);
+    assert_status(await_close(f, client_new(f, NULL, NULL)), EVLOCK_OK);
+    assert_status(evlock_acquire(lock_new_on(f, client, "a", NULL), NULL, record_end, &record), EVLOCK_OK);
+    run_for(f, 50);
+    assert_status(await_close(f, client), EVLOCK_OK);
+    assert_ended(&record, EVLOCK_ECANCELLED);
+}
+
 static void handles_may_go_before_during_and_after_a_close(void **state) {
     struct fixture *f = *state;
     struct record closed = {0};
@@ -674,6 +687,7 @@ int main(void) {
         TEST(a_close_refuses_new_calls_at_once),
         TEST_BARE(a_close_without_its_server_says_so),
         TEST_BARE(a_close_without_a_hold_needs_no_server),
+        TEST_BARE(a_close_needs_no_server_that_was_never_up),
         TEST(handles_may_go_before_during_and_after_a_close),
         TEST(a_freed_client_leaves_nothing),
         TEST(a_freed_client_gives_back_what_it_can),
