@@ -333,6 +333,7 @@ static void draw_new_options(struct actor *actor, struct handle *handle, evlock_
         handle->renews = true;
         if (draw_chance(world, 50))
             options->renewal_interval_ms = ms_between(world, ttl / 20, ttl / 2);
+        handle->interval = options->renewal_interval_ms > 0 ? options->renewal_interval_ms * MS : ttl / 3;
         if (draw_chance(world, 20))
             handle->max_hold = (options->max_hold_ms = ms_between(world, MS, 3 * ttl)) * MS;
     }
@@ -354,6 +355,7 @@ static void draw_new_options(struct actor *actor, struct handle *handle, evlock_
             ms_between(world, 6 * plan->latency + 5 * MS, actor->process->command_timeout - MS);
         if (handle->renews && draw_chance(world, 50)) { /* also while they are asked */
             options->renewal_interval_ms = ms_between(world, MS, ttl / 20);
+            handle->interval = options->renewal_interval_ms * MS;
             options->at_risk_percent = 99;
         }
     }
@@ -369,6 +371,7 @@ static void copy_options(struct handle *handle, const struct handle *from) {
     handle->risk = from->risk;
     handle->wait = from->wait;
     handle->patience = from->patience;
+    handle->interval = from->interval;
     handle->renews = from->renews;
     handle->queued = from->queued;
     handle->replicas = from->replicas;
@@ -466,6 +469,7 @@ static void acquire(struct handle *handle) {
         options.token_len = EVLOCK_CSTRING;
     }
     defaults = draw_chance(world, 30) && !options.fence && !options.token && !world->calm;
+    promise->once = !defaults && options.wait_timeout_ms == 0;
     promise->limit = limit_of(handle, defaults ? EVLOCK_DEFAULT : options.wait_timeout_ms);
     if (world->plan.nodes > 1 && !defaults && !handle->replicas && !options.token && options.wait_timeout_ms == 0)
         promise->limit = handle->patience; /* one attempt, in which nobody is waited for any longer */
@@ -475,7 +479,7 @@ static void acquire(struct handle *handle) {
         return;
     judge_acquires(handle, promise);
     if (options.token)
-        judge_token(world->judge, own, strlen(own), handle->client)->own = true;
+        judge_reuses(world->judge, own, handle->client);
 }
 
 static void release(struct handle *handle) {
@@ -508,6 +512,7 @@ static void extend(struct handle *handle) {
     if (status != EVLOCK_OK)
         return;
     handle->extended = true;
+    handle->shortened |= !add;
     if (add && handle->token)
         handle->token->added += ms * MS;
     else
@@ -521,7 +526,7 @@ static void reacquire(struct handle *handle) {
         return;
     promise = ask(handle, P_EXTEND);
     judge_made(promise, evlock_reacquire(handle->lock, on_end, promise));
-    handle->extended = true;
+    handle->extended = handle->shortened = true;
 }
 
 static void query(struct handle *handle) {
@@ -571,6 +576,8 @@ static void export(struct handle *handle) {
 
     if (parcel.len)
         return;
+    if (handle->doing == HOLDING && draw_chance(world, 40))
+        extend(handle); /* what is on its way then would cut it short for the next */
     status = evlock_export(handle->lock, parcel.token, sizeof(parcel.token), &parcel.len);
     note(world, handle->process, "h%u export: %s", handle->number, evlock_strerror(status));
     if (status != EVLOCK_OK) {
@@ -581,11 +588,9 @@ static void export(struct handle *handle) {
         violated(world, "h%u: exported what it does not hold", handle->number);
         return;
     }
-    token->loose = true;
-    token->handed |= world->plan.nodes > 1;
     parcel.key = handle->key;
     handle->own++; /* its own token is another's now */
-    judge_ends(handle, IDLE);
+    judge_hands(handle);
 }
 
 /* Who has lost its lease asks for it once more: its token may be there yet. */
@@ -600,9 +605,17 @@ static void adopt_own(struct handle *handle) {
     judge_made(promise, status);
     if (status != EVLOCK_OK)
         return;
-    token->loose = true; /* what is not adopted is not its to undo */
-    judge_acquires(handle, promise);
-    judge_token(handle->process->world->judge, token->bytes, token->len, handle->client);
+    judge_asks_again(handle, promise);
+}
+
+void actor_hands_out(unsigned key, const char *token) {
+    parcel.key = key;
+    parcel.len = strlen(token);
+    memcpy(parcel.token, token, parcel.len);
+}
+
+bool actor_may_hand_out(void) {
+    return parcel.len == 0;
 }
 
 static void adopt(struct handle *handle) {

@@ -27,4 +27,8 @@ bool actors_served(struct world *world);
 /* All clients end, in one way or another. */
 void actors_leave(struct world *world);
 
+/* A token is there for whoever adopts it; only if the last one is not there any more. */
+bool actor_may_hand_out(void);
+void actor_hands_out(unsigned key, const char *token);
+
 #endif

@@ -63,10 +63,9 @@ static bool arity_fits(const struct command *command, int argc) {
 
 /* --- Running ------------------------------------------------------------------------------------------------------ */
 
-static void watch(const struct call *call) {
-    const sim_server *server = call->server;
-    if (server->watch)
-        server->watch(server->watch_arg, call->session, call->argc, call->argv, call->lens);
+static void show(const struct call *call, sim_watch watch) {
+    if (watch)
+        watch(call->server->watch_arg, call->session, call->argc, call->argv, call->lens);
 }
 
 static void answer_unknown(const struct call *call, bool container) {
@@ -112,8 +111,10 @@ void command_from_session(sim_session *session) {
         reply_error(call.reply, "NOAUTH Authentication required.");
     else if (session->subscribed && !(call.command->flags & PUBSUB))
         answer_only_pubsub(&call);
-    else if (!refusal_use(&call)) {
-        watch(&call);
+    else if (refusal_use(&call))
+        show(&call, session->server->watch_refused);
+    else {
+        show(&call, session->server->watch);
         call.command->run(&call);
         call.server->written += (call.command->flags & WRITES) != 0;
     }
@@ -130,7 +131,7 @@ void command_from_script(struct call *call) {
         reply_error(call->reply, "ERR This Redis command is not allowed from script");
     else if (!refusal_use(call)) {
         if (call->command->flags & WRITES)
-            watch(call);
+            show(call, call->server->watch);
         call->command->run(call);
         call->server->written += (call->command->flags & WRITES) != 0;
     }

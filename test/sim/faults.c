@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "actor.h"
 #include "judge.h"
 #include "loop.h"
 #include "process.h"
@@ -157,6 +158,20 @@ static bool restart(struct world *world) {
     return true;
 }
 
+/* Most of several nodes restart at once, and are away for a while. */
+static bool restart_most(struct world *world) {
+    unsigned nodes = world->plan.nodes, first = (unsigned)draw_between(world, 0, nodes - 1);
+    int64_t until = draw_until(world);
+
+    for (unsigned i = 0; i <= nodes / 2 && nodes > 1; i++) {
+        struct node *node = world->nodes[(first + i) % nodes];
+        node_refuse(node, until);
+        sim_server_restart(node_now(node), true, true);
+        node->replaced_at = world->now;
+    }
+    return nodes > 1;
+}
+
 static bool may_lose(const struct world *world) {
     return world->scenario->loses_data && !world->plan.durable;
 }
@@ -263,7 +278,27 @@ static bool flush_data(struct world *world) {
     return true;
 }
 
-/* A client of another kind takes a lock by SET NX PX, or gives back what it has by compare-and-delete. */
+/* A client of another kind takes a lock on all of several nodes, for longer than any of evlock's might, and hands it
+ * over. */
+static bool act_foreign_quorum(struct world *world, unsigned key, const char *token) {
+    const char *lock = judge_key(key);
+    int64_t ttl = draw_magnitude(world, world->plan.unit / 8, 3 * world->plan.max_ttl) / MS * MS;
+    size_t len;
+
+    for (unsigned i = 0; i < world->plan.nodes; i++)
+        if (sim_server_get(node_now(world->nodes[i]), lock, strlen(lock), &len))
+            return false;
+    for (unsigned i = 0; i < world->plan.nodes; i++)
+        sim_server_put(world->nodes[i]->server, lock, token, ttl / MS);
+    judge_foreign(world->judge, key, token, strlen(token), ttl);
+    judge_foreign_ends(world->judge, key);
+    if (actor_may_hand_out())
+        actor_hands_out(key, token);
+    return true;
+}
+
+/* A client of another kind takes a lock by SET NX PX, or gives back what it has by compare-and-delete, or hands it
+ * over. */
 static bool act_foreign(struct world *world) {
     static const char name[] = "foreign-token";
     unsigned key = (unsigned)draw_between(world, 0, world->plan.keys - 1);
@@ -273,16 +308,22 @@ static bool act_foreign(struct world *world) {
     char token[40];
     size_t len;
 
-    if (world->plan.nodes > 1 || world->plan.lagging)
+    if (world->plan.lagging)
         return false;
+    snprintf(token, sizeof(token), "%s-%u", name, ++world->next_foreign);
+    if (world->plan.nodes > 1)
+        return act_foreign_quorum(world, key, token);
     there = sim_server_get(node_now(node), lock, strlen(lock), &len);
     if (there && len > sizeof(name) && memcmp(there, name, sizeof(name) - 1) == 0) {
         judge_foreign_ends(world->judge, key);
         sim_server_forget(node->server, lock);
     } else if (!there) {
-        snprintf(token, sizeof(token), "%s-%u", name, ++world->next_foreign);
         sim_server_put(node->server, lock, token, ttl / MS);
         judge_foreign(world->judge, key, token, strlen(token), ttl);
+    }
+    if (!there && actor_may_hand_out() && draw_chance(world, 30)) {
+        judge_foreign_ends(world->judge, key);
+        actor_hands_out(key, token);
     }
     return true;
 }
@@ -407,6 +448,7 @@ static const struct {
     {"node paused", 6, pause_node},
     {"connections refused", 4, refuse_connections},
     {"restart", 4, restart},
+    {"restart of most nodes", 2, restart_most},
     {"restart without data", 5, restart_empty},
     {"failover", 2, fail_over},
     {"failover to old copy", 6, fail_over_stale},

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "actor.h"
+#include "duties.h"
 #include "node.h"
 #include "questions.h"
 #include "reach.h"
@@ -98,12 +99,37 @@ const char *judge_key(unsigned key) {
 
 /* --- Asked and told ----------------------------------------------------------------------------------------------- */
 
+/* It has no connection to so many nodes that no quorum is left. */
+static bool most_are_away(const struct process *process) {
+    unsigned nodes = process->world->plan.nodes, connected = 0;
+    const struct wire *wire;
+
+    if (nodes == 1 || process->left_out) /* what is wanted of the only node waits; twins share their wires */
+        return false;
+    for (unsigned i = 0; i < nodes; i++) {
+        bool any = false;
+        TAILQ_FOREACH (wire, &process->wires, local)
+            any |= wire->node->index == i;
+        connected += any;
+    }
+    return connected < nodes / 2 + 1;
+}
+
 /* A release is told within a command's time, and so is each extension once those before it are; whatever has become of
- * the connection. */
+ * the connection. Where most of several nodes are away, an extension is told at once. */
 static int64_t limit_of(const struct process *process, const struct handle *handle, enum promise_kind kind) {
     if (kind != P_RELEASE && kind != P_EXTEND)
         return NEVER;
+    if (kind == P_EXTEND && handle->extends == 0 && most_are_away(process))
+        return 0;
     return process->command_timeout * (kind == P_EXTEND ? handle->extends + 1 : 1);
+}
+
+/* Until when a holder believes, by its clock. */
+static int64_t believed_until(const struct handle *handle) {
+    int64_t left = evlock_remaining_ms(handle->lock);
+
+    return left == INT64_MAX ? NEVER : process_clock(handle->process) + left * MS;
 }
 
 struct promise *judge_asks(struct judge *judge, struct process *process, struct handle *handle,
@@ -116,6 +142,8 @@ struct promise *judge_asks(struct judge *judge, struct process *process, struct 
     promise->number = ++judge->next_promise;
     promise->asked = process_time(process);
     promise->limit = limit_of(process, handle, kind);
+    if (kind == P_EXTEND && handle->doing == HOLDING && handle->extends == 0)
+        promise->kept = believed_until(handle);
     TAILQ_INSERT_TAIL(&judge->promises, promise, link);
     note(judge->world, process, "h%u %s (call %u)", handle ? handle->number : 0, kinds[kind], promise->number);
     return promise;
@@ -246,6 +274,20 @@ static void check_in_time(const struct promise *promise) {
                  kinds[promise->kind], now - from, promise->limit);
 }
 
+/* An extension that did not run has moved no deadline in. One that is given up late may run yet, and the next one may
+ * be on its way. */
+static void check_refused(const struct promise *promise, int status) {
+    const struct handle *handle = promise->handle;
+    struct world *world = promise->process->world;
+    int64_t took = world->now - promise->asked;
+
+    if (promise->kind != P_EXTEND || !promise->kept || status != EVLOCK_EREFUSED || world->plan.nodes > 1 ||
+        handle->doing != HOLDING || handle->extends > 1 || took > promise->limit / 2)
+        return;
+    if (believed_until(handle) < promise->kept - 2 * MS)
+        violated(world, "h%u: call %u was refused, and the lease is shorter for that", handle->number, promise->number);
+}
+
 void judge_told(struct promise *promise, const evlock *lock, int status) {
     struct world *world = promise->process->world;
     const struct handle *handle = promise->handle;
@@ -262,6 +304,8 @@ void judge_told(struct promise *promise, const evlock *lock, int status) {
         violated(world, "call %u was told with another handle", promise->number);
     promise->told = true;
     check_in_time(promise);
+    check_refused(promise, status);
+    duties_told(promise, status);
     if (promise->kind == P_EXTEND)
         promise->handle->extends--;
     if (promise->kind == P_BREAK) { /* among several nodes, it goes on with those that are slow */
@@ -379,6 +423,13 @@ struct token *judge_token(struct judge *judge, const char *bytes, size_t len, un
     return token;
 }
 
+void judge_reuses(struct judge *judge, const char *own, unsigned client) {
+    struct token *token = judge_token(judge, own, strlen(own), client);
+
+    token->own = true;
+    token->spared = false;
+}
+
 /* --- Handles ------------------------------------------------------------------------------------------------------ */
 
 struct handle *judge_handle(struct judge *judge, struct process *process, unsigned key) {
@@ -413,6 +464,17 @@ unsigned judge_pending(const struct judge *judge, unsigned client, unsigned key)
         count += handle->client == client && handle->key == key &&
                  (handle->doing == ACQUIRING || judge->world->now - handle->gave_up < judge_patience(judge) / 2);
     return count;
+}
+
+struct handle *judge_acquiring(const struct judge *judge, unsigned client, unsigned key) {
+    struct handle *handle;
+
+    if (judge_pending(judge, client, key) != 1)
+        return NULL;
+    TAILQ_FOREACH (handle, &judge->handles, link)
+        if (handle->client == client && handle->key == key && handle->doing == ACQUIRING)
+            return handle;
+    return NULL;
 }
 
 /* Fences grow with grants: with all that were told before, or, where holders may overlap, before it was asked for. */
@@ -456,6 +518,7 @@ void judge_holds(struct handle *handle, bool fenced) {
     handle->warned = 0;
     handle->extended = handle->pending && handle->pending->kind == P_ADOPT; /* it has the ttl that it was found with */
     handle->since = world->now;
+    handle->refused_at = 0;
     world->tally->grants++;
     bytes = evlock_token(handle->lock, &len);
     if (!evlock_is_held(handle->lock) || !bytes) {
@@ -467,10 +530,12 @@ void judge_holds(struct handle *handle, bool fenced) {
         violated(world, "h%u: holds by a token that is not its client's", handle->number);
         return;
     }
+    handle->length = evlock_remaining_ms(handle->lock) == INT64_MAX ? NEVER : evlock_remaining_ms(handle->lock) * MS;
     handle->token->holder = handle;
     handle->token->queued = handle->queued;
-    handle->token->loose = false;
+    handle->token->loose = handle->token->spared = false;
     handle->token->deleted = 0;
+    handle->shortened = false;
     check_fence(handle, fenced);
     check_replicas(handle);
     note(world, handle->process, "  h%u holds, %" PRId64 " ms", handle->number, evlock_remaining_ms(handle->lock));
@@ -496,6 +561,27 @@ void judge_acquires(struct handle *handle, struct promise *promise) {
     judge_ends(handle, ACQUIRING);
     handle->pending = promise;
     handle->fence_before = handle->process->world->judge->keys[handle->key].fence;
+}
+
+void judge_hands(struct handle *handle) {
+    struct token *token = handle->token;
+    struct owner *owner = owner_of(token, handle->client);
+
+    token->loose = token->spared = true;
+    token->handed |= handle->process->world->plan.nodes > 1;
+    if (owner)
+        owner->handed = true;
+    judge_ends(handle, IDLE);
+}
+
+/* What might be cut short unseen, or join the queue once more, is released before. */
+void judge_asks_again(struct handle *handle, struct promise *promise) {
+    struct token *token = handle->token;
+
+    token->loose = true; /* what is not adopted is not its to undo */
+    token->spared = !handle->shortened && !handle->queued;
+    judge_acquires(handle, promise);
+    judge_token(handle->process->world->judge, token->bytes, token->len, handle->client);
 }
 
 /* Told as released, it was deleted by this client, and not by its ttl. */
@@ -559,6 +645,8 @@ void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
         violated(world, "h%u: told gone, and not that the server lost its data", handle->number);
     else if (reason == EVLOCK_LOST_DEADLINE && lasts(handle))
         violated(world, "h%u: lost, as it was not renewed", handle->number);
+    else if (reason == EVLOCK_LOST_DEADLINE)
+        duties_lost(handle);
     judge_ends(handle, LOST);
 }
 
@@ -637,6 +725,8 @@ static void check_delete(struct judge *judge, struct token *token, unsigned key,
         violated(judge->world, "client %u deletes another's lock", client);
     } else if (holder && believes(holder)) {
         violated(judge->world, "client %u deletes the lock that h%u holds", client, holder->number);
+    } else if (token->spared) {
+        violated(judge->world, "client %u deletes a lock that it handed over, or did not get", client);
     }
     token->deleted += owned;
 }
@@ -647,8 +737,27 @@ static void check_del(struct judge *judge, struct node *node, struct token *toke
         turns_delete(judge->turns, node, key, token);
 }
 
+/* A holder that hangs sends nothing that prolongs its lease, however long that had to wait. Where its code takes time,
+ * what is written at its end was decided before. */
+static void check_hung(const struct judge *judge, const struct token *token) {
+    const struct world *world = judge->world;
+    const struct handle *holder = token->holder;
+
+    if (holder && holder->doing == HOLDING && holder->max_hold != NEVER && !holder->extended && !world->plan.lag &&
+        !world->plan.crowd && !world->scenario->beyond && holder->client == world->feeding->client &&
+        world->feeding_sent > holder->since + holder->max_hold + holder->max_hold / 50 + 2 * MS)
+        violated(judge->world, "h%u: renewed beyond its max_hold", holder->number);
+}
+
+static bool shortens(const struct node *node, unsigned key, int64_t ttl) {
+    int64_t expiry = sim_server_expiry(node->server, judge_key(key), strlen(judge_key(key)));
+
+    return expiry == -1 || clock_read(&node->clock, node->world->now) + ttl < expiry - 2 * MS;
+}
+
 /* Only its owner prolongs a token, until it has no more use for it: at most what was on its way then comes late. */
-static void check_prolong(struct judge *judge, struct node *node, struct token *token, unsigned key, int64_t ttl) {
+static void check_prolong(struct judge *judge, struct node *node, struct token *token, unsigned key, int64_t ttl,
+                          bool only_longer) {
     struct owner *owner = owner_of(token, judge->world->feeding->client);
 
     if (!owner) {
@@ -656,6 +765,9 @@ static void check_prolong(struct judge *judge, struct node *node, struct token *
         return;
     }
     token->broken |= hurts_own(judge, token);
+    check_hung(judge, token);
+    if (owner->handed && !only_longer && shortens(node, key, ttl))
+        violated(judge->world, "client %u cuts short a lock that it has handed over", owner->client);
     if (judge->world->feeding_sent > owner->finished && ++owner->late[node->index] > 1)
         violated(judge->world, "client %u prolongs a lock that it has given up", owner->client);
     if (ttl > judge->keys[key].longest + token->added + 2 * MS && !judge->world->scenario->steps)
@@ -692,6 +804,8 @@ static void check_set(struct judge *judge, struct node *node, unsigned key, int 
     struct token *there = token_on(judge, node, key), *token = judge_known(judge, argv[2], lens[2]);
     bool only_new = argc > 3 && strcasecmp(argv[3], "NX") == 0;
 
+    if (there && only_new && token)
+        duties_denied(node, token, key);
     if (there && only_new)
         return;
     check_excluded(judge, node);
@@ -753,6 +867,7 @@ void judge_watch(void *arg, sim_session *session, int argc, const char *const *a
     count_batch(world->tally, argc, argv);
     questions_look(judge->questions, node);
     note_command(world, node, argc, argv);
+    duties_command(node, argc, argv, lens, false);
     if (judge->turns)
         turns_command(judge->turns, node, argc, argv, lens);
     if (key < 0) {
@@ -766,7 +881,12 @@ void judge_watch(void *arg, sim_session *session, int argc, const char *const *a
     else if (strcasecmp(argv[0], "DEL") == 0 && (token = token_on(judge, node, (unsigned)key)))
         check_del(judge, node, token, (unsigned)key);
     else if (strcasecmp(argv[0], "PEXPIRE") == 0 && (token = token_on(judge, node, (unsigned)key)))
-        check_prolong(judge, node, token, (unsigned)key, strtoll(argv[2], NULL, 10) * MS);
+        check_prolong(judge, node, token, (unsigned)key, strtoll(argv[2], NULL, 10) * MS, argc > 3);
+}
+
+void judge_refused(void *arg, sim_session *session, int argc, const char *const *argv, const size_t *lens) {
+    (void)session;
+    duties_command(arg, argc, argv, lens, true);
 }
 
 void judge_foreign(struct judge *judge, unsigned key, const char *bytes, size_t len, int64_t ttl) {
@@ -845,12 +965,12 @@ static void check_max_hold(struct judge *judge, const struct handle *handle) {
         violated(judge->world, "h%u: held beyond its max_hold and its ttl", handle->number);
 }
 
-/* Notes until when a holder believes, by its clock at this moment. */
-static void note_deadline(struct handle *handle) {
-    int64_t left = evlock_remaining_ms(handle->lock);
+/* Of several nodes, each may have forgotten it by then. */
+static void check_max_ttl(const struct judge *judge, const struct handle *handle) {
+    const struct plan *plan = &judge->world->plan;
 
-    handle->deadline =
-        left == INT64_MAX ? NEVER : clock_read(&handle->process->clock, handle->process->world->now) + left * MS;
+    if (plan->nodes > 1 && !plan->durable && handle->deadline > process_clock(handle->process) + plan->max_ttl + 2 * MS)
+        violated(judge->world, "h%u: believes to hold for longer than max_ttl", handle->number);
 }
 
 /* What is not evlock's, and was there first, is respected. */
@@ -874,9 +994,11 @@ void judge_look(struct judge *judge) {
             check_told(judge, handle);
             continue;
         }
-        note_deadline(handle);
+        handle->deadline = believed_until(handle);
         check_belief(judge, handle);
         check_max_hold(judge, handle);
+        check_max_ttl(judge, handle);
+        duties_look(handle);
         if (handle->token->broken)
             continue;
         check_foreign(judge, handle);

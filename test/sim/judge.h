@@ -40,6 +40,10 @@ struct handle {
     int64_t wait;            /* how long its acquires may take; NEVER: as long as they like */
     int64_t since;           /* HOLDING: when it was told so */
     int64_t patience;        /* how long one attempt may take, among several nodes */
+    int64_t interval;        /* between renewals */
+    int64_t length;          /* HOLDING: for how long, when it was told so */
+    int64_t refused_at;      /* when a renewal was last refused, and no other has come since; 0: none */
+    unsigned refused_over;   /* which wire */
     int64_t warned;          /* when it was last told at risk; 0: not since the grant */
     bool renews, extended;
     uint64_t fence_before; /* the greatest fence that had been told when it asked */
@@ -52,6 +56,7 @@ struct handle {
     bool finishing;
     unsigned replicas; /* that must know of its grants */
     unsigned extends;  /* extensions that are not told yet */
+    bool shortened;    /* one was asked for since the grant that may make the ttl shorter */
     unsigned own;      /* how often its own token has been given away */
 };
 
@@ -64,14 +69,20 @@ struct promise {
     unsigned number;
     int64_t asked; /* true time */
     int64_t limit; /* how long it may take, while its process runs; NEVER: as long as it likes */
+    int64_t kept;  /* of an extension without others before it: until when the handle believed; else 0 */
     bool made, told;
     bool fenced;
+    bool once;            /* an acquire that makes one attempt */
+    bool denied_in_time;  /* the attempt waits for that */
+    unsigned denied_over; /* which wire */
+    int64_t denied_at;    /* when a node last said that another has the lock; 0: none did */
 };
 
 /* One client's part in a token. */
 struct owner {
     unsigned client;
     int64_t finished;         /* since when it has no business with it; NEVER */
+    bool handed;              /* it has handed it over */
     unsigned late[NODES_MAX]; /* what was sent after that to make it live longer */
 };
 
@@ -90,6 +101,7 @@ struct token {
     bool late;         /* set, or let wait, by a connection that had ended a ttl before: its undo was over by then */
     bool loose;        /* handed out, and adopted by nobody yet */
     bool handed;       /* handed out by one who may have asked a node for it that was away: nobody else can know */
+    bool spared;       /* nobody has it, and nobody is to delete it: handed over, or asked for again by who lost it */
     char name[16];     /* of its holder, as it was seen on a server */
     size_t len;        /* without that */
     char bytes[128];
@@ -124,6 +136,9 @@ void judge_holds(struct handle *handle, bool fenced);
 void judge_ends(struct handle *handle, enum doing next);
 /* Its acquire was accepted; its release was told. */
 void judge_acquires(struct handle *handle, struct promise *promise);
+/* It is handed out; or who lost it asks for it once more. */
+void judge_hands(struct handle *handle);
+void judge_asks_again(struct handle *handle, struct promise *promise);
 void judge_released(struct promise *promise, int status);
 void judge_lost(struct handle *handle, enum evlock_lost_reason reason);
 /* The client ends or has ended; its handles hold nothing any more. unclean: something of it may be left. */
@@ -138,6 +153,10 @@ struct token *judge_token(struct judge *judge, const char *bytes, size_t len, un
 /* The token, if it is known; whether it is the client's. */
 struct token *judge_known(struct judge *judge, const char *bytes, size_t len);
 bool judge_owns(struct token *token, unsigned client);
+/* One of the caller's own is asked for, once more or for the first time. */
+void judge_reuses(struct judge *judge, const char *own, unsigned client);
+/* Who of the client acquires the key; NULL: nobody, or more than one, or one did so a moment ago. */
+struct handle *judge_acquiring(const struct judge *judge, unsigned client, unsigned key);
 /* How many acquires of the client are pending, or were so a moment ago. */
 unsigned judge_pending(const struct judge *judge, unsigned client, unsigned key);
 /* How many wait in line, of all; at which places, by bit from 1, the client does is added to `places`. */
@@ -150,6 +169,7 @@ const char *judge_key(unsigned key);
 /* --- The servers -------------------------------------------------------------------------------------------------- */
 
 void judge_watch(void *node, sim_session *session, int argc, const char *const *argv, const size_t *lens);
+void judge_refused(void *node, sim_session *session, int argc, const char *const *argv, const size_t *lens);
 /* Whether the command that runs was lost with its connection, and is beyond what evlock sees to for a lease of ttl. */
 bool judge_comes_late(const struct judge *judge, int64_t ttl);
 /* A client of another kind has set the lock, and believes in it for its ttl; it does not any more. */

@@ -151,7 +151,7 @@ struct node *node_new(struct world *world, unsigned index) {
     snprintf(node->path, sizeof(node->path), SOCKETS_FOLDER "%u", index);
     snprintf(node->other_path, sizeof(node->other_path), SOCKETS_FOLDER "%u", index + NODES_MAX);
     listen_again(node);
-    sim_server_watch(node_now(node), judge_watch, node);
+    sim_server_watch(node_now(node), judge_watch, judge_refused, node);
     /* It has been running for long, or it would be excluded by those that count on several. */
     sim_server_set_time(node->server, node->clock.local - 3600 * SECOND);
     sim_server_restart(node->server, false, true);

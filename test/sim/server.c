@@ -268,7 +268,8 @@ void sim_server_each_key(sim_server *server, void (*look)(void *arg, const char 
     }
 }
 
-void sim_server_watch(sim_server *server, sim_watch watch, void *arg) {
+void sim_server_watch(sim_server *server, sim_watch watch, sim_watch refused, void *arg) {
     server->watch = watch;
+    server->watch_refused = refused;
     server->watch_arg = arg;
 }

@@ -112,10 +112,10 @@ bool sim_session_listens(const sim_session *session);
 /* Every key that is not expired, of any type. */
 void sim_server_each_key(sim_server *server, void (*look)(void *arg, const char *key, size_t len), void *arg);
 
-/* Called just before each command that a session runs (not those that are refused) and each write that a script is
- * about to do for that session. Each argument ends with a zero that is not counted. */
+/* Called just before each command that a session runs, or that is refused, and each write that a script is about to do
+ * for that session. Each argument ends with a zero that is not counted. */
 typedef void (*sim_watch)(void *arg, sim_session *session, int argc, const char *const *argv, const size_t *lens);
-/* NULL: no more. */
-void sim_server_watch(sim_server *server, sim_watch watch, void *arg);
+/* NULL: not, or no more. */
+void sim_server_watch(sim_server *server, sim_watch watch, sim_watch refused, void *arg);
 
 #endif

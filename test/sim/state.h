@@ -66,7 +66,7 @@ struct sim_server {
     char *password;
     char run_id[41], replid[41];
     char replid2[41]; /* of the server whose data it took over; else zeros */
-    sim_watch watch;
+    sim_watch watch, watch_refused;
     void *watch_arg;
     struct output reply;        /* what is being written to a session */
     struct output script_reply; /* what the running script's command answers */

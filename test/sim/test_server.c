@@ -388,7 +388,7 @@ static void the_watch_sees_commands_and_writes_of_scripts(void **state) {
                                  "return redis.call('DEL', KEYS[1])";
     (void)state;
     seen[0] = '\0';
-    sim_server_watch(server, on_watch, NULL);
+    sim_server_watch(server, on_watch, NULL, NULL);
     SAY(&one, "GET", "k");
     SAY(&two, "EVAL", script, "1", "key");
     SAY(&one, "NOTHING");
@@ -398,7 +398,7 @@ static void the_watch_sees_commands_and_writes_of_scripts(void **state) {
     assert_memory_equal(seen, "one: GET k\ntwo: EVAL redis", 26);
     assert_string_equal(strstr(seen, " 1 key\n"), " 1 key\ntwo: set key 5\ntwo: DEL key\n");
     seen[0] = '\0';
-    sim_server_watch(server, NULL, NULL);
+    sim_server_watch(server, NULL, NULL, NULL);
     SAY(&one, "GET", "k");
     assert_string_equal(seen, "");
 }
