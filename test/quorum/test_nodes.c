@@ -6,8 +6,6 @@
 
 #include <stdio.h>
 
-#include "../redis/relay.h"
-
 /* --- Counts ------------------------------------------------------------------------------------------------------- */
 
 /* With strangers on all but a majority it is acquired, with one more it is not. */
@@ -165,17 +163,15 @@ static void the_same_server_by_socket_and_port_is_found(void **state) {
 
 /* Also where it stands behind the other in the list: leases count on what it has said. */
 static void of_one_server_twice_the_one_that_serves_stays(void **state) {
-    static struct relay relay;
     struct fixture *f = *state;
-    relay_start(&relay, &nodes[0]);
-    const char *urls[] = {relay.url, nodes[1].url, nodes[0].url};
+    relay_start(&f->relay, &nodes[0]);
+    const char *urls[] = {f->relay.url, nodes[1].url, nodes[0].url};
     evlock_client *client = quorum_client_of(f, urls, 3, NULL);
     await(f, nodes_counting(client) == 2);
-    await(f, relay_pump(&relay) && node_info(client, 0).status == EVLOCK_ESAME);
+    await(f, relay_pump(&f->relay) && node_info(client, 0).status == EVLOCK_ESAME);
     assert_true(node_counts(client, 1));
     assert_true(node_counts(client, 2));
     client_free(f, client);
-    relay_stop(&relay);
 }
 
 /* --- Credentials -------------------------------------------------------------------------------------------------- */

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../redis/relay.h"
-
 enum { MASTERS = 2, FIRST_REPLICA = 3 };
 
 static void replicate(size_t master) {
@@ -182,27 +180,25 @@ static void a_listener_that_comes_back_does_not_end_the_wait_for_replicas(void *
 
 /* It was broken before the replicas were asked: what they have is without it. */
 static void a_grant_that_is_gone_before_the_wait_is_none(void **state) {
-    static struct relay relay;
     struct fixture *f = *state;
     struct record record = {0};
     evlock_options options = replicated(1, LONG_TTL);
     evlock_client_options client_options = durable_options(f);
     options.retry_times = 0;
     client_options.command_timeout_ms = 2 * LONG_TTL;
-    relay_start(&relay, &nodes[0]);
-    evlock_client *client = client_new(f, relay.url, &client_options);
-    await(f, relay_pump(&relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+    relay_start(&f->relay, &nodes[0]);
+    evlock_client *client = client_new(f, f->relay.url, &client_options);
+    await(f, relay_pump(&f->relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
     evlock *lock = lock_new_on(f, client, "a", &options);
-    await(f, relay_pump(&relay) && relay.count == 2);
-    relay.pairs[1].held = true;
+    await(f, relay_pump(&f->relay) && f->relay.count == 2);
+    f->relay.pairs[1].held = true;
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
-    await(f, relay_pump(&relay) && key_exists(&nodes[0], "a"));
+    await(f, relay_pump(&f->relay) && key_exists(&nodes[0], "a"));
     server_do(&nodes[0], "DEL a");
-    relay.pairs[1].held = false;
-    await(f, relay_pump(&relay) && record.count);
+    f->relay.pairs[1].held = false;
+    await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_EREPLICAS);
     client_free(f, client);
-    relay_stop(&relay);
 }
 
 static void end_the_wait(struct server *server) {
@@ -344,13 +340,13 @@ static void a_grant_that_is_lost_meanwhile_is_not_confirmed(void **state) {
 
 /* A client through a relay that leads to node 0. The relay's first connection is the client's own, the second its link,
  * which stands once a lock asks for replicas. */
-static evlock_client *relayed_client(struct fixture *f, struct relay *relay, int64_t max_inflight) {
+static evlock_client *relayed_client(struct fixture *f, int64_t max_inflight) {
     evlock_client_options options = durable_options(f);
     options.command_timeout_ms = 2 * LONG_TTL;
     options.max_inflight = max_inflight;
-    relay_start(relay, &nodes[0]);
-    evlock_client *client = client_new(f, relay->url, &options);
-    await(f, relay_pump(relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+    relay_start(&f->relay, &nodes[0]);
+    evlock_client *client = client_new(f, f->relay.url, &options);
+    await(f, relay_pump(&f->relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
     return client;
 }
 
@@ -364,42 +360,40 @@ static int count_ended(const struct record *records, int count) {
 /* The link is lost while the replica's word is waited for, and leads to another server next, as after a failover: that
  * one's replicas have all that it has, and nothing of the locks. `whole`: so is the client's own connection. */
 static void ask_two_servers(struct fixture *f, int count, int64_t max_inflight, const struct server *next, bool whole) {
-    static struct relay relay;
     static struct record records[MAX_LOCKS];
     evlock *locks[MAX_LOCKS];
     char name[16];
     evlock_options options = replicated(1, LONG_TTL);
     options.retry_times = 0;
     memset(records, 0, sizeof(records));
-    evlock_client *client = relayed_client(f, &relay, max_inflight);
+    evlock_client *client = relayed_client(f, max_inflight);
     for (int i = 0; i < count; i++) {
         snprintf(name, sizeof(name), "n%d", i);
         locks[i] = lock_new_on(f, client, name, &options);
     }
-    await(f, relay_pump(&relay) && relay.count == 2);
+    await(f, relay_pump(&f->relay) && f->relay.count == 2);
     if (next != &nodes[FIRST_REPLICA])
         server_pause(&nodes[FIRST_REPLICA]);
-    relay.pairs[1].held = true; /* till all want to be asked for */
+    f->relay.pairs[1].held = true; /* till all want to be asked for */
     for (int i = 0; i < count; i++)
         assert_status(evlock_acquire(locks[i], NULL, record_end, &records[i]), EVLOCK_OK);
-    await(f, relay_pump(&relay) && server_integer(&nodes[0], "DBSIZE") == count);
-    relay.pairs[1].held = false;
-    await(f, relay_pump(&relay) && server_integer(&nodes[0], "EVAL %s 0", waiting) == 1);
+    await(f, relay_pump(&f->relay) && server_integer(&nodes[0], "DBSIZE") == count);
+    f->relay.pairs[1].held = false;
+    await(f, relay_pump(&f->relay) && server_integer(&nodes[0], "EVAL %s 0", waiting) == 1);
     for (int i = 0; i < 100; i++) { /* as far as it goes */
-        relay_pump(&relay);
+        relay_pump(&f->relay);
         run_for(f, 1);
     }
-    relay.server = next;
-    relay_cut(&relay, 1);
+    f->relay.server = next;
+    relay_cut(&f->relay, 1);
     if (whole)
-        relay_cut(&relay, 0);
-    await(f, relay_pump(&relay) && count_ended(records, count) == count);
+        relay_cut(&f->relay, 0);
+    await(f, relay_pump(&f->relay) && count_ended(records, count) == count);
     for (int i = 0; i < count; i++) {
         assert_ended(&records[i], EVLOCK_EREPLICAS);
         assert_false(evlock_is_held(locks[i]));
     }
     client_free(f, client);
-    relay_stop(&relay);
 }
 
 static void replicas_of_another_server_confirm_nothing(void **state) {
@@ -436,108 +430,101 @@ static bool is_half_confirmed(void) {
 
 /* One that confirms an earlier attempt says nothing of this one, whose token that server has lost. */
 static void the_word_for_an_earlier_attempt_is_none_for_this(void **state) {
-    static struct relay relay;
     struct fixture *f = *state;
     struct record record = {0};
     evlock_options options = replicated(1, 1000);
     evlock_client_options client_options = durable_options(f);
     client_options.command_timeout_ms = 2 * LONG_TTL;
-    relay_start(&relay, &nodes[0]);
-    const char *urls[] = {relay.url, nodes[1].url, nodes[2].url};
+    relay_start(&f->relay, &nodes[0]);
+    const char *urls[] = {f->relay.url, nodes[1].url, nodes[2].url};
     evlock_client *client = quorum_client_of(f, urls, 3, &client_options);
-    await(f, relay_pump(&relay) && nodes_counting(client) == 3);
+    await(f, relay_pump(&f->relay) && nodes_counting(client) == 3);
     evlock *lock = lock_new_on(f, client, "a", &options);
-    await(f, relay_pump(&relay) && relay.count == 2);
+    await(f, relay_pump(&f->relay) && f->relay.count == 2);
     server_do(&nodes[0], "CONFIG RESETSTAT");
     server_pause(&nodes[FIRST_REPLICA + 1]); /* so that the first attempt finds too few */
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
-    await(f, relay_pump(&relay) && server_calls(&nodes[0], "pexpire") >= 1);
-    relay.pairs[1].held = true; /* the question itself, which follows the renewal's answer */
-    await(f, relay_pump(&relay) && server_calls(&nodes[0], "set") > 1);
+    await(f, relay_pump(&f->relay) && server_calls(&nodes[0], "pexpire") >= 1);
+    f->relay.pairs[1].held = true; /* the question itself, which follows the renewal's answer */
+    await(f, relay_pump(&f->relay) && server_calls(&nodes[0], "set") > 1);
     server_resume(&nodes[FIRST_REPLICA + 1]);
-    await(f, relay_pump(&relay) && is_half_confirmed());
+    await(f, relay_pump(&f->relay) && is_half_confirmed());
     server_do(&nodes[0], "SET a stranger PX 600000");
     long long asked = server_calls(&nodes[2], "wait");
-    relay.pairs[1].held = false;
-    await(f, relay_pump(&relay) && (record.count || server_calls(&nodes[2], "wait") > asked + 1));
+    f->relay.pairs[1].held = false;
+    await(f, relay_pump(&f->relay) && (record.count || server_calls(&nodes[2], "wait") > asked + 1));
     assert_int_equal(record.count, 0);
     assert_true(server_calls(&nodes[0], "wait") > 0);
     server_do(&nodes[0], "DEL a");
-    await(f, relay_pump(&relay) && record.count);
+    await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_OK);
     client_free(f, client);
-    relay_stop(&relay);
 }
 
 /* One way to the server and back, on the client's own connection. */
-static void round_trip(struct fixture *f, struct relay *relay, evlock *lock) {
+static void round_trip(struct fixture *f, evlock *lock) {
     struct record record = {0};
     assert_status(evlock_locked(lock, record_value, &record), EVLOCK_OK);
-    await(f, relay_pump(relay) && record.count);
+    await(f, relay_pump(&f->relay) && record.count);
 }
 
 /* Who listens anew looks at once for what it may have missed, also while the replicas' word for an earlier attempt is
  * not there yet. */
 static void who_listens_again_looks_whatever_is_unanswered(void **state) {
-    static struct relay relay;
     struct fixture *f = *state;
     struct record record = {0};
     evlock_options options = replicated(1, 300), plain = quick_options();
     options.wait = plain.wait = EVLOCK_WAIT_QUEUE;
     options.retry_delay_ms = 500; /* looks every few seconds only */
-    evlock_client *client = relayed_client(f, &relay, 16);
+    evlock_client *client = relayed_client(f, 16);
     evlock *lock = lock_new_on(f, client, "a", &options), *holder = lock_new(f, "a", &plain);
     server_do(&nodes[0], "CONFIG RESETSTAT");
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
-    await(f, relay_pump(&relay) && server_calls(&nodes[0], "pexpire") >= 1);
-    relay.pairs[1].held = true;
+    await(f, relay_pump(&f->relay) && server_calls(&nodes[0], "pexpire") >= 1);
+    f->relay.pairs[1].held = true;
     server_do(&nodes[0], "SET a stranger PX 600000");
-    await(f, relay_pump(&relay) && server_integer(&nodes[0], "ZCARD {a}:queue") == 1);
+    await(f, relay_pump(&f->relay) && server_integer(&nodes[0], "ZCARD {a}:queue") == 1);
     assert_status(await_adopt(f, holder, "stranger", EVLOCK_CSTRING), EVLOCK_OK);
-    assert_int_equal(relay.count, 3);
-    round_trip(f, &relay, lock);
-    relay.pairs[2].muted = true;
+    assert_int_equal(f->relay.count, 3);
+    round_trip(f, lock);
+    f->relay.pairs[2].muted = true;
     assert_status(await_release(f, holder), EVLOCK_OK);
     assert_int_equal(server_integer(&nodes[0], "ZCARD {a}:queue"), 0);
     assert_true(key_exists(&nodes[0], "a"));
-    relay_cut(&relay, 2);
-    await(f, relay_pump(&relay) && relay.count == 4 && server_integer(&nodes[0], "EVAL %s 0", channels) == 1);
+    relay_cut(&f->relay, 2);
+    await(f, relay_pump(&f->relay) && f->relay.count == 4 && server_integer(&nodes[0], "EVAL %s 0", channels) == 1);
     long long scripts = server_calls(&nodes[0], "evalsha");
     for (int i = 0; i < 50 && server_calls(&nodes[0], "evalsha") == scripts; i++)
-        round_trip(f, &relay, lock);
+        round_trip(f, lock);
     assert_true(server_calls(&nodes[0], "evalsha") > scripts);
-    relay.pairs[1].held = false;
-    await(f, relay_pump(&relay) && record.count);
+    f->relay.pairs[1].held = false;
+    await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_OK);
     client_free(f, client);
-    relay_stop(&relay);
 }
 
 /* After a failover the old primary may go on, and the connection that listens there with it. */
 static void who_waits_listens_to_the_server_that_is_asked(void **state) {
-    static struct relay relay;
     struct fixture *f = *state;
     struct record record = {0};
     evlock_options options = quick_options();
     options.wait = EVLOCK_WAIT_QUEUE;
-    evlock_client *client = relayed_client(f, &relay, 16),
-                  *next = quorum_client_of(f, &(const char *){nodes[1].url}, 1, NULL);
+    evlock_client *client = relayed_client(f, 16), *next = quorum_client_of(f, &(const char *){nodes[1].url}, 1, NULL);
     evlock *lock = lock_new_on(f, client, "a", &options), *holder = lock_new_on(f, next, "a", &options);
     foreign_hold("a", 0, 1);
     assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
-    await(f, relay_pump(&relay) && server_integer(&nodes[0], "ZCARD {a}:queue") == 1);
-    assert_int_equal(relay.count, 2);
-    relay.server = &nodes[1];
-    relay_cut(&relay, 0);
-    await(f, relay_pump(&relay) && server_integer(&nodes[1], "EVAL %s 0", channels) == 1);
+    await(f, relay_pump(&f->relay) && server_integer(&nodes[0], "ZCARD {a}:queue") == 1);
+    assert_int_equal(f->relay.count, 2);
+    f->relay.server = &nodes[1];
+    relay_cut(&f->relay, 0);
+    await(f, relay_pump(&f->relay) && server_integer(&nodes[1], "EVAL %s 0", channels) == 1);
     assert_int_equal(server_integer(&nodes[0], "EVAL %s 0", channels), 0);
-    await(f, relay_pump(&relay) && server_integer(&nodes[1], "ZCARD {a}:queue") == 1);
+    await(f, relay_pump(&f->relay) && server_integer(&nodes[1], "ZCARD {a}:queue") == 1);
     assert_status(await_release(f, holder), EVLOCK_OK);
-    await(f, relay_pump(&relay) && record.count);
+    await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_OK);
     client_free(f, client);
-    relay_stop(&relay);
 }
 
 static void scripts_that_are_gone_are_loaded_on_the_link(void **state) {
@@ -600,26 +587,24 @@ static void a_second_connection_that_is_refused_confirms_nothing(void **state) {
 
 /* It was demoted between the renewal and the question: another may serve next, or it again. */
 static void a_primary_that_is_demoted_is_waited_for(void **state) {
-    static struct relay relay;
     struct fixture *f = *state;
     struct record record = {0};
     evlock_options options = replicated(1, WAIT_MS / 2);
-    evlock_client *client = relayed_client(f, &relay, 1);
+    evlock_client *client = relayed_client(f, 1);
     evlock *lock = lock_new_on(f, client, "a", &options);
     server_do(&nodes[0], "CONFIG RESETSTAT");
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
-    await(f, relay_pump(&relay) && server_calls(&nodes[0], "pexpire") >= 1);
-    relay.pairs[1].held = true;
+    await(f, relay_pump(&f->relay) && server_calls(&nodes[0], "pexpire") >= 1);
+    f->relay.pairs[1].held = true;
     server_do(&nodes[0], "REPLICAOF 127.0.0.1 %d", nodes[2].port);
-    relay.pairs[1].held = false;
-    await(f, relay_pump(&relay) && server_calls(&nodes[0], "wait") >= 1);
-    await(f, relay_pump(&relay) && server_errors(&nodes[0], "READONLY") >= 1);
+    f->relay.pairs[1].held = false;
+    await(f, relay_pump(&f->relay) && server_calls(&nodes[0], "wait") >= 1);
+    await(f, relay_pump(&f->relay) && server_errors(&nodes[0], "READONLY") >= 1);
     assert_int_equal(record.count, 0);
     server_do(&nodes[0], "REPLICAOF NO ONE");
-    await(f, relay_pump(&relay) && record.count);
+    await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_OK);
     client_free(f, client);
-    relay_stop(&relay);
 }
 
 static void a_server_without_wait_ends_the_acquire(void **state) {

@@ -12,8 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../redis/relay.h"
-
 enum {
     MAX_TTL_MS = 2000,
     SLACK_MS = 2000, /* a server tells its age in whole seconds */
@@ -281,11 +279,11 @@ static void an_age_may_be_a_second_too_great(void **state) {
     }
 }
 
-static struct relay relay;
 static const char *claimed_age; /* 6 characters */
 
 /* In place of "uptime_in_days:N", behind the age that is claimed. */
-static void claim_age(char *bytes, size_t len, bool to_server) {
+static void claim_age(struct relay *relay, char *bytes, size_t len, bool to_server) {
+    (void)relay;
     char *age = to_server ? NULL : memmem(bytes, len, "\nuptime_in_seconds:", 19);
     char *rest = age ? memmem(age, len - (size_t)(age - bytes), "\nuptime_in_days:", 16) : NULL;
     if (!rest)
@@ -296,11 +294,11 @@ static void claim_age(char *bytes, size_t len, bool to_server) {
 }
 
 static void relayed(struct fixture *f, evlock_client **ret_client, const evlock_client_options *options) {
-    relay_start(&relay, &nodes[0]);
-    relay.edit = claim_age;
-    const char *urls[] = {relay.url, nodes[1].url, nodes[2].url};
+    relay_start(&f->relay, &nodes[0]);
+    f->relay.edit = claim_age;
+    const char *urls[] = {f->relay.url, nodes[1].url, nodes[2].url};
     *ret_client = quorum_client_of(f, urls, 3, options);
-    await(f, relay_pump(&relay) && node_info(*ret_client, 0).connection == EVLOCK_CONNECTED);
+    await(f, relay_pump(&f->relay) && node_info(*ret_client, 0).connection == EVLOCK_CONNECTED);
 }
 
 /* The server's clock was set back behind its start. */
@@ -313,7 +311,6 @@ static void a_negative_age_is_a_start_just_now(void **state) {
     relayed(f, &client, &options);
     assert_true(excluded_until(client, 0) >= begun + (int64_t)LONG_TTL * 1000);
     assert_int_in_range(node_info(client, 0).excluded_ms, 1, LONG_TTL + SLACK_MS);
-    relay_stop(&relay);
 }
 
 /* It booted with a slow clock, which was then set: it claims to have run for a day. */
@@ -324,7 +321,7 @@ static void an_age_need_not_be_believed(void **state) {
     claimed_age = "086400";
     relayed(f, &client, &options);
     assert_true(node_counts(client, 0)); /* it is believed */
-    relay_stop(&relay);
+    relay_stop(&f->relay);
     client_free(f, client);
 
     options.distrust_uptime = 1;
@@ -335,10 +332,9 @@ static void an_age_need_not_be_believed(void **state) {
     assert_true(until >= begun + (int64_t)LONG_TTL * 1000);
 
     /* The same process again: its start is still that login. */
-    relay_cut(&relay, 0);
-    await(f, relay_pump(&relay) && relay.count == 2 && node_info(client, 0).connection == EVLOCK_CONNECTED);
+    relay_cut(&f->relay, 0);
+    await(f, relay_pump(&f->relay) && f->relay.count == 2 && node_info(client, 0).connection == EVLOCK_CONNECTED);
     assert_int_in_range(excluded_until(client, 0), until - 2000, until + 2000);
-    relay_stop(&relay);
 }
 
 static void a_first_login_is_a_start_where_ages_are_not_believed(void **state) {

@@ -114,12 +114,22 @@ int fixture_setup(void **state) {
 }
 
 int fixture_teardown(void **state) {
+    struct fixture *fixture = *state;
     server_resume(&suite_server);
     over = true;
-    int left = fixture_free(*state);
+    relay_stop(&fixture->relay);
+    int left = fixture_free(fixture);
     if (left)
         fail_msg("%d registrations were left on the loop", left);
     return 0;
+}
+
+int fixture_teardown_restart(void **state) {
+    struct fixture *fixture = *state;
+    relay_stop(&fixture->relay); /* first: its clients are freed without it, and without their server */
+    server_stop(&suite_server);
+    server_start(&suite_server, true, NULL);
+    return fixture_teardown(state);
 }
 
 evlock_client_options client_options(struct fixture *fixture) {

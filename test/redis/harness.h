@@ -21,6 +21,7 @@
 #include <evlock/evlock.h>
 
 #include "loops.h"
+#include "relay.h"
 #include "server.h"
 
 enum {
@@ -70,6 +71,7 @@ struct fixture {
     size_t locks_len;
     evlock_client *clients[MAX_CLIENTS];
     size_t clients_len;
+    struct relay relay; /* runs from relay_start() on, until the clean-up */
 };
 
 /* The suite's server, which run_suite() starts, TCP included. */
@@ -80,6 +82,8 @@ extern struct server suite_server;
 int fixture_setup(void **state);
 int fixture_setup_bare(void **state);
 int fixture_teardown(void **state);
+/* The same, and the next test gets a new server, whatever became of this one. */
+int fixture_teardown_restart(void **state);
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, fixture_setup, fixture_teardown)
 #define TEST_BARE(function) cmocka_unit_test_setup_teardown(function, fixture_setup_bare, fixture_teardown)

@@ -68,14 +68,14 @@ static void accept_one(struct relay *relay) {
 }
 
 /* Moves what is there; false at the end of the stream. */
-static bool move(const struct relay *relay, int from, int to, bool to_server) {
+static bool move(struct relay *relay, int from, int to, bool to_server) {
     char bytes[16384];
     struct pollfd ready = {.fd = from, .events = POLLIN};
     if (poll(&ready, 1, 0) < 1)
         return true;
     ssize_t len = recv(from, bytes, sizeof(bytes), MSG_DONTWAIT);
     if (len > 0 && relay->edit)
-        relay->edit(bytes, (size_t)len, to_server);
+        relay->edit(relay, bytes, (size_t)len, to_server);
     return len > 0 && send(to, bytes, (size_t)len, MSG_NOSIGNAL) == len;
 }
 

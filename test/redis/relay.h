@@ -20,7 +20,7 @@ struct relay {
     int listener;
     int count; /* connections so far, the first is 0 */
     /* Changes what passes, without changing its length; NULL: nothing does. */
-    void (*edit)(char *bytes, size_t len, bool to_server);
+    void (*edit)(struct relay *relay, char *bytes, size_t len, bool to_server);
     struct relay_pair {
         int client; /* -1: ended */
         int server;

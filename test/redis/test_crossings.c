@@ -13,18 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "relay.h"
-
-static struct relay relay;
-
-static int teardown(void **state) {
-    relay_stop(&relay);
-    server_stop(&suite_server);
-    server_start(&suite_server, true, NULL);
-    return fixture_teardown(state);
-}
-
-#define CROSSING(function) cmocka_unit_test_setup_teardown(function, fixture_setup_bare, teardown)
+#define CROSSING(function) cmocka_unit_test_setup_teardown(function, fixture_setup_bare, fixture_teardown_restart)
 
 /* Gives a silent server up soon, and is back soon. */
 static evlock_client_options impatient(struct fixture *f) {
@@ -75,28 +64,28 @@ static void a_late_release_does_not_make_two_holders(void **state) {
     evlock_acquire_options own = with_token("mine", EVLOCK_UNLIMITED);
     struct record first = {0}, release = {0}, second = {0}, rival = {0};
     server_do(f->server, "ACL SETUSER worker on >work ~* -@all +get +set +del +pttl +pexpire +evalsha +script|load");
-    relay_start(&relay, f->server);
-    worker_new(f, relay.url, impatient(f));
+    relay_start(&f->relay, f->server);
+    worker_new(f, f->relay.url, impatient(f));
     evlock *lock = lock_new(f, "a", &options);
     assert_status(evlock_acquire(lock, &own, record_end, &first), EVLOCK_OK);
-    await(f, relay_pump(&relay) && first.count);
+    await(f, relay_pump(&f->relay) && first.count);
     assert_ended(&first, EVLOCK_OK);
 
-    relay.pairs[0].held = true;
+    f->relay.pairs[0].held = true;
     assert_status(evlock_release(lock, record_end, &release), EVLOCK_OK);
-    await(f, relay_pump(&relay) && release.count && !key_exists(f->server, "a"));
+    await(f, relay_pump(&f->relay) && release.count && !key_exists(f->server, "a"));
     assert_status(evlock_acquire(lock, &own, record_end, &second), EVLOCK_OK);
     int64_t end = evlock_clock_us() + 500 * 1000;
-    await(f, relay_pump(&relay) && (second.count || evlock_clock_us() > end));
+    await(f, relay_pump(&f->relay) && (second.count || evlock_clock_us() > end));
 
     long long before = server_calls(f->server, "evalsha");
-    relay.pairs[0].held = false;
-    await(f, relay_pump(&relay) && relay.pairs[0].client < 0 && server_calls(f->server, "evalsha") > before);
+    f->relay.pairs[0].held = false;
+    await(f, relay_pump(&f->relay) && f->relay.pairs[0].client < 0 && server_calls(f->server, "evalsha") > before);
     quick.retry_delay_ms = 10;
     quick.wait_timeout_ms = 500;
     evlock *other = lock_new_on(f, client_new(f, NULL, NULL), "a", &quick);
     assert_status(evlock_acquire(other, NULL, record_end, &rival), EVLOCK_OK);
-    await(f, relay_pump(&relay) && rival.count);
+    await(f, relay_pump(&f->relay) && rival.count);
     assert_false(evlock_is_held(lock) && evlock_is_held(other));
     lock_free(f, lock);
     await(f, second.count);
@@ -108,36 +97,36 @@ static void break_late(struct fixture *f, const char *token) {
     evlock_acquire_options own = with_token(token, EVLOCK_UNLIMITED);
     struct record first = {0}, broken = {0}, release = {0}, second = {0}, rival = {0};
     server_do(f->server, "ACL SETUSER worker on >work ~* -@all +get +set +del +pttl +pexpire +evalsha +script|load");
-    relay_start(&relay, f->server);
-    worker_new(f, relay.url, impatient(f));
+    relay_start(&f->relay, f->server);
+    worker_new(f, f->relay.url, impatient(f));
     evlock *lock = lock_new(f, "a", &options);
     assert_status(evlock_acquire(lock, &own, record_end, &first), EVLOCK_OK);
-    await(f, relay_pump(&relay) && first.count);
+    await(f, relay_pump(&f->relay) && first.count);
     assert_ended(&first, EVLOCK_OK);
 
     long long before = server_calls(f->server, "evalsha");
-    relay.pairs[0].muted = true;
+    f->relay.pairs[0].muted = true;
     assert_status(evlock_break(lock, record_end, &broken), EVLOCK_OK);
-    await(f, relay_pump(&relay) && server_calls(f->server, "evalsha") > before);
-    relay.pairs[0].held = true;
-    relay.pairs[0].muted = false;
-    await(f, relay_pump(&relay) && broken.count);
+    await(f, relay_pump(&f->relay) && server_calls(f->server, "evalsha") > before);
+    f->relay.pairs[0].held = true;
+    f->relay.pairs[0].muted = false;
+    await(f, relay_pump(&f->relay) && broken.count);
     assert_ended(&broken, EVLOCK_OK); /* on the next connection */
     assert_false(key_exists(f->server, "a"));
     assert_status(evlock_release(lock, record_end, &release), EVLOCK_OK);
-    await(f, relay_pump(&relay) && release.count);
+    await(f, relay_pump(&f->relay) && release.count);
     assert_status(evlock_acquire(lock, &own, record_end, &second), EVLOCK_OK);
     int64_t end = evlock_clock_us() + 500 * 1000;
-    await(f, relay_pump(&relay) && (second.count || evlock_clock_us() > end));
+    await(f, relay_pump(&f->relay) && (second.count || evlock_clock_us() > end));
 
     before = server_calls(f->server, "evalsha");
-    relay.pairs[0].held = false;
-    await(f, relay_pump(&relay) && relay.pairs[0].client < 0 && server_calls(f->server, "evalsha") > before);
+    f->relay.pairs[0].held = false;
+    await(f, relay_pump(&f->relay) && f->relay.pairs[0].client < 0 && server_calls(f->server, "evalsha") > before);
     quick.retry_delay_ms = 10;
     quick.wait_timeout_ms = 500;
     evlock *other = lock_new_on(f, client_new(f, NULL, NULL), "a", &quick);
     assert_status(evlock_acquire(other, NULL, record_end, &rival), EVLOCK_OK);
-    await(f, relay_pump(&relay) && rival.count);
+    await(f, relay_pump(&f->relay) && rival.count);
     assert_false(evlock_is_held(lock) && evlock_is_held(other));
     lock_free(f, lock);
     await(f, second.count);
@@ -242,19 +231,19 @@ static void a_lost_token_that_may_yet_be_cut_short_is_not_adopted(void **state) 
     evlock_options lasting = watched(600 * 1000, &lost);
     evlock_acquire_options own = with_token("mine", 0);
     options.command_timeout_ms = 600 * 1000;
-    relay_start(&relay, f->server);
-    client_new(f, relay.url, &options);
+    relay_start(&f->relay, f->server);
+    client_new(f, f->relay.url, &options);
     evlock *lock = lock_new(f, "a", &lasting);
     assert_status(evlock_acquire(lock, &own, record_end, &acquire), EVLOCK_OK);
-    await(f, relay_pump(&relay) && acquire.count);
-    relay.pairs[0].held = true;
+    await(f, relay_pump(&f->relay) && acquire.count);
+    f->relay.pairs[0].held = true;
     assert_status(evlock_extend(lock, 500, EVLOCK_EXTEND_REPLACE, NULL, NULL), EVLOCK_OK);
     await(f, lost.count);
     assert_status(evlock_adopt(lock, "mine", 4, record_end, &adopt), EVLOCK_OK);
-    relay.pairs[0].held = false;
-    await(f, relay_pump(&relay) && adopt.count);
+    f->relay.pairs[0].held = false;
+    await(f, relay_pump(&f->relay) && adopt.count);
     assert_ended(&adopt, EVLOCK_ENOTOWNED);
-    await(f, relay_pump(&relay) && !key_exists(f->server, "a"));
+    await(f, relay_pump(&f->relay) && !key_exists(f->server, "a"));
 }
 
 static void a_foreign_lease_without_end_to_speak_of_can_be_adopted(void **state) {
@@ -469,19 +458,19 @@ static void a_shortening_that_was_held_back_moves_the_loss_in(void **state) {
     evlock_options lasting = watched(600 * 1000, &lost);
     options.max_inflight = 1;
     options.command_timeout_ms = 600 * 1000;
-    relay_start(&relay, f->server);
-    client_new(f, relay.url, &options);
+    relay_start(&f->relay, f->server);
+    client_new(f, f->relay.url, &options);
     evlock *lock = lock_new(f, "a", &lasting);
     assert_status(evlock_acquire(lock, NULL, record_end, &acquire), EVLOCK_OK);
-    await(f, relay_pump(&relay) && acquire.count);
+    await(f, relay_pump(&f->relay) && acquire.count);
     assert_ended(&acquire, EVLOCK_OK);
 
     assert_status(evlock_locked(lock, record_value, &question), EVLOCK_OK);
     assert_status(evlock_extend(lock, 500, EVLOCK_EXTEND_REPLACE, record_end, &extend), EVLOCK_OK);
     assert_true(evlock_remaining_ms(lock) > 500);
-    await(f, question.count || !relay_pump(&relay));
-    relay.pairs[0].muted = true; /* before anything of the extension has gone through */
-    await(f, relay_pump(&relay) && lost.count);
+    await(f, question.count || !relay_pump(&f->relay));
+    f->relay.pairs[0].muted = true; /* before anything of the extension has gone through */
+    await(f, relay_pump(&f->relay) && lost.count);
     assert_int_equal(lost.status, EVLOCK_LOST_DEADLINE);
     assert_ended(&extend, EVLOCK_ELOST);
 }
@@ -496,20 +485,20 @@ static void an_extension_that_ran_out_of_time_does_not_starve_the_renewal(void *
     options.command_timeout_ms = 5500;
     renewed.auto_renewal = 1;
     renewed.renewal_interval_ms = 5000;
-    relay_start(&relay, f->server);
-    client_new(f, relay.url, &options);
+    relay_start(&f->relay, f->server);
+    client_new(f, f->relay.url, &options);
     evlock *lock = lock_new(f, "a", &renewed);
     assert_status(evlock_acquire(lock, NULL, record_end, &acquire), EVLOCK_OK);
-    await(f, relay_pump(&relay) && acquire.count);
+    await(f, relay_pump(&f->relay) && acquire.count);
     assert_ended(&acquire, EVLOCK_OK);
 
-    relay_stop(&relay);
+    relay_stop(&f->relay);
     await(f, evlock_client_connection(f->client) == EVLOCK_AWAY);
     assert_status(evlock_extend(lock, 100, EVLOCK_EXTEND_ADD, record_end, &extend), EVLOCK_OK);
     await(f, extend.count);
     assert_ended(&extend, EVLOCK_EUNREACHABLE);
-    relay_start(&relay, f->server);
-    await(f, relay_pump(&relay) && (lost.count || evlock_remaining_ms(lock) > 7000));
+    relay_start(&f->relay, f->server);
+    await(f, relay_pump(&f->relay) && (lost.count || evlock_remaining_ms(lock) > 7000));
     assert_int_equal(lost.count, 0);
 }
 
@@ -542,28 +531,28 @@ static void a_release_behind_a_renewal_finds_its_script_again(void **state) {
 /* --- Lost answers ------------------------------------------------------------------------------------------------- */
 
 /* Keeps back what is answered to the second script, the end of the break. */
-static void mute_from_second_script(char *bytes, size_t len, bool to_server) {
+static void mute_from_second_script(struct relay *relay, char *bytes, size_t len, bool to_server) {
     static int count;
     if (to_server && memmem(bytes, len, "EVALSHA", 7) && count++ > 0)
-        relay.pairs[0].muted = true;
+        relay->pairs[0].muted = true;
 }
 
 /* The first break ran; the second finds nothing, and can only have been the first's work. */
 static void a_break_whose_answer_was_lost_was_done(void **state) {
     struct fixture *f = *state;
     struct record broken = {0};
-    relay_start(&relay, f->server);
-    client_new(f, relay.url, NULL);
+    relay_start(&f->relay, f->server);
+    client_new(f, f->relay.url, NULL);
     evlock *lock = lock_new(f, "a", NULL);
     server_do(f->server, "SET a stranger");
-    await(f, relay_pump(&relay) && evlock_client_connection(f->client) == EVLOCK_CONNECTED);
-    relay.edit = mute_from_second_script;
+    await(f, relay_pump(&f->relay) && evlock_client_connection(f->client) == EVLOCK_CONNECTED);
+    f->relay.edit = mute_from_second_script;
     assert_status(evlock_break(lock, record_end, &broken), EVLOCK_OK);
-    await(f, relay_pump(&relay) && !key_exists(f->server, "a"));
+    await(f, relay_pump(&f->relay) && !key_exists(f->server, "a"));
     assert_int_equal(broken.count, 0);
-    relay_stop(&relay); /* with the answer */
-    relay_start(&relay, f->server);
-    await(f, relay_pump(&relay) && broken.count);
+    relay_stop(&f->relay); /* with the answer */
+    relay_start(&f->relay, f->server);
+    await(f, relay_pump(&f->relay) && broken.count);
     assert_ended(&broken, EVLOCK_OK);
     assert_int_equal(server_calls(f->server, "evalsha"), 3);
 }

@@ -4,14 +4,12 @@
  */
 #include <ctype.h>
 
-#include "relay.h"
 #include "waiters.h"
 
 enum { DIGITS = 16 }; /* of the server's clock in microseconds */
 
 #define HOUR INT64_C(3600000000)
 
-static struct relay relay;
 static int64_t ahead; /* by so much another clock is shown than the server has, */
 static int percent;   /* and so much too fast, */
 static int64_t since; /* since then by the server's */
@@ -36,8 +34,9 @@ static bool is_time(const char *at, const char *end) {
 }
 
 /* The answers to looks begin with the time. */
-static void show_wrong_times(char *bytes, size_t len, bool to_server) {
+static void show_wrong_times(struct relay *relay, char *bytes, size_t len, bool to_server) {
     char *end = bytes + len;
+    (void)relay;
     for (char *at = bytes; !to_server && at < end; at++) {
         if (at == bytes || at[-1] != '\n' || !is_time(at, end))
             continue;
@@ -57,17 +56,17 @@ static int count_of(const struct fixture *f, const char *words) {
 
 /* A new connection to a server with such a clock. */
 static void reconnect(struct fixture *f, int newest, int64_t shift, int rate) {
-    int count = relay.count;
-    relay_cut(&relay, newest);
+    int count = f->relay.count;
+    relay_cut(&f->relay, newest);
     ahead = shift;
     percent = rate;
     since = 0;
-    await(f, relay_pump(&relay) && relay.count > count);
+    await(f, relay_pump(&f->relay) && f->relay.count > count);
 }
 
 static void pump_for(struct fixture *f, int64_t ms) {
     int64_t end = evlock_clock_us() + ms * 1000;
-    await(f, relay_pump(&relay) && evlock_clock_us() > end);
+    await(f, relay_pump(&f->relay) && evlock_clock_us() > end);
 }
 
 static void a_clock_that_goes_wrong_is_told_once_for_a_connection(void **state) {
@@ -76,9 +75,9 @@ static void a_clock_that_goes_wrong_is_told_once_for_a_connection(void **state) 
     evlock_client_options recorded = client_options(f);
     struct record record = {0};
 
-    relay_start(&relay, f->server);
-    relay.edit = show_wrong_times;
-    evlock_client *client = client_new(f, relay.url, &recorded);
+    relay_start(&f->relay, f->server);
+    f->relay.edit = show_wrong_times;
+    evlock_client *client = client_new(f, f->relay.url, &recorded);
     held(f, "a", &options);
     evlock *lock = lock_new_on(f, client, "a", &options);
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
@@ -89,25 +88,20 @@ static void a_clock_that_goes_wrong_is_told_once_for_a_connection(void **state) 
     assert_true(waiting(f) == 1 && since);
     assert_int_equal(count_of(f, "the server's clock"), 0);
 
-    reconnect(f, relay.count - 1, 0, 5);
-    await(f, relay_pump(&relay) && count_of(f, "the server's clock gained") == 1);
+    reconnect(f, f->relay.count - 1, 0, 5);
+    await(f, relay_pump(&f->relay) && count_of(f, "the server's clock gained") == 1);
     pump_for(f, 1500);
     assert_int_equal(count_of(f, "the server's clock"), 1);
 
-    reconnect(f, relay.count - 1, 0, -5);
-    await(f, relay_pump(&relay) && count_of(f, "the server's clock lost") == 1);
+    reconnect(f, f->relay.count - 1, 0, -5);
+    await(f, relay_pump(&f->relay) && count_of(f, "the server's clock lost") == 1);
     assert_int_equal(count_of(f, "the server's clock"), 2);
     assert_int_equal(record.count, 0);
 }
 
-static int teardown(void **state) {
-    relay_stop(&relay);
-    return fixture_teardown(state);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_clock_that_goes_wrong_is_told_once_for_a_connection, fixture_setup, teardown),
+        TEST(a_clock_that_goes_wrong_is_told_once_for_a_connection),
     };
     return run_suite("drift", tests);
 }

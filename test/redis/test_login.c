@@ -13,17 +13,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "relay.h"
-
 static struct server other;
-static struct relay relay;
-
 static int teardown(void **state) {
-    relay_stop(&relay);
     server_stop(&other);
-    server_stop(&suite_server);
-    server_start(&suite_server, true, NULL);
-    return fixture_teardown(state);
+    return fixture_teardown_restart(state);
 }
 
 #define LOGIN_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_setup_bare, teardown)
@@ -85,16 +78,15 @@ static void a_server_that_went_is_told_as_refused(void **state) {
 
 /* What a server says by itself to whom it does not want, before it hangs up. */
 static void turns_away(struct fixture *f, const char *said, int status, const char *words) {
-    relay_start(&relay, f->server);
-    evlock_client *client = quick_client(f, relay.url);
+    relay_start(&f->relay, f->server);
+    evlock_client *client = quick_client(f, f->relay.url);
     evlock *lock = lock_new(f, "a", NULL);
-    int connection = accept(relay.listener, NULL, NULL);
+    int connection = accept(f->relay.listener, NULL, NULL);
     assert_int_equal(send(connection, said, strlen(said), MSG_NOSIGNAL), strlen(said));
     close(connection);
     assert_status(await_try(f, lock), status);
     assert_words(f->ended.error, words);
     client_free(f, client);
-    relay_stop(&relay);
 }
 
 static void a_protected_server_explains_itself(void **state) {
@@ -111,16 +103,15 @@ static void a_protected_server_explains_itself(void **state) {
 static void what_is_refused_for_now_is_asked_again(void **state) {
     struct fixture *f = *state;
     static const char said[] = "-LOADING Redis is loading the dataset in memory\r\n";
-    relay_start(&relay, f->server);
-    evlock_client *client = quick_client(f, relay.url);
-    int connection = accept(relay.listener, NULL, NULL);
+    relay_start(&f->relay, f->server);
+    evlock_client *client = quick_client(f, f->relay.url);
+    int connection = accept(f->relay.listener, NULL, NULL);
     assert_int_equal(send(connection, said, strlen(said), MSG_NOSIGNAL), strlen(said));
     await(f, f->connection.status == EVLOCK_EREFUSED);
     assert_words(f->connection.error, "LOADING");
     close(connection);
-    await(f, relay_pump(&relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+    await(f, relay_pump(&f->relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
     client_free(f, client);
-    relay_stop(&relay);
 }
 
 /* --- Another kind of server --------------------------------------------------------------------------------------- */
@@ -400,25 +391,27 @@ static void who_may_run_no_scripts_is_told(void **state) {
 /* --- Scripts that are not there, although they were loaded -------------------------------------------------------- */
 
 /* What is loaded is not what is called. */
-static void spoil_digests(char *bytes, size_t len, bool to_server) {
+static void spoil_digests(struct relay *relay, char *bytes, size_t len, bool to_server) {
     static const char call[] = "EVALSHA\r\n$40\r\n";
+    (void)relay;
     char *end = bytes + len, *at = to_server ? bytes : end;
     while (at < end && (at = memmem(at, (size_t)(end - at), call, strlen(call)))) {
+        (void)relay;
         at += strlen(call);
         memcpy(at, "ff", 2);
     }
 }
 
 static void pump_until(struct fixture *f, const struct record *record) {
-    await(f, relay_pump(&relay) && record->count);
+    await(f, relay_pump(&f->relay) && record->count);
 }
 
 static void noscript_that_goes_on_is_met_with_the_scripts_text(void **state) {
     struct fixture *f = *state;
     struct record got = {0}, extended = {0}, released = {0};
-    relay_start(&relay, f->server);
-    relay.edit = spoil_digests;
-    evlock *lock = lock_new_on(f, quick_client(f, relay.url), "lock:a", NULL);
+    relay_start(&f->relay, f->server);
+    f->relay.edit = spoil_digests;
+    evlock *lock = lock_new_on(f, quick_client(f, f->relay.url), "lock:a", NULL);
     assert_status(evlock_acquire(lock, NULL, record_end, &got), EVLOCK_OK);
     pump_until(f, &got);
     assert_ended(&got, EVLOCK_OK);
@@ -439,12 +432,12 @@ static void noscript_that_goes_on_is_told_where_the_text_is_refused(void **state
     struct fixture *f = *state;
     struct record got = {0}, extended = {0};
     worker_may(f, "-eval");
-    relay_start(&relay, f->server);
-    relay.edit = spoil_digests;
+    relay_start(&f->relay, f->server);
+    f->relay.edit = spoil_digests;
     evlock_client_options options = client_options(f);
     options.user = "worker";
     options.password = "work";
-    evlock *lock = lock_new_on(f, client_new(f, relay.url, &options), "lock:a", NULL);
+    evlock *lock = lock_new_on(f, client_new(f, f->relay.url, &options), "lock:a", NULL);
     assert_status(evlock_acquire(lock, NULL, record_end, &got), EVLOCK_OK);
     pump_until(f, &got);
     assert_ended(&got, EVLOCK_OK);

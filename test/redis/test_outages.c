@@ -7,18 +7,7 @@
 
 #include <stdio.h>
 
-#include "relay.h"
-
-static struct relay relay;
-
-static int teardown(void **state) {
-    relay_stop(&relay);
-    server_stop(&suite_server);
-    server_start(&suite_server, true, NULL);
-    return fixture_teardown(state);
-}
-
-#define OUTAGE_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_setup_bare, teardown)
+#define OUTAGE_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_setup_bare, fixture_teardown_restart)
 
 /* A client, connected, that gives a silent server up after `command_timeout_ms`, or not in this test if that is 0. */
 static evlock_client *client_at(struct fixture *f, const char *url, int64_t command_timeout_ms) {
@@ -253,12 +242,12 @@ static evlock *abandon_a_held_acquire(struct fixture *f) {
     evlock *lock = lock_new(f, "a", &options);
     evlock_acquire_options try = EVLOCK_ACQUIRE_OPTIONS_INIT;
     try.retry_times = 0;
-    await(f, relay_pump(&relay) && evlock_client_connection(f->client) == EVLOCK_CONNECTED);
-    relay.pairs[0].held = true;
+    await(f, relay_pump(&f->relay) && evlock_client_connection(f->client) == EVLOCK_CONNECTED);
+    f->relay.pairs[0].held = true;
     assert_status(evlock_acquire(lock, &try, record_end, &record), EVLOCK_OK);
-    await(f, relay_pump(&relay) && record.count);
+    await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_EUNREACHABLE);
-    await(f, relay_pump(&relay) && server_calls(f->server, "evalsha") > 0);
+    await(f, relay_pump(&f->relay) && server_calls(f->server, "evalsha") > 0);
     assert_int_equal(server_calls(f->server, "set"), 0);
     return lock;
 }
@@ -266,13 +255,13 @@ static evlock *abandon_a_held_acquire(struct fixture *f) {
 /* The old connection is ended on the server before the undo, so the acquire can never run. */
 static void a_late_acquire_is_cut_off(void **state) {
     struct fixture *f = *state;
-    relay_start(&relay, f->server);
-    client_at(f, relay.url, 200);
+    relay_start(&f->relay, f->server);
+    client_at(f, f->relay.url, 200);
     abandon_a_held_acquire(f);
-    relay.pairs[0].held = false;
-    await(f, relay_pump(&relay) && relay.pairs[0].client < 0);
+    f->relay.pairs[0].held = false;
+    await(f, relay_pump(&f->relay) && f->relay.pairs[0].client < 0);
     int64_t end = evlock_clock_us() + 500 * 1000;
-    await(f, relay_pump(&relay) && evlock_clock_us() > end);
+    await(f, relay_pump(&f->relay) && evlock_clock_us() > end);
     assert_int_equal(server_calls(f->server, "set"), 0);
     assert_int_equal(server_calls(f->server, "evalsha"), 1); /* one undo, and it was final */
 }
@@ -283,22 +272,22 @@ static void a_late_acquire_that_cannot_be_cut_off_is_undone(void **state) {
     evlock_client_options options = client_options(f);
     server_do(f->server, "ACL SETUSER worker on >work resetkeys resetchannels -@all ~lock:* "
                          "+evalsha +script|load +get +set +pexpire +pttl +del");
-    relay_start(&relay, f->server);
+    relay_start(&f->relay, f->server);
     options.user = "worker";
     options.password = "work";
     options.command_timeout_ms = 200;
-    client_new(f, relay.url, &options);
+    client_new(f, f->relay.url, &options);
     evlock *lock = abandon_a_held_acquire(f);
-    relay.pairs[0].held = false;
-    await(f, relay_pump(&relay) && server_calls(f->server, "set") == 1);
-    await(f, relay_pump(&relay) && !key_exists(f->server, "lock:a"));
+    f->relay.pairs[0].held = false;
+    await(f, relay_pump(&f->relay) && server_calls(f->server, "set") == 1);
+    await(f, relay_pump(&f->relay) && !key_exists(f->server, "lock:a"));
 
     struct record record = {0};
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
-    await(f, relay_pump(&relay) && record.count);
+    await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_OK);
     int64_t end = evlock_clock_us() + 1500 * 1000;
-    await(f, relay_pump(&relay) && evlock_clock_us() > end);
+    await(f, relay_pump(&f->relay) && evlock_clock_us() > end);
     assert_true(evlock_is_held(lock));
     assert_true(key_exists(f->server, "lock:a")); /* the undo knows its own token only */
 }

@@ -11,19 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "relay.h"
 #include "waiters.h"
 
-static struct relay relay;
-
-static int teardown(void **state) {
-    relay_stop(&relay);
-    server_stop(&suite_server);
-    server_start(&suite_server, true, NULL);
-    return fixture_teardown(state);
-}
-
-#define FAULT(function) cmocka_unit_test_setup_teardown(function, fixture_setup, teardown)
+#define FAULT(function) cmocka_unit_test_setup_teardown(function, fixture_setup, fixture_teardown_restart)
 
 static evlock_client_options quick(struct fixture *f) {
     evlock_client_options options = client_options(f);
@@ -215,16 +205,16 @@ static void a_silent_server_is_told_from_a_wait(void **state) {
 /* A client whose connections go through the relay: 0 asks, 1 listens. */
 static evlock_client *through_relay(struct fixture *f) {
     evlock_client_options options = client_options(f);
-    relay_start(&relay, f->server);
-    return client_new(f, relay.url, &options);
+    relay_start(&f->relay, f->server);
+    return client_new(f, f->relay.url, &options);
 }
 
 static evlock *joins_through_relay(struct fixture *f, evlock_client *client, const evlock_options *options,
                                    struct record *record) {
     evlock *lock = lock_new_on(f, client, "a", options);
     assert_status(evlock_acquire(lock, NULL, record_end, record), EVLOCK_OK);
-    await(f, relay_pump(&relay) && waiting(f) == 1);
-    assert_int_equal(relay.count, 2);
+    await(f, relay_pump(&f->relay) && waiting(f) == 1);
+    assert_int_equal(f->relay.count, 2);
     return lock;
 }
 
@@ -234,13 +224,13 @@ static long long listeners(struct fixture *f) {
 
 static void pump_for(struct fixture *f, int64_t ms) {
     int64_t end = evlock_clock_us() + ms * 1000;
-    await(f, relay_pump(&relay) && evlock_clock_us() > end);
+    await(f, relay_pump(&f->relay) && evlock_clock_us() > end);
 }
 
 static void frees_through_relay(struct fixture *f) {
     while (f->locks_len)
         lock_free(f, f->locks[0]);
-    await(f, relay_pump(&relay) && server_integer(f->server, "DBSIZE") == 0);
+    await(f, relay_pump(&f->relay) && server_integer(f->server, "DBSIZE") == 0);
 }
 
 static void a_late_message_does_not_prolong_the_lease(void **state) {
@@ -253,18 +243,18 @@ static void a_late_message_does_not_prolong_the_lease(void **state) {
         evlock *holder = held(f, "a", &options);
         evlock *lock = joins_through_relay(f, client, &options, &record);
         pump_for(f, 200 * round); /* so old is its knowledge of the server's clock */
-        relay.pairs[1].muted = true;
+        f->relay.pairs[1].muted = true;
         assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
-        await(f, relay_pump(&relay) && waiting(f) == 0);
+        await(f, relay_pump(&f->relay) && waiting(f) == 0);
         pump_for(f, 500);
-        relay.pairs[1].muted = false;
-        await(f, relay_pump(&relay) && record.count);
+        f->relay.pairs[1].muted = false;
+        await(f, relay_pump(&f->relay) && record.count);
         assert_ended(&record, EVLOCK_OK);
         int64_t on_server = key_ttl(f->server, "a");
         assert_true(evlock_remaining_ms(lock) <= on_server && on_server > 0);
         lock_free(f, lock);
         lock_free(f, holder);
-        await(f, relay_pump(&relay) && server_integer(f->server, "DBSIZE") == 0);
+        await(f, relay_pump(&f->relay) && server_integer(f->server, "DBSIZE") == 0);
     }
 }
 
@@ -280,18 +270,18 @@ static void a_message_on_a_new_connection_counts_from_the_look(void **state) {
     int64_t joined = evlock_clock_us();
 
     pump_for(f, 1000);
-    relay.pairs[0].held = true; /* no look comes through any more */
+    f->relay.pairs[0].held = true; /* no look comes through any more */
     server_do(f->server, "CLIENT KILL TYPE pubsub");
-    await(f, relay_pump(&relay) && relay.count == 3 && listeners(f) == 1);
+    await(f, relay_pump(&f->relay) && f->relay.count == 3 && listeners(f) == 1);
     assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
-    await(f, relay_pump(&relay) && record.count);
+    await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_OK);
     assert_true(evlock_is_held(lock));
     assert_true(evlock_remaining_ms(lock) <= key_ttl(f->server, "a"));
     assert_true(deadline_of(lock) <= joined + 20000 * 1000);
     assert_status(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
     assert_int_equal(stats.handed, 1);
-    relay.pairs[0].held = false;
+    f->relay.pairs[0].held = false;
     frees_through_relay(f);
 }
 
@@ -304,24 +294,24 @@ static void a_message_that_is_older_than_a_look_grants_nothing(void **state) {
     evlock *holder = held(f, "a", &rival_options);
     evlock *lock = joins_through_relay(f, client, &options, &record);
 
-    relay.pairs[0].held = relay.pairs[1].muted = true;
+    f->relay.pairs[0].held = f->relay.pairs[1].muted = true;
     assert_status(await_release(f, holder), EVLOCK_OK);
-    await(f, relay_pump(&relay) && waiting(f) == 0 && key_exists(f->server, "a"));
+    await(f, relay_pump(&f->relay) && waiting(f) == 0 && key_exists(f->server, "a"));
     server_do(f->server, "DEL a"); /* granted, and over */
     evlock *rival = held(f, "a", &rival_options);
-    relay.pairs[0].held = false;
-    await(f, relay_pump(&relay) && waiting(f) == 1); /* a look */
-    pump_for(f, 50);                                 /* and its answer */
-    relay.pairs[1].muted = false;
+    f->relay.pairs[0].held = false;
+    await(f, relay_pump(&f->relay) && waiting(f) == 1); /* a look */
+    pump_for(f, 50);                                    /* and its answer */
+    f->relay.pairs[1].muted = false;
     pump_for(f, 200);
     assert_int_equal(record.count, 0);
     assert_false(evlock_is_held(lock));
     assert_true(is_the_servers(f, rival));
     assert_status(evlock_release(rival, NULL, NULL), EVLOCK_OK);
-    await(f, relay_pump(&relay) && record.count);
+    await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_OK);
     lock_free(f, lock);
-    await(f, relay_pump(&relay) && server_integer(f->server, "DBSIZE") == 0);
+    await(f, relay_pump(&f->relay) && server_integer(f->server, "DBSIZE") == 0);
 }
 
 /* They come before the answer to the first look, by which another could be known to be wrong. */
@@ -336,14 +326,14 @@ static void a_message_that_no_server_sends_grants_nothing(void **state) {
     evlock *lock = joins_through_relay(f, client, &options, &record);
 
     assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
-    await(f, relay_pump(&relay) && record.count); /* by a message: so it joins at once the next time */
+    await(f, relay_pump(&f->relay) && record.count); /* by a message: so it joins at once the next time */
     assert_status(evlock_release(lock, NULL, NULL), EVLOCK_OK);
-    await(f, relay_pump(&relay) && !key_exists(f->server, "a"));
+    await(f, relay_pump(&f->relay) && !key_exists(f->server, "a"));
     pump_for(f, 50);
     holder = held(f, "a", &options);
-    relay.pairs[0].muted = true;
+    f->relay.pairs[0].muted = true;
     assert_status(evlock_acquire(lock, NULL, record_end, &again), EVLOCK_OK);
-    await(f, relay_pump(&relay) && waiting(f) == 1);
+    await(f, relay_pump(&f->relay) && waiting(f) == 1);
     redisReply *waiter = server_command(f->server, "ZRANGE " QUEUE " 0 0");
     assert_int_equal(sscanf(waiter->element[0]->str, "%127s %31s", channel, ticket), 2);
     freeReplyObject(waiter);
@@ -356,9 +346,9 @@ static void a_message_that_no_server_sends_grants_nothing(void **state) {
     pump_for(f, 50);
     assert_int_equal(again.count, 0);
     assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
-    await(f, relay_pump(&relay) && again.count);
+    await(f, relay_pump(&f->relay) && again.count);
     assert_ended(&again, EVLOCK_OK);
-    relay.pairs[0].muted = false;
+    f->relay.pairs[0].muted = false;
     frees_through_relay(f);
 }
 
@@ -372,20 +362,20 @@ static void a_grant_that_is_not_heard_is_found_by_a_look(void **state) {
     evlock *holder = held(f, "a", &options);
     evlock *lock = joins_through_relay(f, client, &options, &record);
 
-    relay.pairs[1].muted = true;
+    f->relay.pairs[1].muted = true;
     assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
-    await(f, relay_pump(&relay) && record.count);
+    await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_OK);
     assert_true(is_the_servers(f, lock));
     assert_true(evlock_remaining_ms(lock) <= key_ttl(f->server, "a"));
     assert_status(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
     assert_int_equal(stats.handed, 0);
-    relay.pairs[1].muted = false; /* and now it comes */
+    f->relay.pairs[1].muted = false; /* and now it comes */
     pump_for(f, 50);
     assert_int_equal(record.count, 1);
     assert_true(evlock_is_held(lock));
     lock_free(f, lock);
-    await(f, relay_pump(&relay) && server_integer(f->server, "DBSIZE") == 0);
+    await(f, relay_pump(&f->relay) && server_integer(f->server, "DBSIZE") == 0);
 }
 
 /* --- The first wait of a client ----------------------------------------------------------------------------------- */
@@ -396,14 +386,14 @@ static evlock *looks(struct fixture *f, const evlock_options *options, struct re
     evlock_client *client = through_relay(f);
     evlock *lock = lock_new_on(f, client, "a", options);
 
-    await(f, relay_pump(&relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
-    relay.pairs[0].muted = true;
+    await(f, relay_pump(&f->relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+    f->relay.pairs[0].muted = true;
     long long before = server_calls(f->server, "set");
     assert_status(evlock_acquire(lock, NULL, record_end, record), EVLOCK_OK);
-    await(f, relay_pump(&relay) && server_calls(f->server, "set") > before);
-    relay.pairs[0].held = true;
-    relay.pairs[0].muted = false;
-    await(f, relay_pump(&relay) && relay.count == 2 && listeners(f) == 1);
+    await(f, relay_pump(&f->relay) && server_calls(f->server, "set") > before);
+    f->relay.pairs[0].held = true;
+    f->relay.pairs[0].muted = false;
+    await(f, relay_pump(&f->relay) && f->relay.count == 2 && listeners(f) == 1);
     pump_for(f, 50);
     assert_int_equal(record->count, 0);
     assert_int_equal(server_calls(f->server, "zadd"), 0);
@@ -418,12 +408,12 @@ static void a_look_that_is_answered_late_joins_once(void **state) {
     options.retry_delay_ms = 2 * WAIT_MS; /* another plain attempt would be too late, but it takes a place */
     options.wait_timeout_ms = WAIT_MS;
     evlock *holder = held(f, "a", &options), *lock = looks(f, &options, &record);
-    relay.pairs[0].held = false;
-    await(f, relay_pump(&relay) && waiting(f) == 1);
+    f->relay.pairs[0].held = false;
+    await(f, relay_pump(&f->relay) && waiting(f) == 1);
     pump_for(f, 50);
     assert_int_equal(server_calls(f->server, "zadd"), 1);
     assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
-    await(f, relay_pump(&relay) && record.count);
+    await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_OK);
     assert_true(is_the_servers(f, lock));
     frees_through_relay(f);
@@ -438,13 +428,13 @@ static void a_look_that_fails_late_ends_once(void **state) {
     evlock *lock = looks(f, &options, &record);
     server_do(f->server, "DEL a");
     server_do(f->server, "RPUSH a x");
-    relay.pairs[0].held = false;
-    await(f, relay_pump(&relay) && record.count);
+    f->relay.pairs[0].held = false;
+    await(f, relay_pump(&f->relay) && record.count);
     pump_for(f, 50);
     assert_ended(&record, EVLOCK_EWRONGTYPE);
     server_do(f->server, "DEL a");
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
-    await(f, relay_pump(&relay) && record.count == 2);
+    await(f, relay_pump(&f->relay) && record.count == 2);
     assert_status(record.status, EVLOCK_OK);
     frees_through_relay(f);
 }
@@ -455,10 +445,10 @@ static void a_look_whose_connection_ends_is_done_without(void **state) {
     struct record record = {0};
     evlock *holder = held(f, "a", &options), *lock = looks(f, &options, &record);
 
-    relay_cut(&relay, 0);
-    await(f, relay_pump(&relay) && waiting(f) == 1);
+    relay_cut(&f->relay, 0);
+    await(f, relay_pump(&f->relay) && waiting(f) == 1);
     assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
-    await(f, relay_pump(&relay) && record.count);
+    await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_OK);
     assert_true(is_the_servers(f, lock));
     frees_through_relay(f);
@@ -471,12 +461,12 @@ static void a_wait_that_ends_with_a_look_in_flight_ends_once(void **state) {
 
     brief.wait_timeout_ms = 3000;
     evlock *holder = held(f, "a", &options), *lock = looks(f, &brief, &record);
-    await(f, relay_pump(&relay) && record.count);
+    await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_ETIMEDOUT);
     assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
     assert_status(evlock_acquire(lock, NULL, record_end, &again), EVLOCK_OK);
-    relay.pairs[0].held = false; /* and now it is answered */
-    await(f, relay_pump(&relay) && again.count);
+    f->relay.pairs[0].held = false; /* and now it is answered */
+    await(f, relay_pump(&f->relay) && again.count);
     pump_for(f, 50);
     assert_ended(&again, EVLOCK_OK);
     assert_int_equal(record.count, 1);
@@ -653,25 +643,25 @@ static void a_release_that_is_sent_again_does_not_end_the_next_lease(void **stat
     struct record got = {0}, release = {0}, record = {0};
     evlock_client_options again = quick(f);
 
-    relay_start(&relay, f->server);
-    evlock *holder = lock_new_on(f, client_new(f, relay.url, &again), "a", &options);
+    relay_start(&f->relay, f->server);
+    evlock *holder = lock_new_on(f, client_new(f, f->relay.url, &again), "a", &options);
     assert_status(evlock_acquire(holder, NULL, record_end, &got), EVLOCK_OK);
-    await(f, relay_pump(&relay) && got.count);
+    await(f, relay_pump(&f->relay) && got.count);
     evlock *lock = joins(f, f->client, &options, &record);
-    relay.pairs[0].muted = true;
+    f->relay.pairs[0].muted = true;
     assert_status(evlock_release(holder, record_end, &release), EVLOCK_OK);
-    await(f, relay_pump(&relay) && record.count);
+    await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_OK);
     assert_int_equal(release.count, 0);
     long long before = server_calls(f->server, "evalsha");
-    relay_cut(&relay, 0);
-    await(f, relay_pump(&relay) && release.count);
+    relay_cut(&f->relay, 0);
+    await(f, relay_pump(&f->relay) && release.count);
     assert_ended(&release, EVLOCK_OK);
     assert_true(server_calls(f->server, "evalsha") > before);
     assert_true(evlock_is_held(lock));
     assert_true(is_the_servers(f, lock));
     assert_status(evlock_release(lock, NULL, NULL), EVLOCK_OK);
-    await(f, relay_pump(&relay) && server_integer(f->server, "DBSIZE") == 0);
+    await(f, relay_pump(&f->relay) && server_integer(f->server, "DBSIZE") == 0);
 }
 
 static void a_waiter_outlives_its_connections(void **state) {

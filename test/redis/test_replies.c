@@ -11,17 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "relay.h"
-
 static struct server other;
-static struct relay relay;
-
 static int teardown(void **state) {
-    relay_stop(&relay);
     server_stop(&other);
-    server_stop(&suite_server);
-    server_start(&suite_server, true, NULL);
-    return fixture_teardown(state);
+    return fixture_teardown_restart(state);
 }
 
 #define REPLY_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_setup, teardown)
@@ -394,9 +387,9 @@ static void max_clients_is_waited_out(void **state) {
 static void max_clients_is_heard_in_time(void **state) {
     static const char full[] = "-ERR max number of clients reached\r\n";
     struct fixture *f = *state;
-    relay_start(&relay, f->server);
-    evlock *lock = lock_new_on(f, client_new(f, relay.url, NULL), "a", NULL);
-    int connection = accept(relay.listener, NULL, NULL);
+    relay_start(&f->relay, f->server);
+    evlock *lock = lock_new_on(f, client_new(f, f->relay.url, NULL), "a", NULL);
+    int connection = accept(f->relay.listener, NULL, NULL);
     assert_int_equal(send(connection, full, strlen(full), MSG_NOSIGNAL), strlen(full));
     close(connection);
     assert_status(await_try(f, lock), EVLOCK_EREFUSED);
