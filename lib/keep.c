@@ -180,14 +180,18 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
     return EVLOCK_OK;
 }
 
-/* A lease that was lost and not released is given up, unless it is the very one to be adopted. */
-static void give_up_lost_but(struct evlock *lock, struct bytes token) {
+/* A lease that was lost and not released is given up, unless it is the very one to be adopted. Where something on its
+ * way might still change that one unseen, it is released too, and must not be adopted before: false. */
+static bool give_up_lost_but(struct evlock *lock, struct bytes token) {
     struct tenure *lost = lock->tenure;
+    bool same = lost && same_bytes(token_of(lost), token);
+    bool stays = same && evl_lease_exportable(lease_of(lost));
 
-    if (lost && same_bytes(token_of(lost), token) && evl_lease_exportable(lease_of(lost)))
+    if (stays)
         evl_tenure_export(lost);
     else if (lost)
         evl_lock_give_up_lost(lock);
+    return stays || !same;
 }
 
 int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb, void *arg) {
@@ -204,8 +208,13 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for an adoption");
     call->cb = cb;
-    give_up_lost_but(lock, (struct bytes){token, token_len});
     evl_log_lock(lock, EVLOCK_LOG_DEBUG, "adopting");
+    if (!give_up_lost_but(lock, (struct bytes){token, token_len})) {
+        evl_error_set("what this handle lost is released");
+        evl_call_finish(call, EVLOCK_ENOTOWNED);
+        evl_error_clear();
+        return EVLOCK_OK;
+    }
     status = evl_tenure_begin(lock, &(struct entry){{token, token_len}, {.adopt = true, .own = true}},
                               evl_client_now(client_of(lock)));
     if (status != EVLOCK_OK) {

@@ -641,7 +641,7 @@ EVLOCK_EXPORT int evlock_export(evlock *lock, void *token, size_t size, size_t *
  * From then on the lease is as if acquired here: extended, renewed by this handle's options, released, told lost.
  * Cancelling an adoption leaves the lease as it is; so does one that fails, also where this very handle had lost the
  * lease. But what this handle had lost, and an unanswered EVLOCK_EXTEND_REPLACE or look at the queue might still change
- * unseen, is released, and then not found. `cb` may be NULL. The callback's status:
+ * unseen, is released instead, and not adopted. `cb` may be NULL. The callback's status:
  *   EVLOCK_OK            held
  *   EVLOCK_ENOTOWNED     the token is not there, or not for long enough
  *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED, EVLOCK_EAUTH, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED,

@@ -246,6 +246,30 @@ static void a_lost_token_that_may_yet_be_cut_short_is_not_adopted(void **state) 
     await(f, relay_pump(&f->relay) && !key_exists(f->server, "a"));
 }
 
+/* Nor where its release is lost with the connection, and would run once more behind the adoption, which has waited. */
+static void a_lost_token_whose_release_is_lost_is_not_adopted(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0}, acquire = {0}, adopt = {0};
+    evlock_client_options options = client_options(f);
+    evlock_options lasting = watched(600 * 1000, &lost);
+    evlock_acquire_options own = with_token("mine", 0);
+    options.command_timeout_ms = 600 * 1000;
+    options.max_inflight = 2;
+    relay_start(&f->relay, f->server);
+    client_new(f, f->relay.url, &options);
+    evlock *lock = lock_new(f, "a", &lasting);
+    assert_status(evlock_acquire(lock, &own, record_end, &acquire), EVLOCK_OK);
+    await(f, relay_pump(&f->relay) && acquire.count);
+    f->relay.pairs[0].held = true;
+    assert_status(evlock_extend(lock, 500, EVLOCK_EXTEND_REPLACE, NULL, NULL), EVLOCK_OK);
+    await(f, lost.count);
+    assert_status(evlock_adopt(lock, "mine", 4, record_end, &adopt), EVLOCK_OK);
+    relay_cut(&f->relay, 0);
+    await(f, relay_pump(&f->relay) && adopt.count && !key_exists(f->server, "a"));
+    assert_ended(&adopt, EVLOCK_ENOTOWNED);
+    assert_false(evlock_is_held(lock));
+}
+
 static void a_foreign_lease_without_end_to_speak_of_can_be_adopted(void **state) {
     struct fixture *f = *state;
     client_new(f, NULL, NULL);
@@ -841,6 +865,7 @@ int main(void) {
         CROSSING(a_lost_token_is_given_up_for_another),
         CROSSING(a_lost_token_can_be_adopted_by_the_handle_that_lost_it),
         CROSSING(a_lost_token_that_may_yet_be_cut_short_is_not_adopted),
+        CROSSING(a_lost_token_whose_release_is_lost_is_not_adopted),
         CROSSING(a_foreign_lease_without_end_to_speak_of_can_be_adopted),
         CROSSING(a_close_ends_a_query_behind_a_release),
         CROSSING(a_close_ends_a_break_behind_a_release),
