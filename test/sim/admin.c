@@ -1,6 +1,5 @@
 /* The commands on the connection and the server: who logs in, who else is there, and what the server tells of itself.
  */
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,25 +56,10 @@ static void run_ping(struct call *call) {
     }
 }
 
-static void run_quit(struct call *call) {
-    reply_ok(call->reply);
-    session_end(call->session);
-}
-
 /* --- CLIENT ------------------------------------------------------------------------------------------------------- */
 
 static void run_client_id(struct call *call) {
     reply_integer(call->reply, call->session->id);
-}
-
-static void run_client_setname(struct call *call) {
-    for (const char *c = call->argv[2]; c < call->argv[2] + call->lens[2]; c++) {
-        if (*c < '!' || *c > '~') {
-            reply_error(call->reply, "ERR Client names cannot contain spaces, newlines or special characters.");
-            return;
-        }
-    }
-    reply_ok(call->reply);
 }
 
 /* CLIENT KILL ID number [SKIPME yes|no]. */
@@ -174,24 +158,6 @@ static void run_info(struct call *call) {
     reply_bulk(call->reply, text, len);
 }
 
-static void run_config_get(struct call *call) {
-    static const char *const settings[][2] = {
-        {"databases", "16"}, {"maxmemory", "0"}, {"maxmemory-policy", "noeviction"}, {"timeout", "0"}};
-    struct output found = {0};
-    size_t count = 0;
-    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
-        bool asked = false;
-        for (int at = 2; at < call->argc; at++)
-            asked = asked || fnmatch(call->argv[at], settings[i][0], FNM_CASEFOLD) == 0;
-        for (size_t part = 0; asked && part < 2; part++, count++)
-            reply_bulk(&found, settings[i][part], strlen(settings[i][part]));
-    }
-    reply_array(call->reply, count);
-    if (count > 0)
-        reply_raw(call->reply, found.bytes, found.len);
-    reply_free(&found);
-}
-
 static void run_time(struct call *call) {
     char digits[24];
     int64_t now = call->server->now;
@@ -223,12 +189,8 @@ const struct command admin_commands[] = {
     {"client|id", 2, NO_SCRIPT | LOGIN, run_client_id},
     {"client|kill", -3, NO_SCRIPT | LOGIN, run_client_kill},
     {"client|reply", 3, NO_SCRIPT | LOGIN, run_client_reply},
-    {"client|setname", 3, NO_SCRIPT | LOGIN, run_client_setname},
-    {"config", -2, NO_SCRIPT, NULL},
-    {"config|get", -3, NO_SCRIPT, run_config_get},
     {"info", -1, LOGIN, run_info},
     {"ping", -1, PUBSUB, run_ping},
-    {"quit", -1, NO_SCRIPT | LOGIN | PUBSUB | NO_AUTH, run_quit},
     {"select", 2, LOGIN, run_select},
     {"time", 1, 0, run_time},
     {"wait", 3, NO_SCRIPT, run_wait},

@@ -12,8 +12,8 @@
 
 /* --- Finding ------------------------------------------------------------------------------------------------------ */
 
-static const struct command *const tables[] = {string_commands, script_commands, key_commands,  admin_commands,
-                                               list_commands,   zset_commands,   hash_commands, pubsub_commands};
+static const struct command *const tables[] = {string_commands, script_commands, key_commands,
+                                               admin_commands,  zset_commands,   pubsub_commands};
 
 #define SLOTS 256
 static const struct command *slots[SLOTS]; /* by the names' hash, with open addressing */
@@ -182,17 +182,4 @@ bool typed_key(const struct call *call, int at, enum type type, struct entry **r
 void drop_if_empty(const struct call *call, struct entry *entry) {
     if (entry->count == 0)
         store_remove(call_store(call), entry);
-}
-
-bool index_range(int64_t first, int64_t last, size_t count, size_t *from, size_t *end) {
-    int64_t size = (int64_t)count;
-    first = first >= 0 ? first : first + size < 0 ? 0 : first + size;
-    last = last >= 0 ? last : last + size;
-    if (last >= size)
-        last = size - 1;
-    if (first > last)
-        return false;
-    *from = (size_t)first;
-    *end = (size_t)last + 1;
-    return true;
 }

@@ -1,4 +1,4 @@
-/* The commands on keys of any type: whether they are there, what they are, and how long they live. */
+/* The commands on keys of any type: whether they are there, and how long they live. */
 #include <string.h>
 
 #include "state.h"
@@ -25,37 +25,13 @@ static void run_exists(struct call *call) {
     reply_integer(call->reply, count);
 }
 
-static void run_type(struct call *call) {
-    static const char *const words[] = {
-        [TYPE_STRING] = "string", [TYPE_LIST] = "list", [TYPE_HASH] = "hash", [TYPE_ZSET] = "zset"};
-    const struct entry *entry = find(call, 1);
-    const char *word = entry ? words[entry->type] : "none";
-    reply_status(call->reply, word, strlen(word));
-}
-
-static void run_flushall(struct call *call) {
-    if (call->argc > 2 || (call->argc == 2 && !argument_is(call, 1, "ASYNC") && !argument_is(call, 1, "SYNC"))) {
-        answer_syntax_error(call);
-        return;
-    }
-    for (size_t i = 0; i < DATABASES; i++)
-        store_clear(&call->server->stores[i]);
-    reply_ok(call->reply);
-}
-
 /* --- Expiry ------------------------------------------------------------------------------------------------------- */
 
-static void answer_expiry(struct call *call, int64_t from) {
-    const struct entry *entry = find(call, 1);
-    reply_integer(call->reply, !entry ? -2 : entry->expires == STORE_NEVER ? -1 : entry->expires - from);
-}
-
 static void run_pttl(struct call *call) {
-    answer_expiry(call, now_ms(call->server));
-}
-
-static void run_pexpiretime(struct call *call) {
-    answer_expiry(call, 0);
+    const struct entry *entry = find(call, 1);
+    reply_integer(call->reply, !entry                          ? -2
+                               : entry->expires == STORE_NEVER ? -1
+                                                               : entry->expires - now_ms(call->server));
 }
 
 struct conditions {
@@ -93,12 +69,12 @@ static bool conditions_hold(const struct conditions *on, int64_t now, int64_t wa
     return !on->nx && !(on->gt && wanted <= now) && !(on->lt && wanted >= now);
 }
 
-static void expire(struct call *call, int64_t from) {
+static void run_pexpire(struct call *call) {
     struct conditions on = {0};
     int64_t when;
     if (!read_conditions(call, &on) || !integer_argument(call, 2, &when))
         return;
-    if (__builtin_add_overflow(when, from, &when)) {
+    if (__builtin_add_overflow(when, now_ms(call->server), &when)) {
         reply_error(call->reply, "ERR invalid expire time in '%s' command", call->command->name);
         return;
     }
@@ -114,22 +90,10 @@ static void expire(struct call *call, int64_t from) {
     reply_integer(call->reply, 1);
 }
 
-static void run_pexpire(struct call *call) {
-    expire(call, now_ms(call->server));
-}
-
-static void run_pexpireat(struct call *call) {
-    expire(call, 0);
-}
-
 const struct command key_commands[] = {
     {"del", -2, WRITES, run_del},
     {"exists", -2, 0, run_exists},
-    {"flushall", -1, WRITES, run_flushall},
     {"pexpire", -3, WRITES, run_pexpire},
-    {"pexpireat", -3, WRITES, run_pexpireat},
-    {"pexpiretime", 2, 0, run_pexpiretime},
     {"pttl", 2, 0, run_pttl},
-    {"type", 2, 0, run_type},
     {0},
 };

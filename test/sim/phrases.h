@@ -19,7 +19,6 @@ struct phrase {
 
 struct phrases {
     struct pair *pair;
-    int64_t start; /* ms, of the clock */
     uint64_t times;
 };
 

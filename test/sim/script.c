@@ -84,28 +84,10 @@ static void run_script_load(struct call *call) {
         reply_bulk(call->reply, sha, 40);
 }
 
-static void run_script_exists(struct call *call) {
-    char sha[41];
-    reply_array(call->reply, (size_t)call->argc - 2);
-    for (int i = 2; i < call->argc; i++)
-        reply_integer(call->reply, read_sha(call, i, sha) && knows(call->server, sha));
-}
-
-static void run_script_flush(struct call *call) {
-    if (call->argc > 3 || (call->argc == 3 && !argument_is(call, 2, "ASYNC") && !argument_is(call, 2, "SYNC"))) {
-        reply_error(call->reply, "ERR SCRIPT FLUSH only support SYNC|ASYNC option");
-        return;
-    }
-    sim_server_flush_scripts(call->server);
-    reply_ok(call->reply);
-}
-
 const struct command script_commands[] = {
     {"eval", -3, NO_SCRIPT, run_eval},
     {"evalsha", -3, NO_SCRIPT, run_evalsha},
     {"script", -2, NO_SCRIPT | LOGIN, NULL},
-    {"script|exists", -3, NO_SCRIPT | LOGIN, run_script_exists},
-    {"script|flush", -2, NO_SCRIPT | LOGIN, run_script_flush},
     {"script|load", 3, NO_SCRIPT | LOGIN, run_script_load},
     {0},
 };

@@ -16,7 +16,6 @@
 /* A channel or a pattern that a session listens to. */
 struct subscription {
     TAILQ_ENTRY(subscription) next;
-    bool pattern;
     struct item name;
 };
 
@@ -96,8 +95,8 @@ struct command {
 };
 
 /* Each kind of commands has its table, ended by one without name. */
-extern const struct command admin_commands[], hash_commands[], key_commands[], list_commands[], pubsub_commands[],
-    script_commands[], string_commands[], zset_commands[];
+extern const struct command admin_commands[], key_commands[], pubsub_commands[], script_commands[], string_commands[],
+    zset_commands[];
 
 /* Runs the last command of the session's input; answers into the server's reply. */
 void command_from_session(sim_session *session);
@@ -128,8 +127,6 @@ bool float_argument(const struct call *call, int at, double *ret);
 bool typed_key(const struct call *call, int at, enum type type, struct entry **ret);
 /* A hash, a list or a sorted set without items is gone. */
 void drop_if_empty(const struct call *call, struct entry *entry);
-/* From indices as they count in Redis, also from the end, to a range of `count`; false: it is empty. */
-bool index_range(int64_t first, int64_t last, size_t count, size_t *from, size_t *end);
 
 void answer_syntax_error(const struct call *call);
 void answer_wrong_arity(const struct call *call);

@@ -11,7 +11,7 @@
 
 #define STORE_NEVER (-1)
 
-enum type { TYPE_STRING, TYPE_LIST, TYPE_HASH, TYPE_ZSET };
+enum type { TYPE_STRING, TYPE_ZSET };
 
 struct item {
     char *bytes; /* ended by a zero that is not counted */
