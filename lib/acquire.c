@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "dialect.h"
 #include "least.h"
 #include "lock.h"
 #include "log.h"
@@ -259,15 +260,25 @@ void evl_acquire_wake(struct call *call) {
 
 /* --- A look at what holds the key: SET NX says of a list what it says of a lock ----------------------------------- */
 
+static const struct dialect *dialect_of(const struct call *call) {
+    return evl_dialect(call->lock->config->queue, false, false);
+}
+
 static bool take_look(struct request *request, int64_t now, struct command *command) {
+    const struct call *call = evl_call_of(request);
+    const struct subject subject = {.key = evl_lock_key(call->lock)};
+
     (void)now;
-    evl_command_key(command, "GET", evl_lock_key(evl_call_of(request)->lock));
+    evl_command_write(command, &dialect_of(call)->asks[ASK_TOKEN]->form, &subject);
     return true;
 }
 
 static bool see(struct request *request, const struct reply *reply, int64_t now) {
     struct call *call = evl_call_of(request);
     struct reply_meaning meaning;
+    struct found found;
+    bool fits = reply->type == REPLY_LOST || reply->type == REPLY_ERROR ||
+                evl_dialect_find(dialect_of(call), ASK_TOKEN, reply, &found);
 
     (void)now;
     if (call->finished) {
@@ -283,7 +294,7 @@ static bool see(struct request *request, const struct reply *reply, int64_t now)
     } else {
         go_on_waiting(call);
     }
-    return reply->type != REPLY_OK && reply->type != REPLY_INTEGER && reply->type != REPLY_OTHER;
+    return fits;
 }
 
 static void see_nothing(struct request *request, int status, int64_t now) {

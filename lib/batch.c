@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "dialect.h"
 #include "memory.h"
 
 _Static_assert(BATCH_MEMBERS <= UINT8_MAX, "as a request counts them");
@@ -41,7 +42,7 @@ bool evl_batch_send(struct node *node, int64_t now) {
     if (count == 0)
         return false;
     first->batch = (uint8_t)count;
-    evl_command_renewals(&command, renewals, count);
+    evl_command_write(&command, &evl_renewals, &(struct subject){.ttl = ttl, .renewals = renewals, .count = count});
     evl_node_send(node, first, &command, now);
     return true;
 }

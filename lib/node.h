@@ -15,6 +15,7 @@
 
 #include "alarm.h"
 #include "drift.h"
+#include "reply.h"
 #include "shield.h"
 #include "url.h"
 #include "wire.h"

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "dialect.h"
 #include "lock.h"
 #include "log.h"
 #include "memory.h"
@@ -155,25 +156,41 @@ static void submit(struct request *request) {
     evl_node_submit(&client->nodes[request->node], request, evl_client_now(client));
 }
 
+static bool is_second_step(struct request *request) {
+    return evl_call_of(request)->kind == CALL_BREAK && finding_of(request)->state == FOUND;
+}
+
+static const struct dialect *dialect_of(const struct call *call) {
+    return evl_dialect(call->lock->config->queue, false, false);
+}
+
+static enum ask ask_of(struct request *request) {
+    switch (evl_call_of(request)->kind) {
+    case CALL_SERVER_TTL:
+        return ASK_TTL;
+    case CALL_WAITERS:
+        return ASK_WAITERS;
+    case CALL_PLACE:
+        return ASK_PLACE;
+    case CALL_BREAK:
+        return is_second_step(request) ? ASK_BREAK : ASK_MARK;
+    default:
+        return ASK_TOKEN;
+    }
+}
+
 static bool take(struct request *request, int64_t now, struct command *command) {
     const struct call *call = evl_call_of(request);
     const struct finding *finding = finding_of(request);
-    struct bytes key = evl_lock_key(call->lock);
-    struct bytes found = {finding->token, finding->token_len};
+    struct subject subject = {
+        .key = evl_lock_key(call->lock),
+        .sought = {call->query.token, call->query.token_len},
+    };
 
     (void)now;
-    if (call->kind == CALL_SERVER_TTL)
-        evl_command_key(command, "PTTL", key);
-    else if (call->kind == CALL_WAITERS)
-        evl_command_queue(command, "ZCARD", key, (struct bytes){NULL, 0});
-    else if (call->kind == CALL_PLACE)
-        evl_command_queue(command, "ZRANK", key, (struct bytes){call->query.token, call->query.token_len});
-    else if (call->kind != CALL_BREAK)
-        evl_command_key(command, "GET", key);
-    else if (finding->state == FOUND) /* its second step */
-        evl_command_break(command, key, found, call->lock->config->queue);
-    else
-        evl_command_look(command, key);
+    if (is_second_step(request))
+        subject.sought = (struct bytes){finding->token, finding->token_len};
+    evl_command_write(command, &dialect_of(call)->asks[ask_of(request)]->form, &subject);
     return true;
 }
 
@@ -185,50 +202,39 @@ static void fail(struct request *request, int status) {
         call->status = status;
 }
 
-/* The notes are false for an answer that the command cannot have. */
-static bool note_number(const struct call *call, struct finding *finding, const struct reply *reply) {
-    bool ttl = call->kind == CALL_SERVER_TTL;
-
-    if (call->kind == CALL_PLACE && reply->type == REPLY_NIL) {
-        finding->state = ABSENT;
-        return true;
-    }
-    if (reply->type != REPLY_INTEGER || reply->integer < (ttl ? -2 : 0) || (!ttl && reply->integer == INT64_MAX))
-        return false;
-    finding->state = ttl && reply->integer == -2 ? ABSENT : FOUND;
-    finding->number = ttl && reply->integer == -1 ? INT64_MAX : reply->integer + (call->kind == CALL_PLACE);
-    return true;
-}
-
-static bool note_broken(struct finding *finding, const struct reply *reply) {
-    if (reply->type != REPLY_INTEGER)
-        return false;
+static void note_broken(struct finding *finding, const struct found *found) {
     /* Gone after a release whose answer was lost: by that one. */
-    finding->state = reply->integer || finding->resent ? BROKEN : CHANGED;
-    return true;
+    finding->state = found->number || finding->resent ? BROKEN : CHANGED;
 }
 
-static bool note_token(struct request *request, const struct reply *reply) {
+static void note_token(struct request *request, const struct found *found) {
     struct finding *finding = finding_of(request);
-    bool breaks = evl_call_of(request)->kind == CALL_BREAK;
 
-    if (reply->type == REPLY_NIL) {
-        finding->state = ABSENT;
-        return true;
-    }
-    if (reply->type != REPLY_STRING || (breaks && reply->len > MARK_SIZE)) /* which becomes part of a command */
-        return false;
-    finding->token = evl_dup(reply->text, reply->len);
-    finding->token_len = reply->len;
+    finding->token = evl_dup(found->text.data, found->text.len);
+    finding->token_len = found->text.len;
     if (!finding->token) {
         fail(request, EVLOCK_ENOMEM);
-        return true;
+        return;
     }
     finding->state = FOUND;
     finding->resent = false;
-    if (breaks)
+    if (evl_call_of(request)->kind == CALL_BREAK)
         submit(request);
-    return true;
+}
+
+static void note_found(struct request *request, const struct found *found) {
+    struct finding *finding = finding_of(request);
+
+    if (is_second_step(request)) {
+        note_broken(finding, found);
+    } else if (!found->there) {
+        finding->state = ABSENT;
+    } else if (asks_number(evl_call_of(request))) {
+        finding->state = FOUND;
+        finding->number = found->number;
+    } else {
+        note_token(request, found);
+    }
 }
 
 /* The second step of a break may run late, and would then end another lease of the same token: whoever wants to use
@@ -244,10 +250,6 @@ static bool watch(struct request *request) {
     return evl_tenure_watch(lock, (struct bytes){finding->token, finding->token_len}, request->node);
 }
 
-static bool is_second_step(struct request *request) {
-    return evl_call_of(request)->kind == CALL_BREAK && finding_of(request)->state == FOUND;
-}
-
 /* The command did not run, or may be run twice without harm. */
 static bool send_again(struct request *request, const struct reply *reply) {
     struct finding *finding = finding_of(request);
@@ -261,22 +263,21 @@ static bool send_again(struct request *request, const struct reply *reply) {
     return true;
 }
 
+/* False for an answer that the command cannot have. */
 static bool note(struct request *request, const struct reply *reply) {
-    struct finding *finding = finding_of(request);
-    bool fits;
+    struct found found;
 
     if (reply->type == REPLY_ERROR || reply->type == REPLY_LOST) {
         evl_error_set(reply->text);
         fail(request, reply->type == REPLY_LOST ? EVLOCK_EUNREACHABLE : evl_reply_meaning(reply->text).status);
         return true;
     }
-    if (asks_number(evl_call_of(request)))
-        fits = note_number(evl_call_of(request), finding, reply);
-    else
-        fits = finding->state == FOUND ? note_broken(finding, reply) : note_token(request, reply);
-    if (!fits)
+    if (!evl_dialect_find(dialect_of(evl_call_of(request)), ask_of(request), reply, &found)) {
         fail(request, EVLOCK_EPROTOCOL);
-    return fits;
+        return false;
+    }
+    note_found(request, &found);
+    return true;
 }
 
 static bool answer(struct request *request, const struct reply *reply, int64_t now) {

@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "dialect.h"
 #include "least.h"
 #include "lock.h"
 #include "quorum.h"
@@ -14,14 +15,17 @@
 static bool take(struct request *request, int64_t now, struct command *command) {
     const struct call *call = evl_call_of(request);
     const struct evlock *lock = call->lock;
-    struct tenure *tenure = lock->tenure;
+    enum ask ask = call->acquire.waiting & 1U << request->node ? ASK_REPLICAS : ASK_RENEWAL;
+    const struct subject subject = {
+        .key = evl_lock_key(lock),
+        .token = token_of(lock->tenure),
+        .ttl = evl_lease_terms(lease_of(lock->tenure))->ttl,
+        .replicas = lock->config->min_replicas,
+        .timeout = lock->config->replica_timeout,
+    };
 
     (void)now;
-    if (call->acquire.waiting & 1U << request->node)
-        evl_command_wait(command, lock->config->min_replicas, lock->config->replica_timeout);
-    else
-        evl_command_lease(command, LEASE_RENEW, evl_lock_key(lock), token_of(tenure),
-                          evl_lease_terms(lease_of(tenure))->ttl);
+    evl_command_write(command, &evl_dialect(lock->config->queue, false, false)->asks[ask]->form, &subject);
     return true;
 }
 

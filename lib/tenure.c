@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "dialect.h"
 #include "least.h"
 #include "lock.h"
 #include "memory.h"
@@ -148,26 +149,28 @@ struct waiter evl_tenure_waiter(struct tenure *tenure) {
     };
 }
 
+static const struct dialect *dialect_of(struct tenure *tenure) {
+    const struct lease *lease = lease_of(tenure);
+
+    return evl_dialect(tenure->lock->config->queue, evl_lease_queued(lease), evl_lease_fenced(lease));
+}
+
 static bool take(struct request *request, int64_t now, struct command *command) {
     struct tenure *tenure = owner_of(request);
     struct lease *lease = lease_of(tenure);
-    struct bytes key = evl_lock_key(tenure->lock);
-    struct bytes token = token_of(tenure);
-    struct waiter waiter = evl_tenure_waiter(tenure);
     enum lease_command kind = evl_lease_take(lease, request->node, now);
 
     if (kind == LEASE_NOTHING)
         return false;
-    if (kind == LEASE_ACQUIRE && evl_lease_queued(lease))
-        evl_command_join(command, key, token, &waiter);
-    else if (kind == LEASE_ACQUIRE && evl_lease_fenced(lease))
-        evl_command_fenced(command, key, token, evl_lease_terms(lease)->ttl, evl_lease_nodes(lease) == 1);
-    else if (kind == LEASE_RAISE)
-        evl_command_raise(command, key, evl_lease_fence(lease));
-    else if (kind == LEASE_RELEASE && tenure->lock->config->queue)
-        evl_command_hand(command, key, token, &waiter);
-    else
-        evl_command_lease(command, kind, key, token, evl_lease_ttl(lease, kind, now));
+    const struct subject subject = {
+        .key = evl_lock_key(tenure->lock),
+        .token = token_of(tenure),
+        .ttl = evl_lease_ttl(lease, kind, now),
+        .fence = evl_lease_fence(lease),
+        .alone = evl_lease_nodes(lease) == 1,
+        .waiter = evl_tenure_waiter(tenure),
+    };
+    evl_command_write(command, &dialect_of(tenure)->commands[kind]->form, &subject);
     if (!rest_of(tenure)->acting) /* a node that was away takes it later than it was asked for */
         set_alarm(tenure);
     return true;
@@ -191,22 +194,25 @@ static bool join(struct request *request, int64_t now, struct renewal *ret) {
 static bool answer(struct request *request, const struct reply *reply, int64_t now) {
     struct tenure *tenure = owner_of(request);
     enum lease_command kind = evl_lease_unanswered(lease_of(tenure), request->node);
-    struct lease_answer answer;
+    struct reading reading;
+    struct lease_answer *answer = &reading.answer;
     struct lease_out out = {0};
-    bool fits = evl_command_answer(kind, lease_of(tenure), reply, &answer);
+    bool fits = evl_dialect_read(dialect_of(tenure), kind, reply, evl_lease_terms(lease_of(tenure))->ttl, &reading);
 
+    if (reading.words)
+        evl_error_set(reading.words);
     if (!fits) {
-        answer.verdict = LEASE_UNKNOWN;
-        answer.status = EVLOCK_EPROTOCOL;
+        answer->verdict = LEASE_UNKNOWN;
+        answer->status = EVLOCK_EPROTOCOL;
     }
     if (kind == LEASE_RENEW || kind == LEASE_REARM)
-        client_for(tenure)->stats.renewals += answer.verdict == LEASE_YES;
+        client_for(tenure)->stats.renewals += answer->verdict == LEASE_YES;
     if (kind != LEASE_RELEASE)
-        client_for(tenure)->nodes[request->node].agreed = answer.verdict == LEASE_YES;
+        client_for(tenure)->nodes[request->node].agreed = answer->verdict == LEASE_YES;
     note_words(tenure);
-    if (answer.verdict == LEASE_QUEUED && !ghost(tenure) && evl_lease_in_line(lease_of(tenure)))
-        evl_acquire_queued(tenure->lock, evl_lease_sent(lease_of(tenure), request->node), &answer);
-    evl_lease_answer(lease_of(tenure), request->node, &answer, now, &out);
+    if (answer->verdict == LEASE_QUEUED && !ghost(tenure) && evl_lease_in_line(lease_of(tenure)))
+        evl_acquire_queued(tenure->lock, evl_lease_sent(lease_of(tenure), request->node), answer);
+    evl_lease_answer(lease_of(tenure), request->node, answer, now, &out);
     act(tenure, now, &out);
     return fits;
 }

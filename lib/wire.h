@@ -1,13 +1,17 @@
 /*
- * How commands look on the wire, and what their replies say: the pairs of a lease's commands with SET and the scripts.
- * It owns nothing; a command is its caller's, and has copied what it was given.
+ * Commands as bytes. A form says, as data, which arguments a command has; a subject is what it is about; one function
+ * writes the command from the two. This file owns nothing: a command is its caller's, and has copied what it was given.
+ * It never decides which form is used (see dialect.h), and knows nothing of answers.
  */
 #ifndef EVL_WIRE_H
 #define EVL_WIRE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "reply.h"
+#include "scripts.h"
 
 /* The longest token, in bytes. */
 #define TOKEN_MAX 128
@@ -25,15 +29,6 @@
 /* Of what tells a value of any length from others: a token, or the beginning of a longer value and its digest. */
 #define MARK_SIZE (TOKEN_MAX + 40)
 
-struct script {
-    const char *name;
-    const char *text;
-    const char *sha;
-};
-
-extern const struct script evl_scripts[];
-extern const unsigned evl_script_count;
-
 struct bytes {
     const void *data;
     size_t len;
@@ -43,46 +38,7 @@ static inline bool same_bytes(struct bytes a, struct bytes b) {
     return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
 }
 
-/* A command as it is sent. Its head, which counts the arguments, is written in front of them when all are there. */
-struct command {
-    unsigned count;
-    char *end;
-    const struct script *script; /* that it calls, or NULL */
-    char text[COMMAND_SIZE];
-};
-
-/* The whole command, once it has been filled in. */
-struct bytes evl_command_text(struct command *command);
-
-/* The same for a server that has not got the script: with its text in place of its digest, in a block for evl_free();
- * NULL: no memory. Only of a command that calls a script. */
-char *evl_command_spelled(const struct command *command, size_t *ret_len);
-
-/* `verb key`, for the queries. */
-void evl_command_key(struct command *command, const char *verb, struct bytes key);
-
-/* `verb queue [member]`, for queries of the queue beside a lock. */
-void evl_command_queue(struct command *command, const char *verb, struct bytes key, struct bytes member);
-
-/* A lease's command. `ttl` in microseconds where the command has one (0 for an ACQUIRE: no expiry). */
-void evl_command_lease(struct command *command, enum lease_command kind, struct bytes key, struct bytes token,
-                       int64_t ttl);
-
-/* An ACQUIRE that draws a fence, on the `only` node or on one of several, and the RAISE of a node's counter to one. */
-void evl_command_fenced(struct command *command, struct bytes key, struct bytes token, int64_t ttl, bool only);
-void evl_command_raise(struct command *command, struct bytes key, int64_t fence);
-
-/* Renewals of many locks for the same ttl, in microseconds. */
-struct renewal {
-    struct bytes key;
-    struct bytes token;
-    int64_t ttl;
-};
-
-void evl_command_renewals(struct command *command, const struct renewal *renewals, unsigned count);
-
-/* What one of them takes, at most. */
-size_t evl_renewal_size(const struct renewal *renewal);
+/* --- What a command is about -------------------------------------------------------------------------------------- */
 
 /* Who waits in a queue. Without a ticket: nobody. */
 struct waiter {
@@ -92,27 +48,94 @@ struct waiter {
     bool fenced;
 };
 
+/* One of the renewals that are sent as one command, all for the same ttl. */
+struct renewal {
+    struct bytes key;
+    struct bytes token;
+    int64_t ttl;
+};
+
+/* Each command needs some of it. Times are in microseconds. */
+struct subject {
+    struct bytes key;
+    struct bytes token;
+    int64_t ttl; /* 0, of what takes the lock: no expiry */
+    int64_t fence;
+    bool alone; /* the node is the only one */
+    struct waiter waiter;
+    struct bytes sought; /* a mark to break, or a member of the queue to find */
+    int64_t replicas;
+    int64_t timeout;
+    const struct renewal *renewals;
+    unsigned count; /* of renewals */
+};
+
+/* --- What a command looks like ------------------------------------------------------------------------------------ */
+
+/* One argument of a command. Those that stand for more, or for fewer, say so. */
+enum argument {
+    ARG_END, /* none, and there are no more */
+    /* The same in each command: verbs, and other words. */
+    ARG_GET,
+    ARG_NX,
+    ARG_PTTL,
+    ARG_SET,
+    ARG_WAIT,
+    ARG_ZCARD,
+    ARG_ZRANK,
+    ARG_WORDS, /* none; so many are words */
+    /* Keys. */
+    ARG_LOCK = ARG_WORDS,
+    ARG_QUEUE,
+    ARG_COUNTER,
+    ARG_LOCKS, /* the key of each renewal */
+    /* The rest. */
+    ARG_TOKEN,
+    ARG_TOKENS, /* the token of each renewal */
+    ARG_TTL,    /* times are in milliseconds, rounded up */
+    ARG_PX_TTL, /* PX and the ttl; without a ttl, nothing */
+    ARG_FENCE,
+    ARG_FENCE_TTL, /* that of the fence counter */
+    ARG_GRAIN,     /* what the clock is rounded to for a fence */
+    ARG_FENCED,    /* whether the waiter wants a fence: 1 or 0 */
+    ARG_WAITER,    /* as grant.lua takes it apart; without a ticket, nothing */
+    ARG_SOUGHT,
+    ARG_REPLICAS,
+    ARG_TIMEOUT,
+};
+
+#define FORM_ARGUMENTS 8
+
+struct form {
+    const struct script *script;       /* NULL: a plain command, whose first argument is its verb */
+    uint8_t keys;                      /* so many of the script's arguments are keys; 0: one for each renewal */
+    uint8_t arguments[FORM_ARGUMENTS]; /* enum argument, to the first ARG_END */
+};
+
+/* A command as it is sent. Its head, which counts the arguments, is written in front of them when all are there. */
+struct command {
+    unsigned count;
+    char *end;
+    const struct script *script; /* that it calls, or NULL */
+    char text[COMMAND_SIZE];
+};
+
+void evl_command_write(struct command *command, const struct form *form, const struct subject *subject);
+
+/* The whole command, once it has been written. */
+struct bytes evl_command_text(struct command *command);
+
+/* The same for a server that has not got the script: with its text in place of its digest, in a block for evl_free();
+ * NULL: no memory. Only of a command that calls a script. */
+char *evl_command_spelled(const struct command *command, size_t *ret_len);
+
+/* What one renewal takes in a command, at most. */
+size_t evl_renewal_size(const struct renewal *renewal);
+
 /* What the queue has for a waiter, into `to`; its length. */
 size_t evl_waiter_write(char to[WAITER_SIZE], struct bytes token, const struct waiter *waiter);
 
 /* Whether there can be other keys in a key's cluster slot: it has a hash tag, or can be one. */
 bool evl_key_has_company(struct bytes key);
-
-/* An ACQUIRE that joins the queue, and a RELEASE that hands on to it, or leaves it. */
-void evl_command_join(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter);
-void evl_command_hand(struct command *command, struct bytes key, struct bytes token, const struct waiter *waiter);
-
-/* The two steps of a break: what holds the lock, whatever that is, by a mark of MARK_SIZE bytes at most; and the end of
- * what has this mark, which hands the lock on to a queue if it has one. */
-void evl_command_look(struct command *command, struct bytes key);
-void evl_command_break(struct command *command, struct bytes key, struct bytes mark, bool queue);
-
-/* `WAIT replicas timeout`, the timeout in microseconds. */
-void evl_command_wait(struct command *command, int64_t replicas, int64_t timeout);
-
-/* What the reply to a lease's command says to the lease; false: it is none that the command can have. Error texts go to
- * evlock_last_error(). */
-bool evl_command_answer(enum lease_command kind, const struct lease *lease, const struct reply *reply,
-                        struct lease_answer *ret_answer);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Commands, as they are sent: with the longest arguments that each can have, they fit, and are what Redis reads.
+ * Commands, as they are sent: each row of each dialect, word by word; with the longest arguments that each can have,
+ * they fit, and are what Redis reads.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <cmocka.h>
 
 #include "batch.h"
+#include "dialect.h"
 #include "memory.h"
 #include "queue.h"
 
@@ -75,53 +77,205 @@ static void assert_sound(struct command *command) {
     evl_free(spelled);
 }
 
-static void the_commands_of_a_lease_fit(void **state) {
-    struct command command;
+/* --- Each row of each dialect ------------------------------------------------------------------------------------- */
 
-    (void)state;
-    for (enum lease_command kind = LEASE_ACQUIRE; kind <= LEASE_RELEASE; kind++) {
-        if (kind == LEASE_RAISE)
-            evl_command_raise(&command, key(), INT64_MAX);
-        else
-            evl_command_lease(&command, kind, key(), token(), LONGEST_TTL);
-        assert_sound(&command);
-    }
-    evl_command_fenced(&command, key(), token(), LONGEST_TTL, false);
-    assert_sound(&command);
-    evl_command_wait(&command, INT32_MAX, LONGEST_TTL);
-    assert_sound(&command);
+enum { PLAIN, FENCED, QUEUED, BESIDE, FENCED_BESIDE, DIALECTS };
+
+static const struct dialect *dialect(unsigned which) {
+    return evl_dialect(which >= QUEUED, which == QUEUED, which == FENCED || which == FENCED_BESIDE);
 }
 
-static void the_commands_of_a_queue_fit(void **state) {
-    char channel[sizeof("evlock:") + 36], ticket[TICKET_SIZE], text[WAITER_SIZE];
-    struct waiter waiter = {channel, ticket, LONGEST_TTL, true};
+/* Where a dialect says nothing of its own, it says what the plain one does. */
+static const char *const commands[LEASE_RELEASE + 1][DIALECTS] = {
+    [LEASE_ACQUIRE] =
+        {
+            "SET a token NX PX 10001",
+            "fenced 2 a {a}:fence token 10001 604800000 1",
+            "join 3 a {a}:queue {a}:fence channel|ticket|10001|1|token token 10001 1",
+            "SET a token NX PX 10001",
+            "fenced 2 a {a}:fence token 10001 604800000 1",
+        },
+    [LEASE_ADOPT] = {"adopt 1 a token"},
+    [LEASE_RAISE] = {"raise 1 {a}:fence 1234567890123456 604800000"},
+    [LEASE_RENEW] = {"renew 1 a token 10001"},
+    [LEASE_REARM] = {"rearm 1 a token 10001"},
+    [LEASE_MEND] = {"rearm 1 a token 10001"},
+    [LEASE_ADD] = {"add 1 a token 10001"},
+    [LEASE_REPLACE] = {"replace 1 a token 10001"},
+    [LEASE_RELEASE] =
+        {
+            "release 1 a token",
+            "release 1 a token",
+            "hand 3 a {a}:queue {a}:fence token channel|ticket|10001|1|token",
+            "hand 3 a {a}:queue {a}:fence token",
+            "hand 3 a {a}:queue {a}:fence token",
+        },
+};
+
+static const char *const asks[ASKS][DIALECTS] = {
+    [ASK_TOKEN] = {"GET a"},
+    [ASK_TTL] = {"PTTL a"},
+    [ASK_WAITERS] = {"ZCARD {a}:queue"},
+    [ASK_PLACE] = {"ZRANK {a}:queue mark"},
+    [ASK_MARK] = {"look 1 a"},
+    [ASK_BREAK] =
+        {
+            "break 1 a mark",
+            "break 1 a mark",
+            "break 3 a {a}:queue {a}:fence mark",
+            "break 3 a {a}:queue {a}:fence mark",
+            "break 3 a {a}:queue {a}:fence mark",
+        },
+    [ASK_RENEWAL] = {"renew 1 a token 10001"},
+    [ASK_REPLICAS] = {"WAIT 2 1501"},
+};
+
+#define TEXT(text) ((struct bytes){(text), sizeof(text) - 1})
+
+static struct subject subject_of(unsigned which) {
+    struct subject subject = {
+        .key = TEXT("a"),
+        .token = TEXT("token"),
+        .ttl = 10000001,
+        .fence = INT64_C(1234567890123456),
+        .alone = true,
+        .sought = TEXT("mark"),
+        .replicas = 2,
+        .timeout = 1500001,
+    };
+
+    if (which == QUEUED)
+        subject.waiter = (struct waiter){"channel", "ticket", 10000001, true};
+    return subject;
+}
+
+/* The words of a sound command: the name of a script in the place of its digest, and other blanks for those in words.
+ */
+static const char *words_of(const struct form *form, const struct subject *subject) {
+    static char words[512];
     struct command command;
+    struct bytes text;
+    char *end = words;
     size_t len;
 
+    evl_command_write(&command, form, subject);
+    assert_sound(&command);
+    text = evl_command_text(&command);
+    for (size_t left = read_number(&text, '*'); left > 0; left--) {
+        len = read_number(&text, '$');
+        for (size_t i = 0; i < len; i++)
+            *end++ = ((const char *)text.data)[i] == ' ' ? '|' : ((const char *)text.data)[i];
+        *end++ = left > 1 ? ' ' : '\0';
+        text = (struct bytes){(const char *)text.data + len + 2, text.len - len - 2};
+    }
+    if (!form->script)
+        return words;
+    assert_memory_equal(words, "EVALSHA ", 8);
+    assert_memory_equal(words + 8, form->script->sha, 40);
+    end = words + 8 + 40 - strlen(form->script->name);
+    return memcpy(end, form->script->name, strlen(form->script->name));
+}
+
+static void each_command_of_a_lease_is_these_words(void **state) {
     (void)state;
+    for (unsigned which = 0; which < DIALECTS; which++) {
+        struct subject subject = subject_of(which);
+        for (enum lease_command kind = LEASE_ACQUIRE; kind <= LEASE_RELEASE; kind++) {
+            const char *words = commands[kind][which] ? commands[kind][which] : commands[kind][PLAIN];
+            assert_string_equal(words_of(&dialect(which)->commands[kind]->form, &subject), words);
+        }
+    }
+}
+
+static void each_question_is_these_words(void **state) {
+    (void)state;
+    for (unsigned which = 0; which < DIALECTS; which++) {
+        struct subject subject = subject_of(which);
+        for (enum ask ask = 0; ask < ASKS; ask++) {
+            const char *words = asks[ask][which] ? asks[ask][which] : asks[ask][PLAIN];
+            assert_string_equal(words_of(&dialect(which)->asks[ask]->form, &subject), words);
+        }
+    }
+}
+
+static void renewals_of_many_are_these_words(void **state) {
+    const struct renewal renewals[] = {{TEXT("a"), TEXT("one"), 10000001}, {TEXT("b"), TEXT("two"), 10000001}};
+    struct subject subject = {.ttl = 10000001, .renewals = renewals, .count = 2};
+
+    (void)state;
+    assert_string_equal(words_of(&evl_renewals, &subject), "renew_many 2 a b 10001 one two");
+}
+
+static void a_lock_without_expiry_is_taken_without_px(void **state) {
+    struct subject subject = subject_of(PLAIN);
+
+    (void)state;
+    subject.ttl = 0;
+    assert_string_equal(words_of(&dialect(PLAIN)->commands[LEASE_ACQUIRE]->form, &subject), "SET a token NX");
+    assert_string_equal(words_of(&dialect(FENCED)->commands[LEASE_ACQUIRE]->form, &subject),
+                        "fenced 2 a {a}:fence token 0 604800000 1");
+}
+
+static void several_nodes_draw_by_a_coarse_clock(void **state) {
+    struct subject subject = subject_of(FENCED);
+
+    (void)state;
+    subject.alone = false;
+    assert_string_equal(words_of(&dialect(FENCED)->commands[LEASE_ACQUIRE]->form, &subject),
+                        "fenced 2 a {a}:fence token 10001 604800000 100000");
+}
+
+static void a_waiter_may_want_no_fence(void **state) {
+    struct subject subject = subject_of(QUEUED);
+
+    (void)state;
+    subject.waiter.fenced = false;
+    assert_string_equal(words_of(&dialect(QUEUED)->commands[LEASE_ACQUIRE]->form, &subject),
+                        "join 3 a {a}:queue {a}:fence channel|ticket|10001|0|token token 10001 0");
+}
+
+static void what_belongs_to_a_lock_shares_its_slot(void **state) {
+    struct subject subject = subject_of(PLAIN);
+
+    (void)state;
+    subject.key = TEXT("{t}a");
+    assert_string_equal(words_of(&dialect(PLAIN)->asks[ASK_WAITERS]->form, &subject), "ZCARD {t}a::queue");
+    subject.key = TEXT("{}a");
+    assert_string_equal(words_of(&dialect(PLAIN)->asks[ASK_WAITERS]->form, &subject), "ZCARD {{}a}:queue");
+}
+
+/* --- The longest of all ------------------------------------------------------------------------------------------- */
+
+static void assert_fits(const struct form *form) {
+    char channel[sizeof("evlock:") + 36], ticket[TICKET_SIZE], text[WAITER_SIZE];
+    struct subject subject = {
+        .key = key(),
+        .token = token(),
+        .ttl = LONGEST_TTL,
+        .fence = INT64_MAX,
+        .waiter = {channel, ticket, LONGEST_TTL, true},
+        .replicas = INT32_MAX,
+        .timeout = LONGEST_TTL,
+    };
+    struct command command;
+
     memset(channel, 'c', sizeof(channel) - 1);
     memset(ticket, 't', sizeof(ticket) - 1);
     channel[sizeof(channel) - 1] = ticket[sizeof(ticket) - 1] = '\0';
-    len = evl_waiter_write(text, token(), &waiter);
-    assert_int_in_range(len, 1, WAITER_SIZE);
-    evl_command_join(&command, key(), token(), &waiter);
-    assert_sound(&command);
-    evl_command_hand(&command, key(), token(), &waiter);
-    assert_sound(&command);
-    evl_command_queue(&command, "ZRANK", key(), (struct bytes){text, len});
+    subject.sought = (struct bytes){text, evl_waiter_write(text, token(), &subject.waiter)};
+    assert_int_in_range(subject.sought.len, MARK_SIZE, WAITER_SIZE);
+    evl_command_write(&command, form, &subject);
     assert_sound(&command);
 }
 
-static void the_commands_of_queries_and_breaks_fit(void **state) {
-    struct command command;
-
+static void the_longest_commands_fit(void **state) {
     (void)state;
-    evl_command_key(&command, "PTTL", key());
-    assert_sound(&command);
-    evl_command_look(&command, key());
-    assert_sound(&command);
-    evl_command_break(&command, key(), longest_of(MARK_SIZE), true);
-    assert_sound(&command);
+    for (unsigned which = 0; which < DIALECTS; which++) {
+        for (enum lease_command kind = LEASE_ACQUIRE; kind <= LEASE_RELEASE; kind++)
+            assert_fits(&dialect(which)->commands[kind]->form);
+        for (enum ask ask = 0; ask < ASKS; ask++)
+            assert_fits(&dialect(which)->asks[ask]->form);
+    }
 }
 
 /* As batch.c fills it: with members for as long as there is room for the longest. */
@@ -139,16 +293,22 @@ static void a_batch_fits(void **state) {
             assert_int_in_range(evl_renewal_size(&renewals[count]), 1, RENEWAL_SIZE_MAX);
             room -= evl_renewal_size(&renewals[count]);
         }
-        evl_command_renewals(&command, renewals, count);
+        evl_command_write(&command, &evl_renewals,
+                          &(struct subject){.ttl = LONGEST_TTL, .renewals = renewals, .count = count});
         assert_sound(&command);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_commands_of_a_lease_fit),
-        cmocka_unit_test(the_commands_of_a_queue_fit),
-        cmocka_unit_test(the_commands_of_queries_and_breaks_fit),
+        cmocka_unit_test(each_command_of_a_lease_is_these_words),
+        cmocka_unit_test(each_question_is_these_words),
+        cmocka_unit_test(renewals_of_many_are_these_words),
+        cmocka_unit_test(a_lock_without_expiry_is_taken_without_px),
+        cmocka_unit_test(several_nodes_draw_by_a_coarse_clock),
+        cmocka_unit_test(a_waiter_may_want_no_fence),
+        cmocka_unit_test(what_belongs_to_a_lock_shares_its_slot),
+        cmocka_unit_test(the_longest_commands_fit),
         cmocka_unit_test(a_batch_fits),
     };
     return cmocka_run_group_tests_name("wire", tests, NULL, NULL);

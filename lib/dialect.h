@@ -1,0 +1,72 @@
+/*
+ * What a lock says on the wire: one table for each sort of lock, with a row for each of its commands. A row names the
+ * command and its arguments, and reads the answers to it. A new sort of lock, or a server's own command in the place of
+ * a script, is a new row. The tables are constant: nothing here keeps anything, sends anything or decides when.
+ */
+#ifndef EVL_DIALECT_H
+#define EVL_DIALECT_H
+
+#include "lease.h"
+#include "reply.h"
+#include "wire.h"
+
+/* What an answer says to a lease. */
+struct reading {
+    struct lease_answer answer;
+    const char *words; /* with a status: why; valid for as long as the reply. Else NULL */
+};
+
+/* A command of a lease. */
+struct command_row {
+    struct form form;
+    /* Reads a reply that is no error; `ttl` is the lease's. False: the command cannot have it. */
+    bool (*read)(const struct reply *reply, int64_t ttl, struct reading *ret);
+};
+
+/* What is asked about a lock, whoever holds it. */
+enum ask {
+    ASK_TOKEN,
+    ASK_TTL,
+    ASK_WAITERS,
+    ASK_PLACE,
+    ASK_MARK,     /* of what holds it: the first step of a break */
+    ASK_BREAK,    /* the second: to end what has this mark */
+    ASK_RENEWAL,  /* on a connection for replicas: the write for which these are asked */
+    ASK_REPLICAS, /* how many have it */
+    ASKS,
+};
+
+/* What such a question finds. */
+struct found {
+    bool there;
+    int64_t number; /* INT64_MAX, of a ttl: no expiry */
+    struct bytes text;
+};
+
+struct ask_row {
+    struct form form;
+    /* Reads a reply that is no error. False: the command cannot have it. */
+    bool (*read)(const struct reply *reply, struct found *ret);
+};
+
+struct dialect {
+    const struct command_row *commands[LEASE_RELEASE + 1]; /* by enum lease_command */
+    const struct ask_row *asks[ASKS];
+};
+
+/* The dialect of a lock, and of a lease of it. `queue`: others may wait in line for the lock, so what ends a lease
+ * hands it on. `waits`: the lease itself is acquired by waiting in line. `fences`: its acquire draws a fence. */
+const struct dialect *evl_dialect(bool queue, bool waits, bool fences);
+
+/* The renewals of many locks as one command, whatever their dialects. */
+extern const struct form evl_renewals;
+
+/* What the reply to a lease's command says to the lease, errors too; false: it is none that the command can have. `ttl`
+ * is the lease's. */
+bool evl_dialect_read(const struct dialect *dialect, enum lease_command command, const struct reply *reply, int64_t ttl,
+                      struct reading *ret);
+
+/* What the reply to a question finds, if it is no error; false: it is none that the question can have. */
+bool evl_dialect_find(const struct dialect *dialect, enum ask ask, const struct reply *reply, struct found *ret);
+
+#endif

@@ -1,0 +1,255 @@
+/*
+ * Answers, as they are read: of each row, which replies its command can have, and what they say.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "dialect.h"
+
+#define TTL INT64_C(10000000)
+#define DECADE (INT64_C(10) * 366 * 24 * 3600 * 1000)
+#define FENCE_MOST (INT64_C(1) << 53)
+
+static const struct reply ok = {.type = REPLY_OK, .text = "OK", .len = 2};
+static const struct reply nil = {.type = REPLY_NIL};
+static const struct reply other = {.type = REPLY_OTHER};
+static const struct reply renewed = {.type = REPLY_RENEWED};
+static const struct reply again = {.type = REPLY_AGAIN};
+
+static struct reply number(int64_t integer) {
+    return (struct reply){.type = REPLY_INTEGER, .integer = integer};
+}
+
+static struct reply text(const char *text) {
+    return (struct reply){.type = REPLY_STRING, .text = text, .len = strlen(text)};
+}
+
+static struct reply error(const char *text) {
+    return (struct reply){.type = REPLY_ERROR, .text = text, .len = strlen(text)};
+}
+
+static const struct dialect *plain(void) {
+    return evl_dialect(false, false, false);
+}
+
+static const struct dialect *fenced(void) {
+    return evl_dialect(false, false, true);
+}
+
+static const struct dialect *queued(void) {
+    return evl_dialect(true, true, false);
+}
+
+static struct reading read_it(const struct dialect *dialect, enum lease_command command, struct reply reply) {
+    struct reading reading;
+
+    assert_true(evl_dialect_read(dialect, command, &reply, TTL, &reading));
+    return reading;
+}
+
+static void assert_says(const struct dialect *dialect, enum lease_command command, struct reply reply,
+                        enum lease_verdict verdict, int64_t ttl) {
+    struct reading reading = read_it(dialect, command, reply);
+
+    assert_int_equal(reading.answer.verdict, verdict);
+    assert_int_equal(reading.answer.ttl, ttl);
+    assert_null(reading.words);
+}
+
+static void assert_cannot(const struct dialect *dialect, enum lease_command command, struct reply reply) {
+    struct reading reading;
+
+    assert_false(evl_dialect_read(dialect, command, &reply, TTL, &reading));
+}
+
+/* --- A lease's commands ------------------------------------------------------------------------------------------- */
+
+static void a_set_says_ok_or_nil(void **state) {
+    (void)state;
+    assert_says(plain(), LEASE_ACQUIRE, ok, LEASE_YES, 0);
+    assert_says(plain(), LEASE_ACQUIRE, nil, LEASE_NO, 0);
+    assert_cannot(plain(), LEASE_ACQUIRE, number(0));
+    assert_cannot(plain(), LEASE_ACQUIRE, number(1));
+    assert_cannot(plain(), LEASE_ACQUIRE, text("1 2 3"));
+    assert_cannot(plain(), LEASE_ACQUIRE, renewed);
+    assert_cannot(plain(), LEASE_ACQUIRE, other);
+}
+
+static void a_fenced_acquire_says_its_fence(void **state) {
+    (void)state;
+    assert_says(fenced(), LEASE_ACQUIRE, number(0), LEASE_NO, 0);
+    assert_says(fenced(), LEASE_ACQUIRE, number(7), LEASE_YES, 0);
+    assert_int_equal(read_it(fenced(), LEASE_ACQUIRE, number(FENCE_MOST)).answer.fence, FENCE_MOST);
+    assert_int_equal(read_it(plain(), LEASE_RAISE, number(7)).answer.fence, 7);
+    assert_cannot(fenced(), LEASE_ACQUIRE, number(FENCE_MOST + 1));
+    assert_cannot(fenced(), LEASE_ACQUIRE, number(-1));
+    assert_cannot(fenced(), LEASE_ACQUIRE, ok);
+    assert_cannot(fenced(), LEASE_ACQUIRE, nil);
+}
+
+static void who_joins_has_the_lock_or_a_place(void **state) {
+    struct reading reading;
+
+    (void)state;
+    assert_says(queued(), LEASE_ACQUIRE, number(1), LEASE_YES, 0);
+    assert_says(queued(), LEASE_ACQUIRE, text("5 0 -1"), LEASE_QUEUED, LEASE_NEVER);
+    reading = read_it(queued(), LEASE_ACQUIRE, text("5 3 200"));
+    assert_int_equal(reading.answer.time, 5);
+    assert_int_equal(reading.answer.ahead, 3);
+    assert_int_equal(reading.answer.ttl, 200000);
+    assert_cannot(queued(), LEASE_ACQUIRE, number(0));
+    assert_cannot(queued(), LEASE_ACQUIRE, text("0 3 200"));
+    assert_cannot(queued(), LEASE_ACQUIRE, text("5 -1 200"));
+    assert_cannot(queued(), LEASE_ACQUIRE, text("5 3 -2"));
+    assert_cannot(queued(), LEASE_ACQUIRE, text("5 3 200x"));
+    assert_cannot(queued(), LEASE_ACQUIRE, ok);
+}
+
+static void what_prolongs_says_the_ttl(void **state) {
+    static const enum lease_command commands[] = {LEASE_RENEW,   LEASE_REARM, LEASE_MEND,
+                                                  LEASE_REPLACE, LEASE_ADD,   LEASE_ADOPT};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        assert_says(plain(), commands[i], number(0), LEASE_NO, 0);
+        assert_says(plain(), commands[i], number(7), LEASE_YES, 7000);
+        assert_says(plain(), commands[i], number(INT64_MAX), LEASE_YES, DECADE * 1000);
+        assert_cannot(plain(), commands[i], number(-2));
+        assert_cannot(plain(), commands[i], ok);
+        assert_cannot(plain(), commands[i], text("7"));
+        if (commands[i] != LEASE_ADD && commands[i] != LEASE_ADOPT)
+            assert_cannot(plain(), commands[i], number(-1));
+        if (commands[i] != LEASE_RENEW)
+            assert_cannot(plain(), commands[i], renewed);
+    }
+}
+
+static void a_key_without_expiry_is_adopted_and_not_added_to(void **state) {
+    struct reading reading = read_it(plain(), LEASE_ADD, number(-1));
+
+    (void)state;
+    assert_says(plain(), LEASE_ADOPT, number(-1), LEASE_YES, LEASE_NEVER);
+    assert_int_equal(reading.answer.verdict, LEASE_REFUSED);
+    assert_int_equal(reading.answer.status, EVLOCK_ENOTTL);
+    assert_string_equal(reading.words, "the key has no expiry");
+}
+
+static void a_member_of_a_batch_has_the_ttl_or_asks_again(void **state) {
+    (void)state;
+    assert_says(plain(), LEASE_RENEW, renewed, LEASE_YES, TTL);
+    assert_says(plain(), LEASE_RENEW, again, LEASE_AGAIN, 0);
+    assert_cannot(plain(), LEASE_RELEASE, again);
+}
+
+static void a_release_says_one_or_zero(void **state) {
+    (void)state;
+    assert_says(plain(), LEASE_RELEASE, number(1), LEASE_YES, 0);
+    assert_says(queued(), LEASE_RELEASE, number(0), LEASE_NO, 0);
+    assert_cannot(plain(), LEASE_RELEASE, number(2));
+    assert_cannot(plain(), LEASE_RELEASE, number(-1));
+    assert_cannot(plain(), LEASE_RELEASE, ok);
+}
+
+static void an_error_is_read_with_its_words(void **state) {
+    const struct reply lost = {.type = REPLY_LOST, .text = "gone"};
+
+    (void)state;
+    for (enum lease_command command = LEASE_ACQUIRE; command <= LEASE_RELEASE; command++) {
+        struct reading reading = read_it(plain(), command, lost);
+        assert_int_equal(reading.answer.verdict, LEASE_UNKNOWN);
+        assert_int_equal(reading.answer.status, EVLOCK_EUNREACHABLE);
+        assert_string_equal(reading.words, "gone");
+        reading = read_it(plain(), command, error("WRONGTYPE a list"));
+        assert_int_equal(reading.answer.verdict, evl_lease_prolongs(command) ? LEASE_NO : LEASE_FORBIDDEN);
+        assert_int_equal(reading.answer.status, EVLOCK_EWRONGTYPE);
+        assert_string_equal(reading.words, "WRONGTYPE a list");
+    }
+}
+
+/* --- Questions ---------------------------------------------------------------------------------------------------- */
+
+static void assert_finds(enum ask ask, struct reply reply, bool there, int64_t what) {
+    struct found found;
+
+    assert_true(evl_dialect_find(plain(), ask, &reply, &found));
+    assert_int_equal(found.there, there);
+    if (there)
+        assert_int_equal(found.number, what);
+}
+
+static void assert_finds_none(enum ask ask, struct reply reply) {
+    struct found found;
+
+    assert_false(evl_dialect_find(plain(), ask, &reply, &found));
+}
+
+static void a_text_is_found_or_not_there(void **state) {
+    struct reply mark = text("token");
+    struct found found;
+
+    (void)state;
+    for (enum ask ask = ASK_TOKEN; ask <= ASK_MARK; ask += ASK_MARK - ASK_TOKEN) {
+        assert_finds(ask, nil, false, 0);
+        assert_finds_none(ask, ok);
+        assert_finds_none(ask, number(1));
+        assert_true(evl_dialect_find(plain(), ask, &mark, &found));
+        assert_true(found.there);
+        assert_int_equal(found.text.len, 5);
+        assert_memory_equal(found.text.data, "token", 5);
+    }
+    mark.len = MARK_SIZE + 1;
+    assert_finds_none(ASK_MARK, mark);
+    assert_finds(ASK_TOKEN, mark, true, 0);
+}
+
+static void numbers_are_found_as_they_are_meant(void **state) {
+    (void)state;
+    assert_finds(ASK_TTL, number(-2), false, 0);
+    assert_finds(ASK_TTL, number(-1), true, INT64_MAX);
+    assert_finds(ASK_TTL, number(7), true, 7);
+    assert_finds(ASK_WAITERS, number(0), true, 0);
+    assert_finds(ASK_PLACE, number(0), true, 1);
+    assert_finds(ASK_PLACE, nil, false, 0);
+    assert_finds(ASK_BREAK, number(1), true, 1);
+    assert_finds(ASK_RENEWAL, number(7), true, 7);
+    assert_finds(ASK_REPLICAS, number(2), true, 2);
+}
+
+static void what_is_no_such_number_is_not_found(void **state) {
+    (void)state;
+    for (enum ask ask = ASK_TTL; ask < ASKS; ask++) {
+        if (ask == ASK_MARK)
+            continue;
+        assert_finds_none(ask, ok);
+        assert_finds_none(ask, text("7"));
+        if (ask != ASK_PLACE)
+            assert_finds_none(ask, nil);
+    }
+    assert_finds_none(ASK_TTL, number(-3));
+    assert_finds_none(ASK_WAITERS, number(-1));
+    assert_finds_none(ASK_WAITERS, number(INT64_MAX));
+    assert_finds_none(ASK_PLACE, number(-1));
+    assert_finds_none(ASK_PLACE, number(INT64_MAX));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_set_says_ok_or_nil),
+        cmocka_unit_test(a_fenced_acquire_says_its_fence),
+        cmocka_unit_test(who_joins_has_the_lock_or_a_place),
+        cmocka_unit_test(what_prolongs_says_the_ttl),
+        cmocka_unit_test(a_key_without_expiry_is_adopted_and_not_added_to),
+        cmocka_unit_test(a_member_of_a_batch_has_the_ttl_or_asks_again),
+        cmocka_unit_test(a_release_says_one_or_zero),
+        cmocka_unit_test(an_error_is_read_with_its_words),
+        cmocka_unit_test(a_text_is_found_or_not_there),
+        cmocka_unit_test(numbers_are_found_as_they_are_meant),
+        cmocka_unit_test(what_is_no_such_number_is_not_found),
+    };
+    return cmocka_run_group_tests_name("dialect", tests, NULL, NULL);
+}
