@@ -1,8 +1,6 @@
 -- Adds to the lock's ttl if it holds the token. KEYS: lock. ARGV: token, what to add in ms.
 -- The ttl that it has now. 0: the token is not there. -1: it has no expiry to add to.
-local found = redis.pcall('GET', KEYS[1])
-if type(found) == 'table' then return found end
-if found ~= ARGV[1] then return 0 end
+--@ include owned.lua
 local left = redis.pcall('PTTL', KEYS[1])
 if type(left) == 'table' then return left end
 if left < 0 then return -1 end

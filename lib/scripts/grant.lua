@@ -14,7 +14,7 @@ local function draw(us)
   local fence = next_fence(KEYS[3], tonumber(us), 1)
   if type(fence) == 'table' then return fence end
   local text = string.format('%.0f', fence)
-  local kept = redis.pcall('SET', KEYS[3], text, 'PX', '604800000')
+  local kept = redis.pcall('SET', KEYS[3], text, 'PX', '@FENCE_TTL_MS@')
   return kept.err and kept or text
 end
 

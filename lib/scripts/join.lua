@@ -32,7 +32,7 @@ if type(ahead) == 'table' then return ahead end
 -- The queue goes by itself when nobody waits. Who waits long looks; of many who wait shortly, those suffice whose
 -- token ends in 0.
 if added == 0 or ahead == 0 or string.sub(ARGV[2], -1) == '0' then
-  local kept = redis.pcall('PEXPIRE', KEYS[2], '60000')
+  local kept = redis.pcall('PEXPIRE', KEYS[2], '@QUEUE_TTL_MS@')
   if type(kept) == 'table' then return kept end
 end
 if ahead == 0 or not found then left = redis.pcall('PTTL', KEYS[1]) end

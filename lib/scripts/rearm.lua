@@ -6,14 +6,4 @@ if set then
   if set.err then return set end
   return tonumber(ARGV[2])
 end
-local found = redis.pcall('GET', KEYS[1])
-if type(found) == 'table' then return found end
-if found ~= ARGV[1] then return 0 end
-local ttl = tonumber(ARGV[2])
-local left = redis.pcall('PTTL', KEYS[1])
-if type(left) == 'table' then return left end
-if left > ttl then return left end
-if left < 0 then return ttl end
-local done = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
-if type(done) == 'table' then return done end
-return ttl
+--@ include renew.lua

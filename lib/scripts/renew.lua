@@ -1,8 +1,6 @@
 -- Gives the lock at least this ttl if it holds the token; a longer one stays. KEYS: lock. ARGV: token, ttl in ms.
 -- The ttl that it has now, at least. 0: the token is not there.
-local found = redis.pcall('GET', KEYS[1])
-if type(found) == 'table' then return found end
-if found ~= ARGV[1] then return 0 end
+--@ include owned.lua
 local ttl = tonumber(ARGV[2])
 local left = redis.pcall('PTTL', KEYS[1])
 if type(left) == 'table' then return left end

@@ -1,8 +1,6 @@
 -- Gives the lock this ttl, longer or shorter, if it holds the token. KEYS: lock. ARGV: token, ttl in ms.
 -- The ttl. 0: the token is not there.
-local found = redis.pcall('GET', KEYS[1])
-if type(found) == 'table' then return found end
-if found ~= ARGV[1] then return 0 end
+--@ include owned.lua
 local ttl = tonumber(ARGV[2])
 if ttl <= 0 then return redis.error_reply('ERR a ttl must be positive') end
 local done = redis.pcall('PEXPIRE', KEYS[1], ARGV[2])
