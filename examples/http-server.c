@@ -261,7 +261,7 @@ static void on_request(struct evhttp_request *request, void *arg) {
 /* Every lock is given back. A moment more for the last answers to leave, and the loop ends. */
 static void on_closed(int status, void *arg) {
     struct server *server = arg;
-    struct timeval moment = {.tv_usec = FLUSH_MS * 1000};
+    struct timeval moment = {.tv_usec = FLUSH_MS * 1000L};
     if (status != EVLOCK_OK)
         fprintf(stderr, "http-server: some locks are left to their ttl: %s\n", evlock_strerror(status));
     if (event_base_loopexit(server->base, &moment) != 0)
@@ -276,7 +276,7 @@ static void on_signal(evutil_socket_t number_of, short events, void *arg) {
     server->closing = 1;
     evhttp_del_accept_socket(server->http, server->listener);
     struct job *job;
-    TAILQ_FOREACH(job, &server->jobs, link)
+    TAILQ_FOREACH (job, &server->jobs, link)
         abandon(job);
     int status = evlock_client_close(server->client, on_closed, server);
     if (status != EVLOCK_OK) {
@@ -324,7 +324,7 @@ static void parse(struct server *server, int argc, char **argv) {
             server->port = (uint16_t)option_number("port", optarg, 0, 65535);
             break;
         case 'w':
-            server->wait_ms = option_number("wait", optarg, 0, 10 * 60 * 1000L);
+            server->wait_ms = option_number("wait", optarg, 0, 10L * 60 * 1000);
             break;
         case 't':
             server->ttl_ms = option_number("ttl", optarg, 100, 60 * 1000L);

@@ -176,7 +176,7 @@ static struct alarm *take_first(struct alarms *alarms, struct alarm_list *list) 
     struct alarm *alarm = TAILQ_FIRST(list), *next;
 
     if (alarm->group)
-        return take_first(alarms, &group_of(alarms, alarm->at)->members);
+        alarm = TAILQ_FIRST(&group_of(alarms, alarm->at)->members);
     next = TAILQ_NEXT(alarm, link);
     if (next && TAILQ_NEXT(next, link))
         prefetch(TAILQ_NEXT(next, link), -CACHE_LINE / 2, OWNER_SIZE);

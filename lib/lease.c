@@ -20,7 +20,7 @@ enum { CLEAR, ASKED, MAYBE, THERE };     /* slot.trace; ASKED: CLEAR but for wha
 enum { SETTLED, UNSEEN, MAY_STILL_RUN }; /* slot.stray; UNSEEN: the node has not been back since */
 
 /* A token without expiry has no ttl after which an undo is needless: this counts as one. */
-static const int64_t undo_without_expiry = 24 * 3600 * SECOND;
+static const int64_t undo_without_expiry = SECOND * 24 * 3600;
 
 int64_t evl_lease_drift(int64_t ttl) {
     return ttl / 100 + 2 * MS;

@@ -67,9 +67,9 @@
 extern "C" {
 #endif
 
-#define EVLOCK_VERSION_MAJOR 0         /**< of this header */
-#define EVLOCK_VERSION_MINOR 1         /**< of this header */
-#define EVLOCK_VERSION_PATCH 0         /**< of this header */
+#define EVLOCK_VERSION_MAJOR 0        /**< of this header */
+#define EVLOCK_VERSION_MINOR 1        /**< of this header */
+#define EVLOCK_VERSION_PATCH 0        /**< of this header */
 #define EVLOCK_VERSION_STRING "0.1.0" /**< of this header */
 
 /** The version of the library that runs, as "major.minor.patch"; a static string. */
@@ -94,39 +94,39 @@ enum evlock_status {
     EVLOCK_OK = 0,
 
     /* How an acquire or a lease can end. */
-    EVLOCK_EHELD = -1,        /**< another holder has the lock */
-    EVLOCK_ETIMEDOUT = -2,    /**< the wait timeout passed before the lock was free */
-    EVLOCK_ECANCELLED = -3,   /**< cancelled, or its handle or client was freed or closed */
-    EVLOCK_ENOTHELD = -4,     /**< this handle holds nothing (or: nobody holds the lock); nothing was sent */
-    EVLOCK_ENOTOWNED = -5,    /**< the server says that the token is not there: expired, broken or taken */
-    EVLOCK_ELOST = -6,        /**< the lease was lost, as on_lost told */
-    EVLOCK_ENOTTL = -7,       /**< the lock has no expiry, so there is none to extend or to tell */
-    EVLOCK_EALREADY = -8,     /**< this handle is acquiring, holds, or is being released already */
-    EVLOCK_EQUORUM = -9,      /**< too few nodes agreed */
-    EVLOCK_EREPLICAS = -10,   /**< too few replicas confirmed the lock in time */
-    EVLOCK_EFENCE = -11,      /**< the server gave a fence that is not greater than one this client has seen, or its
-                                   counter is beyond reason */
-    EVLOCK_EEXCLUDED = -12,   /**< of a node: it restarted or was replaced lately, and does not count yet */
+    EVLOCK_EHELD = -1,      /**< another holder has the lock */
+    EVLOCK_ETIMEDOUT = -2,  /**< the wait timeout passed before the lock was free */
+    EVLOCK_ECANCELLED = -3, /**< cancelled, or its handle or client was freed or closed */
+    EVLOCK_ENOTHELD = -4,   /**< this handle holds nothing (or: nobody holds the lock); nothing was sent */
+    EVLOCK_ENOTOWNED = -5,  /**< the server says that the token is not there: expired, broken or taken */
+    EVLOCK_ELOST = -6,      /**< the lease was lost, as on_lost told */
+    EVLOCK_ENOTTL = -7,     /**< the lock has no expiry, so there is none to extend or to tell */
+    EVLOCK_EALREADY = -8,   /**< this handle is acquiring, holds, or is being released already */
+    EVLOCK_EQUORUM = -9,    /**< too few nodes agreed */
+    EVLOCK_EREPLICAS = -10, /**< too few replicas confirmed the lock in time */
+    EVLOCK_EFENCE = -11,    /**< the server gave a fence that is not greater than one this client has seen, or its
+                                 counter is beyond reason */
+    EVLOCK_EEXCLUDED = -12, /**< of a node: it restarted or was replaced lately, and does not count yet */
 
     /* What can be wrong with an argument; found before anything is sent. */
-    EVLOCK_EINVAL = -20,      /**< NULL, out of range, or options that exclude each other */
-    EVLOCK_ENAME = -21,       /**< a name is 1 to 512 bytes long, its prefix included */
-    EVLOCK_ETOKEN = -22,      /**< a token is 1 to 128 bytes long */
-    EVLOCK_ETTL = -23,        /**< a ttl is 0 or longer than its drift, and at most ten years */
-    EVLOCK_ERETRY = -24,      /**< the retry delay is longer than the ttl */
-    EVLOCK_ERENEWAL = -25,    /**< the renewal interval is not shorter than what the ttl leaves after its drift */
-    EVLOCK_EURL = -26,        /**< the URL is malformed */
-    EVLOCK_ESCHEME = -27,     /**< the URL's scheme is unknown, or is rediss:// (TLS is not built in) */
-    EVLOCK_EPATH = -28,       /**< the unix socket's path is longer than the system takes */
-    EVLOCK_ESAME = -29,       /**< two nodes of a client are the same server */
-    EVLOCK_EQUEUE = -30,      /**< a queue needs a single node, a ttl and a fitting name, and counts no retries */
-    EVLOCK_EHOLDER = -31,     /**< a holder's name is 1 to 91 bytes long */
+    EVLOCK_EINVAL = -20,   /**< NULL, out of range, or options that exclude each other */
+    EVLOCK_ENAME = -21,    /**< a name is 1 to 512 bytes long, its prefix included */
+    EVLOCK_ETOKEN = -22,   /**< a token is 1 to 128 bytes long */
+    EVLOCK_ETTL = -23,     /**< a ttl is 0 or longer than its drift, and at most ten years */
+    EVLOCK_ERETRY = -24,   /**< the retry delay is longer than the ttl */
+    EVLOCK_ERENEWAL = -25, /**< the renewal interval is not shorter than what the ttl leaves after its drift */
+    EVLOCK_EURL = -26,     /**< the URL is malformed */
+    EVLOCK_ESCHEME = -27,  /**< the URL's scheme is unknown, or is rediss:// (TLS is not built in) */
+    EVLOCK_EPATH = -28,    /**< the unix socket's path is longer than the system takes */
+    EVLOCK_ESAME = -29,    /**< two nodes of a client are the same server */
+    EVLOCK_EQUEUE = -30,   /**< a queue needs a single node, a ttl and a fitting name, and counts no retries */
+    EVLOCK_EHOLDER = -31,  /**< a holder's name is 1 to 91 bytes long */
 
     /* What can be wrong with the library's surroundings. */
-    EVLOCK_ECLOSED = -40,     /**< the client is closing, or gone */
-    EVLOCK_EFORKED = -41,     /**< the object belongs to the parent process */
-    EVLOCK_ENOMEM = -42,      /**< out of memory */
-    EVLOCK_ESYSTEM = -43,     /**< the system or the event loop refused a timer, a socket or random bytes */
+    EVLOCK_ECLOSED = -40, /**< the client is closing, or gone */
+    EVLOCK_EFORKED = -41, /**< the object belongs to the parent process */
+    EVLOCK_ENOMEM = -42,  /**< out of memory */
+    EVLOCK_ESYSTEM = -43, /**< the system or the event loop refused a timer, a socket or random bytes */
 
     /* What can be wrong with the server. */
     EVLOCK_EUNREACHABLE = -60, /**< no connection, or no answer in time */
@@ -217,35 +217,35 @@ typedef void (*evlock_connection_cb)(evlock_client *client, enum evlock_connecti
 
 /** Options of a client. Start from EVLOCK_CLIENT_OPTIONS_INIT; a newer library takes an older program's struct. */
 typedef struct evlock_client_options {
-    size_t size;                         /**< set by EVLOCK_CLIENT_OPTIONS_INIT */
-    const char *user;                    /**< wins over the URL's; NULL: the URL's */
-    const char *password;                /**< wins over the URL's; NULL: the URL's */
-    int64_t connect_timeout_ms;          /**< for name, connection and login together; 1 or more; default 5,000 */
-    int64_t command_timeout_ms;          /**< a connection from which no answer comes for so long, while commands wait
-                                              for one, is ended; a release or an extension is answered by then; 1 or
-                                              more; default 5,000 */
-    int64_t backoff_min_ms;              /**< the first pause before connecting again; 1 or more; default 50. Pauses
-                                              double, each drawn at random from its upper half. Where
-                                              a quick return cannot help, as with refused credentials, the first is
-                                              as long as the longest */
-    int64_t backoff_max_ms;              /**< the longest; default 5,000 */
-    int64_t max_inflight;                /**< per node: commands sent and unanswered, at most; the rest wait their turn
-                                              with their locks; 1 or more; default 65,536 */
-    int64_t max_ttl_ms;                  /**< on several nodes: the longest ttl of any lock on them, the same for all
-                                              clients; longer ones, and none at all, are refused. A node that restarted
-                                              does not count for so long. 1 or more; default 60,000 */
-    int64_t durable;                     /**< on several nodes: 1 says that no node ever forgets a write that it
-                                              acknowledged (appendfsync always), so that a restarted node counts at
-                                              once; default 0 */
-    evlock_connection_cb on_connection;  /**< may be NULL */
-    evlock_log_cb on_log;                /**< may be NULL: nothing is logged */
-    int64_t log_level;                   /**< the least enum evlock_log_level to log; default EVLOCK_LOG_INFO */
-    void *arg;                           /**< for on_connection and on_log */
-    int64_t distrust_uptime;             /**< on several nodes: 1 takes this client's first login to a server process
-                                              for that process's start, whatever age the server claims. An age is a
-                                              difference of wall clocks: a server whose clock was set forward since its
-                                              start claims too great a one, and counts too early. The price: with every
-                                              new client, no node counts for max_ttl_ms. Default 0 */
+    size_t size;                        /**< set by EVLOCK_CLIENT_OPTIONS_INIT */
+    const char *user;                   /**< wins over the URL's; NULL: the URL's */
+    const char *password;               /**< wins over the URL's; NULL: the URL's */
+    int64_t connect_timeout_ms;         /**< for name, connection and login together; 1 or more; default 5,000 */
+    int64_t command_timeout_ms;         /**< a connection from which no answer comes for so long, while commands wait
+                                             for one, is ended; a release or an extension is answered by then; 1 or
+                                             more; default 5,000 */
+    int64_t backoff_min_ms;             /**< the first pause before connecting again; 1 or more; default 50. Pauses
+                                             double, each drawn at random from its upper half. Where
+                                             a quick return cannot help, as with refused credentials, the first is
+                                             as long as the longest */
+    int64_t backoff_max_ms;             /**< the longest; default 5,000 */
+    int64_t max_inflight;               /**< per node: commands sent and unanswered, at most; the rest wait their turn
+                                             with their locks; 1 or more; default 65,536 */
+    int64_t max_ttl_ms;                 /**< on several nodes: the longest ttl of any lock on them, the same for all
+                                             clients; longer ones, and none at all, are refused. A node that restarted
+                                             does not count for so long. 1 or more; default 60,000 */
+    int64_t durable;                    /**< on several nodes: 1 says that no node ever forgets a write that it
+                                             acknowledged (appendfsync always), so that a restarted node counts at
+                                             once; default 0 */
+    evlock_connection_cb on_connection; /**< may be NULL */
+    evlock_log_cb on_log;               /**< may be NULL: nothing is logged */
+    int64_t log_level;                  /**< the least enum evlock_log_level to log; default EVLOCK_LOG_INFO */
+    void *arg;                          /**< for on_connection and on_log */
+    int64_t distrust_uptime;            /**< on several nodes: 1 takes this client's first login to a server process
+                                             for that process's start, whatever age the server claims. An age is a
+                                             difference of wall clocks: a server whose clock was set forward since its
+                                             start claims too great a one, and counts too early. The price: with every
+                                             new client, no node counts for max_ttl_ms. Default 0 */
 } evlock_client_options;
 
 /** What an evlock_client_options starts from. */
@@ -502,9 +502,7 @@ typedef struct evlock_acquire_options {
 
 /** What an evlock_acquire_options starts from. */
 #define EVLOCK_ACQUIRE_OPTIONS_INIT                                                                                    \
-    {                                                                                                                  \
-        sizeof(evlock_acquire_options), EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, 0, EVLOCK_DEFAULT                        \
-    }
+    { sizeof(evlock_acquire_options), EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, 0, EVLOCK_DEFAULT }
 
 /**
  * Acquires the lock: makes an attempt, and while another holds it or the server is away, pauses and tries again, until

@@ -415,8 +415,19 @@ static void a_counter_of_another_type(void **state) {
 
 /* What no counter holds: where numbers have gaps, more than a year ahead, below zero, and no numbers. */
 static const char *const forged[] = {
-    "9007199254740992", "9223372036854775807", "18446744073709551616", "1000000000000000000000000000000", "1e30",
-    "5000000000000000", "-1", "0x10", "1.5", "inf", "nan", "text", "",
+    "9007199254740992",
+    "9223372036854775807",
+    "18446744073709551616",
+    "1000000000000000000000000000000",
+    "1e30",
+    "5000000000000000",
+    "-1",
+    "0x10",
+    "1.5",
+    "inf",
+    "nan",
+    "text",
+    "",
 };
 
 enum { FORGED = sizeof(forged) / sizeof(forged[0]) };

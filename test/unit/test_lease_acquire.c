@@ -338,7 +338,7 @@ static void the_deadline_is_the_quorums(void **state) {
     deadline_is(&b, first + SECOND + KEPT);
     yes(&b, 3);
     deadline_is(&b, first + 2 * SECOND + KEPT); /* of 4, 3, 2, 1, 0 the third greatest */
-    next_is(&b, b.now + 50 * MS); /* then 0 and 1, which do not keep it for as long, are mended */
+    next_is(&b, b.now + 50 * MS);               /* then 0 and 1, which do not keep it for as long, are mended */
 }
 
 static void a_quorum_of_late_votes_is_no_grant(void **state) {
