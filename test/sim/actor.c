@@ -449,12 +449,30 @@ static int64_t limit_of(const struct handle *handle, int64_t wait_ms) {
     return wait > 0 ? wait : NEVER;
 }
 
+/* The one that another handle of the client is through with, which it may then not use any more; or else its own. */
+static void draw_own(struct handle *handle) {
+    struct actor *actor = actor_of(handle);
+    struct handle *before;
+
+    if (draw_chance(actor->world, 50))
+        TAILQ_FOREACH (before, &actor->handles, local)
+            if (before != handle && before->key == handle->key && before->client == handle->client && before->used[0] &&
+                before->doing == IDLE && !before->scoped) {
+                memcpy(handle->used, before->used, sizeof(handle->used));
+                before->used[0] = '\0';
+                before->own++;
+                return;
+            }
+    if (!handle->used[0] || draw_chance(actor->world, 50))
+        snprintf(handle->used, sizeof(handle->used), "own%s%u-%u-%u", actor->world->scenario->queue ? " one " : "-",
+                 handle->client, handle->number, handle->own);
+}
+
 static void acquire(struct handle *handle) {
     struct world *world = handle->process->world;
     evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
     struct promise *promise = ask(handle, P_ACQUIRE);
     bool defaults = false;
-    char own[64];
     int status;
 
     options.fence = promise->fenced = world->plan.fences && (world->scenario->fences || draw_chance(world, 50));
@@ -464,10 +482,9 @@ static void acquire(struct handle *handle) {
     } else if (draw_chance(world, 20)) {
         options.wait_timeout_ms = draw_chance(world, 30) ? 0 : ms_between(world, MS, world->plan.unit);
     }
-    if (world->plan.own_tokens && draw_chance(world, 60)) {
-        snprintf(own, sizeof(own), "own%s%u-%u-%u", world->scenario->queue ? " one " : "-", handle->client,
-                 handle->number, handle->own);
-        options.token = own;
+    if (world->plan.own_tokens && (handle->doing == IDLE || handle->doing == LOST) && draw_chance(world, 60)) {
+        draw_own(handle);
+        options.token = handle->used;
         options.token_len = EVLOCK_CSTRING;
     }
     defaults = draw_chance(world, 30) && !options.fence && !options.token && !world->calm;
@@ -481,7 +498,7 @@ static void acquire(struct handle *handle) {
         return;
     judge_acquires(handle, promise);
     if (options.token)
-        judge_reuses(world->judge, own, handle->client);
+        judge_reuses(world->judge, handle->used, handle->client);
 }
 
 static void release(struct handle *handle) {
@@ -592,6 +609,7 @@ static void export(struct handle *handle) {
     }
     parcel.key = handle->key;
     handle->own++; /* its own token is another's now */
+    handle->used[0] = '\0';
     judge_hands(handle);
 }
 

@@ -314,7 +314,8 @@ static bool act_foreign(struct world *world) {
     if (world->plan.nodes > 1)
         return act_foreign_quorum(world, key, token);
     there = sim_server_get(node_now(node), lock, strlen(lock), &len);
-    if (there && len > sizeof(name) && memcmp(there, name, sizeof(name) - 1) == 0) {
+    if (there && len > sizeof(name) && memcmp(there, name, sizeof(name) - 1) == 0 &&
+        judge_foreign_holds(world->judge, key)) {
         judge_foreign_ends(world->judge, key);
         sim_server_forget(node->server, lock);
     } else if (!there) {

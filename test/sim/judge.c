@@ -494,13 +494,14 @@ static void check_fence(struct handle *handle, bool fenced) {
         key->fence = fence;
 }
 
-/* A quorum of nodes had as many replicas as the handle wants. */
+/* A quorum of nodes had as many replicas as the handle wants: also of those that it can reach. */
 static void check_replicas(const struct handle *handle) {
     const struct world *world = handle->process->world;
     unsigned count = 0;
 
     for (unsigned i = 0; i < world->plan.nodes; i++)
-        count += node_had(world->nodes[i], handle->replicas, handle->pending->asked);
+        count += world->nodes[i] != handle->process->left_out &&
+                 node_had(world->nodes[i], handle->replicas, handle->pending->asked);
     if (handle->pending->kind != P_ADOPT && count < world->plan.nodes / 2 + 1)
         violated(handle->process->world, "h%u was granted, and %u nodes had %u replicas", handle->number, count,
                  handle->replicas);
@@ -901,6 +902,10 @@ void judge_foreign(struct judge *judge, unsigned key, const char *bytes, size_t 
 
 void judge_foreign_ends(struct judge *judge, unsigned key) {
     judge->keys[key].foreign_until = 0;
+}
+
+bool judge_foreign_holds(const struct judge *judge, unsigned key) {
+    return judge->keys[key].foreign_until != 0;
 }
 
 void judge_forgets(struct judge *judge, struct node *node) {

@@ -58,6 +58,7 @@ struct handle {
     unsigned extends;  /* extensions that are not told yet */
     bool shortened;    /* one was asked for since the grant that may make the ttl shorter */
     unsigned own;      /* how often its own token has been given away */
+    char used[64];     /* its own token, since it was last used by this handle; "": another has it, or there is none */
 };
 
 /* A callback that evlock owes. */
@@ -172,9 +173,10 @@ void judge_watch(void *node, sim_session *session, int argc, const char *const *
 void judge_refused(void *node, sim_session *session, int argc, const char *const *argv, const size_t *lens);
 /* Whether the command that runs was lost with its connection, and is beyond what evlock sees to for a lease of ttl. */
 bool judge_comes_late(const struct judge *judge, int64_t ttl);
-/* A client of another kind has set the lock, and believes in it for its ttl; it does not any more. */
+/* A client of another kind has set the lock, and believes in it for its ttl; it does not any more; whether it does. */
 void judge_foreign(struct judge *judge, unsigned key, const char *bytes, size_t len, int64_t ttl);
 void judge_foreign_ends(struct judge *judge, unsigned key);
+bool judge_foreign_holds(const struct judge *judge, unsigned key);
 /* A node is about to lose what it has; what it lost may come back. */
 void judge_forgets(struct judge *judge, struct node *node);
 void judge_resurrects(struct judge *judge, struct node *node);
