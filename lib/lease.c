@@ -507,7 +507,7 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
     case LEASE_QUEUED:
         return;
     }
-    if (lease->state == LEASE_HELD && answer->verdict == LEASE_YES && slot->counter < lease->fence)
+    if (lease->state == LEASE_HELD && answer->verdict == LEASE_YES && slot->counter < lease->fence && !slot->want)
         want(lease, node, LEASE_RAISE, out); /* a quorum stands without it, and bears more with it */
     if (lease->state != LEASE_ACQUIRING)
         return;
@@ -693,7 +693,7 @@ static void note_rearmed(struct lease *lease, unsigned node, enum lease_command 
         return;
     }
     note_mended(lease, slot, answer->ttl);
-    if (lease->asked) /* it has missed the renewal that is under way */
+    if (lease->asked && !slot->want) /* it has missed the renewal that is under way */
         want(lease, node, LEASE_RENEW, out);
 }
 

@@ -536,6 +536,27 @@ static void a_node_that_is_being_mended_is_renewed_after_that(void **state) {
     }
 }
 
+/* The renewal that it has missed comes with the next; the extension comes now or never. */
+static void an_extension_that_waits_for_mending_is_sent_after_it(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    held_by_two_of_three(&b);
+    back(&b, 0, SETTLED);
+    sends(&b, 0, LEASE_MEND);
+    pass(&b, INTERVAL);
+    for (unsigned i = 1; i < 3; i++)
+        sends(&b, i, LEASE_RENEW);
+    extend(&b, LEASE_REPLACE, TTL);
+    yes_ttl(&b, 0, TTL);
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_REPLACE);
+    yes_ttl(&b, 0, TTL);
+    yes_ttl(&b, 1, TTL); /* the renewal */
+    sends(&b, 1, LEASE_REPLACE);
+    yes_ttl(&b, 1, TTL);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_OK);
+}
+
 /* It is told to take it when it may have been granted already, to the millisecond. */
 static void what_is_all_but_over_is_mended_for_a_millisecond(void **state) {
     struct bench b = bench_new();
@@ -674,6 +695,7 @@ int main(void) {
         cmocka_unit_test(nothing_is_mended_after_the_longest_hold),
         cmocka_unit_test(a_renewal_takes_the_place_of_mending),
         cmocka_unit_test(a_node_that_is_being_mended_is_renewed_after_that),
+        cmocka_unit_test(an_extension_that_waits_for_mending_is_sent_after_it),
         cmocka_unit_test(what_is_all_but_over_is_mended_for_a_millisecond),
         cmocka_unit_test(what_is_believed_for_ever_is_not_mended),
         cmocka_unit_test(an_adopted_lease_is_mended_too),

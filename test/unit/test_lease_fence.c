@@ -366,6 +366,25 @@ static void a_node_that_drew_less_and_late_is_raised(void **state) {
     wakes(&b, 0);
 }
 
+/* Of an extension it has a say; that it be raised is a help only. */
+static void a_node_that_drew_less_and_late_is_not_raised_but_extended(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    asked(&b, 3);
+    draws(&b, 0, 7);
+    draws(&b, 1, 7);
+    extend(&b, LEASE_ADD, SECOND);
+    for (unsigned i = 0; i < 2; i++)
+        sends(&b, i, LEASE_ADD);
+    draws(&b, 2, 6);
+    wakes(&b, 4);
+    sends(&b, 2, LEASE_ADD);
+    yes_ttl(&b, 2, TTL + SECOND);
+    refused(&b, 1);
+    yes_ttl(&b, 0, TTL + SECOND);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_OK);
+}
+
 /* A node whose clock is years ahead draws what the others refuse, and for the attempt it is too late to do without. */
 static void a_fence_that_only_its_node_accepts_fails_the_attempt(void **state) {
     struct bench b = bench_new();
@@ -405,6 +424,7 @@ int main(void) {
         cmocka_unit_test(a_node_has_the_fence_before_it_is_mended),
         cmocka_unit_test(a_node_that_is_not_raised_is_not_mended),
         cmocka_unit_test(a_node_that_drew_less_and_late_is_raised),
+        cmocka_unit_test(a_node_that_drew_less_and_late_is_not_raised_but_extended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
