@@ -212,10 +212,16 @@ static void push_argument(struct command *command, enum argument which, const st
 #define EVALSHA "$7\r\nEVALSHA\r\n$40\r\n"
 #define EVAL "$4\r\nEVAL\r\n"
 
+/* Most have few keys, whose number is then one digit. */
 static void begin_script(struct command *command, const struct script *script, unsigned keys) {
     push_ready(command, 2, READY(EVALSHA));
     command->end = put(put(command->end, script->sha, 40), "\r\n", 2);
-    push_number(command, keys);
+    if (keys < 10) {
+        push_ready(command, 1, READY("$1\r\n0\r\n"));
+        command->end[-3] = (char)('0' + keys);
+    } else {
+        push_number(command, keys);
+    }
 }
 
 void evl_command_write(struct command *command, const struct form *form, const struct subject *subject) {
