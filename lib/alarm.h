@@ -49,7 +49,7 @@ struct alarms {
     uint16_t digits[ALARM_LEVELS]; /* by bit: the buckets that have one; the others are not initialised */
     struct alarm_bucket buckets[ALARM_LEVELS * ALARM_DIGITS];
     struct alarm_group groups[ALARM_GROUPS];
-    struct alarm *last;            /* the one that was set last without a group to join */
+    struct alarm *last; /* the one that was set last without a group to join */
 };
 
 /** Sets an alarm to `at`, in place of what it was set to; INT64_MAX takes it out. What is long past is due at once;

@@ -1,14 +1,14 @@
 /*
- * A call: something a user asked for and will be told of, once. It waits in its handle's list and its client's, then in
- * its client's list of what is to be told. It owns its own memory and the words that go with its status.
+ * A call: something a user asked for, whose end is reported once. It waits in its handle's list and its client's, then
+ * in its client's list of what is to be reported. It owns its own memory and the words that go with its status. What
+ * else a kind of call owns or counts is seen to by hooks of that kind.
  */
 #ifndef EVL_CALL_H
 #define EVL_CALL_H
 
 #include <evlock/evlock.h>
 
-#include "alarm.h"
-#include "node.h"
+#include "locks.h"
 
 enum call_kind {
     CALL_ACQUIRE,
@@ -24,12 +24,24 @@ enum call_kind {
     CALL_PLACE,
 };
 
+struct call;
+
+/* What the room of a kind of calls does with them; each may be NULL. */
+struct call_sort {
+    enum call_kind kind;
+    /* Its end is about to be reported: statistics. */
+    void (*count)(const struct call *call);
+    /* Frees what a call of this kind owns. */
+    void (*free)(struct call *call);
+};
+
 struct finding;
 
 struct call {
-    TAILQ_ENTRY(call) link;     /* in its client's `pending` or `done` */
-    struct call *next;          /* of those pending of its handle, the next newer, or NULL */
-    struct call *previous;      /* the next older; of the oldest, the newest: a handle has room for one address */
+    TAILQ_ENTRY(call) link; /* in its client's `pending` or `done` */
+    struct call *next;      /* of those pending of its handle, the next newer, or NULL */
+    struct call *previous;  /* the next older; of the oldest, the newest: a handle has room for one address */
+    const struct call_sort *sort;
     struct evlock *lock; /* keeps the handle's memory */
     evlock_cb cb;
     evlock_value_cb value_cb; /* of queries */
@@ -38,26 +50,25 @@ struct call {
     char *error; /* words for evlock_last_error(), or NULL */
     int64_t value;
     int status;
-    uint8_t kind;
-    uint8_t count;       /* of requests; 0: it has had none yet */
-    bool linked;         /* its requests go over the second connections */
-    bool finished;       /* to be told, or told */
-    bool told;           /* delivered, but a request is still out */
-    struct alarm alarm;  /* of an acquire: the next attempt, or the end of its wait */
+    uint8_t count;      /* of requests; 0: it has had none yet */
+    bool aside;         /* its requests go over the second connections */
+    bool finished;      /* to be told, or told */
+    bool told;          /* delivered, but a request is still out */
+    struct alarm alarm; /* of an acquire: the next attempt, or the end of its wait */
     union {
         struct {
-            int64_t retries;    /* left; EVLOCK_UNLIMITED */
+            int64_t retries; /* left; EVLOCK_UNLIMITED */
             int64_t begun;
             int64_t wait_until; /* INT64_MAX: without limit */
             char *token;        /* the caller's own, or NULL */
             uint8_t token_len;
-            int64_t settled_by; /* the end of waiting for an earlier use of the token; 0: not waiting */
+            int64_t settled_by;  /* the end of waiting for an earlier use of the token; 0: not waiting */
             int64_t replicas_by; /* the end of waiting for replicas */
             bool fenced;
-            bool looked;        /* that the key holds a string at all */
-            bool contended;     /* another had the lock, and the next attempt joins the queue */
-            bool handed;        /* told by a message */
-            bool other_ears;    /* the client began to listen anew since then */
+            bool looked;     /* that the key holds a string at all */
+            bool contended;  /* another had the lock, and the next attempt joins the queue */
+            bool handed;     /* told by a message */
+            bool other_ears; /* the client began to listen anew since then */
             uint32_t attempts;
             int64_t asked_at;   /* in a queue: the clock before the newest answered look, */
             int64_t asked_time; /* the server's clock at that, */
@@ -82,36 +93,43 @@ struct call {
     struct request requests[]; /* one for each node: of a query, and of an acquire's questions beside its lease */
 };
 
-TAILQ_HEAD(calls, call);
-
 /* The size of a call that asks so many nodes. */
 size_t evl_call_size(unsigned nodes);
 
 /* A pending call at the end of its handle's list, or NULL: out of memory. */
-struct call *evl_call_new(struct evlock *lock, enum call_kind kind, void *arg);
+struct call *evl_call_new(struct evlock *lock, const struct call_sort *sort, void *arg);
+
+/* The pending call of a kind, or NULL. */
+struct call *evl_call_pending(const struct evlock *lock, enum call_kind kind);
 
 /* It has requests of this kind to all nodes from here on, but for those that are still out as what they were. */
 void evl_call_ask(struct call *call, enum request_kind kind);
 
-/* Its end: it will be told on a later turn, with this thread's present error words. */
-void evl_call_finish(struct call *call, int status);
+/* The pipe over which its request to a node goes. */
+struct pipe *evl_call_pipe(const struct call *call, unsigned node);
 
-/* Keeps this thread's present error words for its end, in place of what was kept before. */
-void evl_call_note(struct call *call);
+/* Takes back its requests that wait. */
+void evl_call_withdraw(struct call *call);
 
-/* As finish, as cancelled, without words; also for a call that is finished otherwise and not yet told. */
+/* Sets its alarm; INT64_MAX takes it out. */
+void evl_call_wake(struct call *call, int64_t at);
+
+/* Its end: it will be reported on a later turn. The words go with it, unless others were kept. */
+void evl_call_finish(struct call *call, int status, const char *words);
+
+/* Keeps words for its end, in place of what was kept before; "" for none. */
+void evl_call_note(struct call *call, const char *words);
+
+/* As finish, as cancelled, without words; also for a call that is finished otherwise and not yet reported. */
 void evl_call_cancel(struct call *call);
 
-/* Its end in a forked child: it is not told, and nothing is taken back from a node. */
+/* Its end in a forked child: it is not reported, and nothing is taken back from a node. */
 void evl_call_finish_forked(struct call *call);
 
-/* A finished call that has not been told is pending again. */
+/* A finished call that has not been reported is pending again. */
 void evl_call_reopen(struct call *call);
 
-/* Tells a finished call that has been taken from the list, and frees it. */
-void evl_call_tell(struct call *call);
-
-/* Frees a call that has been told when its last request has come back. */
+/* Its user has been called. Frees it when its last request has come back: to be called for each that does. */
 void evl_call_settle(struct call *call);
 
 /* Frees a pending call of which its user has not heard. */
@@ -120,7 +138,7 @@ void evl_call_drop(struct call *call);
 /* The call that a request is of. */
 struct call *evl_call_of(struct request *request);
 
-/* Frees a call without telling it. */
+/* Frees a call without reporting it. */
 void evl_call_free(struct call *call);
 
 #endif

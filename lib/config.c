@@ -296,7 +296,7 @@ int evl_config_get(struct config **ret, struct config *last, const evlock_option
 void evl_config_unref(struct config *config) {
     if (!config || --config->references > 0)
         return;
-    if (config->client)
+    if (config->deployment)
         LIST_REMOVE(config, link);
     evl_free(config->holder);
     evl_free(config->prefix);

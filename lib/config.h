@@ -11,6 +11,8 @@
 
 #include "lease.h"
 
+struct deployment;
+
 #define HOLDER_MAX_LEN 91 /* what a token has room for beside a UUID and what parts them */
 
 /* Of a client; times in microseconds. */
@@ -31,8 +33,8 @@ struct client_config {
 
 /* Of handles; times in microseconds. */
 struct config {
-    LIST_ENTRY(config) link;      /* in client->configs */
-    struct evlock_client *client; /* whose handles have it; NULL before, and once that is gone */
+    LIST_ENTRY(config) link;       /* among all of its client */
+    struct deployment *deployment; /* of the handles that have it; NULL before, and once it is gone */
     uint32_t references;
     struct lease_terms terms;
     int64_t retry_delay;

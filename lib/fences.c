@@ -1,8 +1,6 @@
-/*
- * The fences that a client has seen, by lock: one that does not grow tells that servers have forgotten more than they
- * may. Memory is bounded: of two locks that fall into one place of the table, the one used last is remembered.
- */
-#include "client.h"
+/* Fences that were seen; see fences.h. */
+#include "fences.h"
+
 #include "memory.h"
 
 enum { PLACES = 1024 };
@@ -22,18 +20,22 @@ static uint64_t hash(struct bytes key) {
     return value;
 }
 
-bool evl_client_note_fence(struct evlock_client *client, struct bytes key, int64_t fence) {
+bool evl_fences_note(struct fences *fences, struct bytes key, int64_t fence) {
     uint64_t lock = hash(key);
     struct fence_seen *place;
 
-    if (!client->fences)
-        client->fences = evl_alloc(PLACES * sizeof(*client->fences));
-    if (!client->fences)
+    if (!fences->places)
+        fences->places = evl_alloc(PLACES * sizeof(*fences->places));
+    if (!fences->places)
         return true; /* without memory, the resource must see to it */
-    place = &client->fences[lock % PLACES];
+    place = &fences->places[lock % PLACES];
     if (place->lock == lock && fence <= place->fence)
         return false;
     place->lock = lock;
     place->fence = fence;
     return true;
+}
+
+void evl_fences_free(struct fences *fences) {
+    evl_free(fences->places);
 }

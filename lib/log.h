@@ -2,15 +2,23 @@
 #ifndef EVL_LOG_H
 #define EVL_LOG_H
 
+#include <stdbool.h>
+
 #include <evlock/evlock.h>
 
-struct evlock;
+/* Where a client's lines go. */
+struct log_sink {
+    evlock_log_cb on_log; /* NULL: nowhere */
+    int level;            /* of enum evlock_log_level: less is not wanted */
+    void *arg;
+};
 
-void evl_log(struct evlock_client *client, enum evlock_log_level level, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Whether a line of this level would go anywhere. */
+static inline bool evl_log_wants(const struct log_sink *sink, enum evlock_log_level level) {
+    return sink->on_log && (int)level >= sink->level;
+}
 
-/* A line about a lock, by its label. */
-void evl_log_lock(const struct evlock *lock, enum evlock_log_level level, const char *format, ...)
+void evl_log(const struct log_sink *sink, enum evlock_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -1,31 +1,21 @@
-/*
- * The login of a connection: authenticates, selects the database, learns which server process this is, loads the
- * scripts, and ends the connection before this one on the server, so that nothing that was sent on it can still run.
- * All of it is sent at once but for that last step, which must know that the server is the same process: the number
- * of a connection means nothing to another.
- */
+/* Logins; see login.h. */
+#include "login.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
-#include "hiredis.h"
-#include "log.h"
-#include "queue.h"
+#include "wire.h"
 
 /* Of one command, at most. */
 #define WORDS 4
 
-enum greeting { AUTH, SERVER, SHARDS, SELECT, ID, MEMORY, REPLICATION, LOAD, CALL, SPELL, KILL, COUNT, PUBLISH };
-
-static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata);
-static bool greet(struct node *node, enum greeting step, const char *word, ...) __attribute__((sentinel));
+static bool greet(struct login *login, enum login_step step, const char *word, ...) __attribute__((sentinel));
 
 /* Queues a command of these words, the last of which is NULL. */
-static bool greet(struct node *node, enum greeting step, const char *word, ...) {
+static bool greet(struct login *login, enum login_step step, const char *word, ...) {
     const char *words[WORDS] = {NULL};
     va_list rest;
     int count = 0;
@@ -34,15 +24,102 @@ static bool greet(struct node *node, enum greeting step, const char *word, ...) 
     for (; word && count < WORDS; word = va_arg(rest, const char *))
         words[count++] = word;
     va_end(rest);
-    node->greetings++;
-    return redisAsyncCommandArgv(node->connection, on_greeting, (void *)(intptr_t)step, count, words, NULL) == REDIS_OK;
+    login->open++;
+    return evl_connection_greet(&login->connection, (int)step, count, words);
+}
+
+static void refuse(struct login *login, int status, const char *words) {
+    evl_connection_break(&login->connection, status, words);
+}
+
+static const struct log_sink *log_of(const struct login *login) {
+    return &login->connection.turn->log;
 }
 
 /* What was found out on the way is to be asked about as well. */
-static void ask_more(struct node *node, bool queued) {
+static void ask_more(struct login *login, bool queued) {
     if (!queued)
-        evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
+        refuse(login, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
+
+/* --- Each step's command ------------------------------------------------------------------------------------------ */
+
+static bool ask_auth(struct login *login) {
+    const struct url *url = &login->connection.url;
+
+    if (!url->password)
+        return true;
+    if (url->user)
+        return greet(login, AUTH, "AUTH", url->user, url->password, NULL);
+    return greet(login, AUTH, "AUTH", url->password, NULL);
+}
+
+static bool ask_select(struct login *login) {
+    char number[16];
+
+    if (login->connection.url.db == 0)
+        return true;
+    snprintf(number, sizeof(number), "%d", login->connection.url.db);
+    return greet(login, SELECT, "SELECT", number, NULL);
+}
+
+static bool ask_server(struct login *login) {
+    return greet(login, SERVER, "INFO", "server", NULL);
+}
+
+static bool ask_id(struct login *login) {
+    return greet(login, ID, "CLIENT", "ID", NULL);
+}
+
+static bool ask_memory(struct login *login) {
+    return greet(login, MEMORY, "INFO", "memory", NULL);
+}
+
+static bool ask_replication(struct login *login) {
+    return greet(login, REPLICATION, "INFO", "replication", NULL);
+}
+
+static bool ask_load(struct login *login) {
+    bool done = true;
+
+    for (unsigned i = 0; i < evl_script_count; i++)
+        done = done && greet(login, LOAD, "SCRIPT", "LOAD", evl_scripts[i].text, NULL);
+    return done;
+}
+
+/* Without arguments: a server that has the command does nothing. */
+static bool ask_call(struct login *login) {
+    return greet(login, CALL, "EVALSHA", NULL);
+}
+
+static bool ask_shards(struct login *login) {
+    return greet(login, SHARDS, "CLUSTER", "INFO", NULL);
+}
+
+static bool ask_spell(struct login *login) {
+    return greet(login, SPELL, "EVAL", "return 1", "0", NULL);
+}
+
+/* The number of a connection means nothing to another process. */
+static bool ask_kill(struct login *login) {
+    char number[24];
+
+    if (!login->unsettled || !login->lost_id || !evl_login_is_same_process(login))
+        return true;
+    snprintf(number, sizeof(number), "%" PRId64, login->lost_id);
+    return greet(login, KILL, "CLIENT", "KILL", "ID", number, NULL);
+}
+
+static bool ask_count(struct login *login) {
+    return greet(login, COUNT, "PUBSUB", "NUMSUB", login->channel, NULL);
+}
+
+/* What a release does to tell a waiter is tried, so that nobody waits for what may not be told. */
+static bool ask_publish(struct login *login) {
+    return greet(login, PUBLISH, "PUBLISH", login->channel, "", NULL);
+}
+
+/* --- What is answered --------------------------------------------------------------------------------------------- */
 
 /* Copies the value of a line "field:value" of INFO. */
 static void info_field(const char *info, const char *field, char *ret, size_t size) {
@@ -61,270 +138,280 @@ static void info_field(const char *info, const char *field, char *ret, size_t si
 }
 
 /* Keys with an expiry that a full server may evict are locks that it may drop. */
-static void warn_of_eviction(struct node *node, const char *info) {
+static void warn_of_eviction(struct login *login, const char *info) {
     char limit[24], policy[32];
 
     info_field(info, "\nmaxmemory:", limit, sizeof(limit));
     info_field(info, "\nmaxmemory_policy:", policy, sizeof(policy));
     if (limit[0] && strcmp(limit, "0") != 0 && policy[0] && strcmp(policy, "noeviction") != 0)
-        evl_log(node->client, EVLOCK_LOG_WARN, "the server's maxmemory-policy %s may evict locks; use noeviction",
+        evl_log(log_of(login), EVLOCK_LOG_WARN, "the server's maxmemory-policy %s may evict locks; use noeviction",
                 policy);
 }
 
 /* A lock whose slot another node of the cluster has is refused by this one. `info` is what is known of the cluster: how
  * many have slots is not, while it is down. */
-static void warn_of_shards(struct node *node, const char *info) {
+static void warn_of_shards(struct login *login, const char *info) {
     char shards[8] = "";
 
     if (strstr(info, "cluster_state:ok"))
         info_field(info, "\ncluster_size:", shards, sizeof(shards));
     if (strcmp(shards, "1") != 0)
-        evl_log(node->client, EVLOCK_LOG_WARN,
-                "node %u: belongs to a cluster%s%s%s; names whose slots are not on this node are refused", node->index,
-                shards[0] ? " of " : "", shards, shards[0] ? " shards" : "");
-}
-
-/* Whether the connection is of use without what this step was refused. What is refused for now alone is asked again by
- * the next login: a server that could not say who it is might be taken for another. */
-static bool can_do_without(enum greeting step, const char *error) {
-    struct reply_meaning meaning = evl_reply_meaning(error);
-
-    if (meaning.reconnect || evl_reply_passes(error))
-        return false;
-    if (step == SPELL)
-        return !evl_reply_is_lacking(meaning);
-    return step != AUTH && step != SELECT && step != COUNT && step != PUBLISH;
-}
-
-/* A server without EVALSHA may have EVAL. */
-static void do_without_evalsha(struct node *node, const char *error) {
-    evl_node_spell(node, error);
-    node->lacks_evalsha = true;
-    ask_more(node, greet(node, SPELL, "EVAL", "return 1", "0", NULL));
-}
-
-static void on_refused(struct node *node, enum greeting step, char *error) {
-    struct reply_meaning meaning;
-
-    evl_node_drop_quotes(error);
-    meaning = evl_reply_meaning(error);
-    if (step == LOAD)
-        snprintf(node->load_error, sizeof(node->load_error), "%s", error);
-    if (step == SHARDS)
-        warn_of_shards(node, "");
-    if (step == CALL && meaning.status == EVLOCK_EUNSUPPORTED)
-        do_without_evalsha(node, error);
-    if (can_do_without(step, error)) {
-        node->explained = node->state == NODE_CONNECTING;
-        if (node->explained)
-            evl_node_note(node, error);
-        return;
-    }
-    if (step == AUTH && meaning.verdict != LEASE_REFUSED)
-        meaning.status = EVLOCK_EAUTH;
-    evl_node_break(node, meaning.status, error);
+        evl_log(log_of(login), EVLOCK_LOG_WARN,
+                "node %u: belongs to a cluster%s%s%s; names whose slots are not on this node are refused",
+                login->connection.index, shards[0] ? " of " : "", shards, shards[0] ? " shards" : "");
 }
 
 /* Which kind of server this is. A Sentinel knows none of the commands; of a cluster, one node may have all slots. */
-static void meet_mode(struct node *node, const char *info) {
+static void meet_mode(struct login *login, const char *info) {
     char mode[16];
 
     info_field(info, "\nredis_mode:", mode, sizeof(mode));
     if (!mode[0]) /* Valkey has a name of its own for it */
         info_field(info, "\nserver_mode:", mode, sizeof(mode));
     if (strcmp(mode, "sentinel") == 0)
-        evl_node_break(node, EVLOCK_EUNSUPPORTED, "this is a Sentinel, which has no locks; give the server's address");
+        refuse(login, EVLOCK_EUNSUPPORTED, "this is a Sentinel, which has no locks; give the server's address");
     else if (strcmp(mode, "cluster") == 0)
-        ask_more(node, greet(node, SHARDS, "CLUSTER", "INFO", NULL));
+        ask_more(login, ask_shards(login));
 }
 
 /* Which process this is, what it can do, and since when it runs. The uptime is in whole seconds, of a clock read at two
  * moments: it may be one too many. One that is nonsense is taken for a start just now. */
-static void meet(struct node *node, const char *info) {
+static void meet(struct login *login, const char *info) {
     static const int64_t century = INT64_C(100) * 366 * 24 * 3600;
     char text[24];
     int64_t uptime;
 
-    info_field(info, "\nrun_id:", node->run_id, sizeof(node->run_id));
+    info_field(info, "\nrun_id:", login->run_id, sizeof(login->run_id));
     info_field(info, "\nredis_version:", text, sizeof(text));
-    node->renews_many = strtol(text, NULL, 10) >= 7;
+    login->renews_many = strtol(text, NULL, 10) >= 7;
     info_field(info, "\nuptime_in_seconds:", text, sizeof(text));
     uptime = strtoll(text, NULL, 10);
     if (uptime < 0 || uptime > century)
         uptime = 0;
     if (text[0])
-        node->started = evl_client_now(node->client) - (uptime - 1) * 1000000;
-    meet_mode(node, info);
-    if (!node->link)
-        evl_client_refuse_twins(node->client, node);
+        login->started = evl_turn_now(login->connection.turn) - (uptime - 1) * 1000000;
+    meet_mode(login, info);
+    if (login->hooks->met)
+        login->hooks->met(login);
 }
 
 /* Which history its data have, and whether that began here: a second one is that of a server whose data it took. */
-static void meet_data(struct node *node, const char *info) {
+static void meet_data(struct login *login, const char *info) {
     static const char none[] = "0000000000000000000000000000000000000000";
     char role[16], second[41];
 
-    info_field(info, "\nmaster_replid:", node->replid, sizeof(node->replid));
+    info_field(info, "\nmaster_replid:", login->replid, sizeof(login->replid));
     info_field(info, "\nmaster_replid2:", second, sizeof(second));
     info_field(info, "\nrole:", role, sizeof(role));
-    node->inherited = strcmp(role, "master") != 0 || strcmp(second, none) != 0;
+    login->inherited = strcmp(role, "master") != 0 || strcmp(second, none) != 0;
 }
 
-static void on_granted(struct node *node, enum greeting step, const redisReply *reply) {
-    node->explained = false;
-    switch (step) {
-    case ID:
-        if (reply->type == REDIS_REPLY_INTEGER)
-            node->id = reply->integer;
-        break;
-    case SERVER:
-        if (reply->type == REDIS_REPLY_STRING)
-            meet(node, reply->str);
-        break;
-    case SHARDS:
-        if (reply->type == REDIS_REPLY_STRING)
-            warn_of_shards(node, reply->str);
-        break;
-    case REPLICATION:
-        if (reply->type == REDIS_REPLY_STRING)
-            meet_data(node, reply->str);
-        break;
-    case MEMORY:
-        if (reply->type == REDIS_REPLY_STRING)
-            warn_of_eviction(node, reply->str);
-        break;
-    case KILL: /* none with that number is as good: it has ended */
-        node->killed = reply->type == REDIS_REPLY_INTEGER;
-        break;
-    case LOAD:
-        node->load_error[0] = '\0';
-        break;
-    case AUTH:
-    case SELECT:
-    case CALL: /* which was sent without arguments: the server has it, and did nothing */
-    case SPELL:
-    case COUNT:
-    case PUBLISH:
-        break;
-    }
+static void on_server(struct login *login, const struct reply *reply) {
+    if (reply->type == REPLY_STRING)
+        meet(login, reply->text);
 }
 
-/* What was sent on the last connection may lie in its socket, unread: end that connection on the server. */
-static bool kill_lost(struct node *node) {
-    char number[24];
+static void on_shards(struct login *login, const struct reply *reply) {
+    if (reply->type == REPLY_STRING)
+        warn_of_shards(login, reply->text);
+}
 
-    if (!node->unsettled || !node->lost_id || !evl_node_same_process(node))
+static void on_id(struct login *login, const struct reply *reply) {
+    if (reply->type == REPLY_INTEGER)
+        login->id = reply->integer;
+}
+
+static void on_memory(struct login *login, const struct reply *reply) {
+    if (reply->type == REPLY_STRING)
+        warn_of_eviction(login, reply->text);
+}
+
+static void on_replication(struct login *login, const struct reply *reply) {
+    if (reply->type == REPLY_STRING)
+        meet_data(login, reply->text);
+}
+
+static void on_load(struct login *login, const struct reply *reply) {
+    (void)reply;
+    login->load_error[0] = '\0';
+}
+
+/* None with that number is as good: it has ended. */
+static void on_kill(struct login *login, const struct reply *reply) {
+    login->killed = reply->type == REPLY_INTEGER;
+}
+
+/* --- What is refused ---------------------------------------------------------------------------------------------- */
+
+static void on_no_shards(struct login *login, const char *error) {
+    (void)error;
+    warn_of_shards(login, "");
+}
+
+static void on_no_load(struct login *login, const char *error) {
+    snprintf(login->load_error, sizeof(login->load_error), "%s", error);
+}
+
+/* A server without EVALSHA may have EVAL. */
+static void on_no_call(struct login *login, const char *error) {
+    if (evl_reply_meaning(error).status != EVLOCK_EUNSUPPORTED)
+        return;
+    evl_login_spell(login, error);
+    login->lacks_evalsha = true;
+    ask_more(login, ask_spell(login));
+}
+
+/* --- The steps ---------------------------------------------------------------------------------------------------- */
+
+/* A step that is answered otherwise than by a refusal, or refused, goes to these; NULL: it makes no difference. */
+static const struct step {
+    bool (*ask)(struct login *login);
+    void (*granted)(struct login *login, const struct reply *reply);
+    void (*refused)(struct login *login, const char *error);
+    bool needed; /* without it the connection is of no use */
+} steps[] = {
+    [AUTH] = {ask_auth, NULL, NULL, true},
+    [SERVER] = {ask_server, on_server, NULL, false},
+    [SHARDS] = {ask_shards, on_shards, on_no_shards, false},
+    [SELECT] = {ask_select, NULL, NULL, true},
+    [ID] = {ask_id, on_id, NULL, false},
+    [MEMORY] = {ask_memory, on_memory, NULL, false},
+    [REPLICATION] = {ask_replication, on_replication, NULL, false},
+    [LOAD] = {ask_load, on_load, on_no_load, false},
+    [CALL] = {ask_call, NULL, on_no_call, false},
+    [SPELL] = {ask_spell, NULL, NULL, false},
+    [KILL] = {ask_kill, on_kill, NULL, false},
+    [COUNT] = {ask_count, NULL, NULL, true},
+    [PUBLISH] = {ask_publish, NULL, NULL, true},
+};
+
+/* What each sort of connection begins with. SHARDS and SPELL come where an answer asks for them, KILL is the last. */
+static const enum login_step to_send[] = {AUTH, SERVER, SELECT, ID, MEMORY, REPLICATION, LOAD, CALL};
+static const enum login_step to_listen[] = {AUTH, COUNT, PUBLISH};
+
+/* What is refused for now alone is asked again by the next login: a server that could not say who it is might be taken
+ * for another. */
+static bool can_do_without(enum login_step step, const char *error) {
+    struct reply_meaning meaning = evl_reply_meaning(error);
+
+    if (meaning.reconnect || evl_reply_passes(error))
         return false;
-    snprintf(number, sizeof(number), "%" PRId64, node->lost_id);
-    return greet(node, KILL, "CLIENT", "KILL", "ID", number, NULL);
+    if (step == SPELL)
+        return !evl_reply_is_lacking(meaning);
+    return !steps[step].needed;
 }
 
-/* --- Ears --------------------------------------------------------------------------------------------------------- */
+static void on_refused(struct login *login, enum login_step step, const char *error) {
+    struct reply_meaning meaning = evl_reply_meaning(error);
 
-static bool says(const redisReply *reply, const char *word) {
-    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 && reply->element[0]->type == REDIS_REPLY_STRING &&
-           strcmp(reply->element[0]->str, word) == 0;
-}
-
-static void on_heard(redisAsyncContext *connection, void *raw, void *privdata) {
-    struct node *node = connection->data;
-    const redisReply *reply = raw;
-
-    (void)privdata;
-    if (!node || node->broken)
-        return;
-    if (!reply)
-        node->gone = true;
-    else if (node->state == NODE_CONNECTING && says(reply, "subscribe"))
-        evl_node_ready(node, true);
-    else if (node->state == NODE_READY && says(reply, "message") && reply->element[2]->type == REDIS_REPLY_STRING)
-        evl_queue_heard(node->client, reply->element[2]->str);
-}
-
-static void subscribe(struct node *node) {
-    const char *words[] = {"SUBSCRIBE", evl_queue_channel(node->client)};
-
-    evl_shield_listen(&node->shield, words[1], strlen(words[1]));
-    if (redisAsyncCommandArgv(node->connection, on_heard, NULL, 2, words, NULL) != REDIS_OK)
-        evl_node_break(node, EVLOCK_ENOMEM, "hiredis could not queue a command");
-}
-
-/* What a release does to tell a waiter is tried here, so that nobody waits for what may not be told. */
-static bool greet_ears(struct node *node) {
-    const char *channel = evl_queue_channel(node->client);
-
-    return greet(node, COUNT, "PUBSUB", "NUMSUB", channel, NULL) && greet(node, PUBLISH, "PUBLISH", channel, "", NULL);
-}
-
-static void on_greeting(redisAsyncContext *connection, void *raw, void *privdata) {
-    struct node *node = connection->data;
-    enum greeting step = (enum greeting)(intptr_t)privdata;
-    const redisReply *reply = raw;
-
-    if (!node || node->broken)
-        return;
-    if (!reply) {
-        node->gone = true;
+    if (steps[step].refused)
+        steps[step].refused(login, error);
+    if (can_do_without(step, error)) {
+        evl_connection_explain(&login->connection, error);
         return;
     }
-    if (reply->type == REDIS_REPLY_ERROR && !(step == CALL && strstr(reply->str, "number of arguments")))
-        on_refused(node, step, reply->str);
+    if (step == AUTH && meaning.verdict != LEASE_REFUSED)
+        meaning.status = EVLOCK_EAUTH;
+    refuse(login, meaning.status, error);
+}
+
+static void on_granted(struct login *login, enum login_step step, const struct reply *reply) {
+    evl_connection_explain(&login->connection, NULL);
+    if (steps[step].granted)
+        steps[step].granted(login, reply);
+}
+
+/* What was sent on the last connection may lie in its socket, unread: that connection is ended on the server. */
+static bool kills(struct login *login, enum login_step step) {
+    return step != KILL && ask_kill(login) && login->open > 0;
+}
+
+void evl_login_greeted(struct connection *connection, int answered, const struct reply *reply) {
+    struct login *login = evl_login_of(connection);
+    enum login_step step = (enum login_step)answered;
+
+    if (reply->type == REPLY_ERROR && !(step == CALL && strstr(reply->text, "number of arguments")))
+        on_refused(login, step, reply->text);
     else
-        on_granted(node, step, reply);
-    if (--node->greetings > 0 || node->broken || node->state != NODE_CONNECTING || (step != KILL && kill_lost(node)))
+        on_granted(login, step, reply);
+    if (--login->open > 0 || connection->broken || connection->state != CONNECTION_CONNECTING || kills(login, step))
         return;
-    if (node->ears)
-        subscribe(node);
-    else
-        evl_node_ready(node, !node->unsettled || node->killed);
+    login->hooks->done(login, !login->unsettled || login->killed);
 }
 
-bool evl_node_load_scripts(struct node *node) {
-    bool done = true;
-
-    if (node->state == NODE_READY && node->greetings > 0)
-        return true; /* under way already, ahead of whatever is sent now */
-    for (unsigned i = 0; i < evl_script_count; i++)
-        done = done && greet(node, LOAD, "SCRIPT", "LOAD", evl_scripts[i].text, NULL);
-    return done;
+static bool begin(struct login *login, const enum login_step *sort, size_t count) {
+    login->id = 0;
+    login->open = 0;
+    login->killed = false;
+    login->run_id[0] = '\0';
+    login->replid[0] = '\0';
+    login->inherited = true;
+    login->started = 0;
+    login->renews_many = false;
+    login->spells = login->lacks_evalsha = false;
+    login->load_error[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        if (!steps[sort[i]].ask(login))
+            return false;
+    return true;
 }
 
-static bool authenticate(struct node *node) {
-    const struct url *url = &node->url;
-
-    if (!url->password)
-        return true;
-    if (url->user)
-        return greet(node, AUTH, "AUTH", url->user, url->password, NULL);
-    return greet(node, AUTH, "AUTH", url->password, NULL);
+bool evl_login_greet(struct connection *connection) {
+    return begin(evl_login_of(connection), to_send, sizeof(to_send) / sizeof(to_send[0]));
 }
 
-static bool select_db(struct node *node) {
-    char number[16];
-
-    if (node->url.db == 0)
-        return true;
-    snprintf(number, sizeof(number), "%d", node->url.db);
-    return greet(node, SELECT, "SELECT", number, NULL);
+bool evl_login_greet_to_listen(struct connection *connection) {
+    return begin(evl_login_of(connection), to_listen, sizeof(to_listen) / sizeof(to_listen[0]));
 }
 
-bool evl_node_greet(struct node *node) {
-    node->id = 0;
-    node->greetings = 0;
-    node->killed = false;
-    node->run_id[0] = '\0';
-    node->replid[0] = '\0';
-    node->inherited = true;
-    node->started = 0;
-    node->renews_many = false;
-    node->spells = node->lacks_evalsha = false;
-    node->load_error[0] = '\0';
-    node->drift = (struct drift){0};
-    node->explained = false;
-    if (node->ears)
-        return authenticate(node) && greet_ears(node);
-    return authenticate(node) && greet(node, SERVER, "INFO", "server", NULL) && select_db(node) &&
-           greet(node, ID, "CLIENT", "ID", NULL) && greet(node, MEMORY, "INFO", "memory", NULL) &&
-           greet(node, REPLICATION, "INFO", "replication", NULL) && evl_node_load_scripts(node) &&
-           greet(node, CALL, "EVALSHA", NULL);
+void evl_login_init(struct login *login, const struct login_hooks *hooks) {
+    login->hooks = hooks;
+}
+
+/* --- For its owner ------------------------------------------------------------------------------------------------ */
+
+void evl_login_lost(struct connection *connection) {
+    struct login *login = evl_login_of(connection);
+
+    login->unsettled = true;
+    login->lost_id = login->id;
+}
+
+bool evl_login_load_scripts(struct login *login) {
+    bool loads = login->connection.state == CONNECTION_READY && login->open > 0; /* ahead of whatever is sent now */
+
+    return loads || ask_load(login);
+}
+
+void evl_login_spell(struct login *login, const char *why) {
+    if (!login->spells)
+        evl_log(log_of(login), EVLOCK_LOG_WARN, "node %u: sends its scripts whole: %s", login->connection.index, why);
+    login->spells = true;
+}
+
+static bool differs(const char *before, const char *now) {
+    return before[0] && now[0] && strcmp(before, now) != 0;
+}
+
+bool evl_login_is_same_process(const struct login *login) {
+    return login->run_id[0] && strcmp(login->run_id, login->old_run_id) == 0;
+}
+
+bool evl_login_is_other_process(const struct login *login) {
+    return differs(login->old_run_id, login->run_id);
+}
+
+/* A process gives the history of its data another name when its first replica comes, and again a while after its last
+ * has gone, and has lost nothing by that: where it took over data, it names their history beside its own. */
+bool evl_login_has_other_data(const struct login *login) {
+    return differs(login->old_replid, login->replid) && (login->inherited || !evl_login_is_same_process(login));
+}
+
+void evl_login_keep(struct login *login) {
+    evl_log(log_of(login), EVLOCK_LOG_INFO, "node %u: connected%s", login->connection.index,
+            evl_login_is_other_process(login) ? ", to another server process than before" : "");
+    memcpy(login->old_run_id, login->run_id, sizeof(login->run_id));
+    memcpy(login->old_replid, login->replid, sizeof(login->replid));
+    login->unsettled = false;
+    login->lost_id = 0;
 }

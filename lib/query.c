@@ -1,17 +1,11 @@
-/*
- * Queries: what users ask the servers about a lock, whoever holds it, and the breaking of it. All nodes are asked at
- * once, and what a quorum says is told; one node is a quorum of one. A break has two steps on each node: it reads the
- * mark of what holds the lock, which is short, however long that is, then compares and deletes that one. A queue is
- * that of the only node. Nothing of the handle changes.
- */
+/* Queries; see query.h. */
+#include "query.h"
+
 #include <string.h>
 
 #include "dialect.h"
-#include "lock.h"
-#include "log.h"
 #include "memory.h"
 #include "quorum.h"
-#include "status.h"
 #include "token.h"
 
 enum finding_state { ASKED, FAILED, ABSENT, FOUND, BROKEN, CHANGED };
@@ -25,15 +19,23 @@ struct finding {
     bool resent;
 };
 
-void evl_query_free(struct call *call) {
+static void free_query(struct call *call) {
     for (unsigned i = 0; call->query.findings && i < call->count; i++)
         evl_free(call->query.findings[i].token);
     evl_free(call->query.findings);
     evl_free(call->query.token);
 }
 
+/* By their kinds. */
+static const struct call_sort sorts[] = {
+    [CALL_LOCKED] = {CALL_LOCKED, NULL, free_query},         [CALL_OWNED] = {CALL_OWNED, NULL, free_query},
+    [CALL_SERVER_TTL] = {CALL_SERVER_TTL, NULL, free_query}, [CALL_BREAK] = {CALL_BREAK, NULL, free_query},
+    [CALL_HOLDER] = {CALL_HOLDER, NULL, free_query},         [CALL_WAITERS] = {CALL_WAITERS, NULL, free_query},
+    [CALL_PLACE] = {CALL_PLACE, NULL, free_query},
+};
+
 static bool asks_number(const struct call *call) {
-    return call->kind == CALL_SERVER_TTL || call->kind == CALL_WAITERS || call->kind == CALL_PLACE;
+    return call->sort->kind == CALL_SERVER_TTL || call->sort->kind == CALL_WAITERS || call->sort->kind == CALL_PLACE;
 }
 
 /* --- What the nodes' answers come to ------------------------------------------------------------------------------ */
@@ -64,7 +66,7 @@ static unsigned count_holder(const struct call *call) {
 
     if (asks_number(call))
         return count(call, FOUND);
-    if (call->kind == CALL_OWNED)
+    if (call->sort->kind == CALL_OWNED)
         return count_token(call, call->query.token, call->query.token_len);
     for (unsigned i = 0; i < call->count; i++) {
         sum = findings[i].state == FOUND ? count_token(call, findings[i].token, findings[i].token_len) : 0;
@@ -99,49 +101,52 @@ static void note_name(struct call *call) {
     }
 }
 
-static void finish_held(struct call *call) {
+static void finish_held(struct call *call, const char *words) {
     call->value = asks_number(call) ? quorum_number(call) : 1;
-    if (call->kind == CALL_HOLDER)
+    if (call->sort->kind == CALL_HOLDER)
         note_name(call);
-    evl_call_finish(call, call->value == INT64_MAX ? EVLOCK_ENOTTL : EVLOCK_OK);
+    evl_call_finish(call, call->value == INT64_MAX ? EVLOCK_ENOTTL : EVLOCK_OK, words);
 }
 
-static void finish_free(struct call *call) {
+static void finish_free(struct call *call, const char *words) {
+    bool is_answer = call->sort->kind == CALL_LOCKED || call->sort->kind == CALL_OWNED;
+
     call->value = 0;
-    evl_call_finish(call, call->kind == CALL_LOCKED || call->kind == CALL_OWNED ? EVLOCK_OK : EVLOCK_ENOTHELD);
+    evl_call_finish(call, is_answer ? EVLOCK_OK : EVLOCK_ENOTHELD, words);
 }
 
-static void finish_failed(struct call *call) {
-    evl_call_finish(call, call->count == 1 ? call->status : EVLOCK_EQUORUM);
+static void finish_failed(struct call *call, const char *words) {
+    evl_call_finish(call, call->count == 1 ? call->status : EVLOCK_EQUORUM, words);
 }
 
-/* A break is told when it is done on a quorum, and goes on with the others. */
-static void decide_break(struct call *call) {
+/* A break is reported when it is done on a quorum, and goes on with the others. */
+static void decide_break(struct call *call, const char *words) {
     if (evl_quorum_missed(call->count, count(call, FAILED)))
-        finish_failed(call);
+        finish_failed(call, words);
     else if (!evl_quorum_reached(call->count, count(call, BROKEN) + count(call, ABSENT) + count(call, CHANGED)))
         return;
     else if (count(call, BROKEN) > 0)
-        evl_call_finish(call, EVLOCK_OK);
+        evl_call_finish(call, EVLOCK_OK, "");
     else
-        evl_call_finish(call, count(call, CHANGED) > 0 ? EVLOCK_ENOTOWNED : EVLOCK_ENOTHELD);
+        evl_call_finish(call, count(call, CHANGED) > 0 ? EVLOCK_ENOTOWNED : EVLOCK_ENOTHELD, words);
 }
 
-static void decide(struct call *call) {
+/* `words` are those of the node that was heard last. */
+static void decide(struct call *call, const char *words) {
     unsigned open = count(call, ASKED);
     unsigned holder;
 
-    if (call->kind == CALL_BREAK) {
-        decide_break(call);
+    if (call->sort->kind == CALL_BREAK) {
+        decide_break(call, words);
         return;
     }
     holder = count_holder(call);
     if (evl_quorum_reached(call->count, holder))
-        finish_held(call);
+        finish_held(call, words);
     else if (evl_quorum_missed(call->count, count(call, FAILED)))
-        finish_failed(call);
+        finish_failed(call, words);
     else if (open == 0 || !evl_quorum_reached(call->count, holder + open))
-        finish_free(call);
+        finish_free(call, words);
 }
 
 /* --- On the wire -------------------------------------------------------------------------------------------------- */
@@ -151,13 +156,13 @@ static struct finding *finding_of(struct request *request) {
 }
 
 static void submit(struct request *request) {
-    struct evlock_client *client = client_of(evl_call_of(request)->lock);
+    const struct call *call = evl_call_of(request);
 
-    evl_node_submit(&client->nodes[request->node], request, evl_client_now(client));
+    evl_pipe_submit(evl_call_pipe(call, request->node), request, evl_turn_now(evl_turn_of(call->lock)));
 }
 
 static bool is_second_step(struct request *request) {
-    return evl_call_of(request)->kind == CALL_BREAK && finding_of(request)->state == FOUND;
+    return evl_call_of(request)->sort->kind == CALL_BREAK && finding_of(request)->state == FOUND;
 }
 
 static const struct dialect *dialect_of(const struct call *call) {
@@ -165,7 +170,7 @@ static const struct dialect *dialect_of(const struct call *call) {
 }
 
 static enum ask ask_of(struct request *request) {
-    switch (evl_call_of(request)->kind) {
+    switch (evl_call_of(request)->sort->kind) {
     case CALL_SERVER_TTL:
         return ASK_TTL;
     case CALL_WAITERS:
@@ -183,7 +188,7 @@ static bool take(struct request *request, int64_t now, struct command *command) 
     const struct call *call = evl_call_of(request);
     const struct finding *finding = finding_of(request);
     struct subject subject = {
-        .key = evl_lock_key(call->lock),
+        .key = evl_handle_key(call->lock),
         .sought = {call->query.token, call->query.token_len},
     };
 
@@ -218,7 +223,7 @@ static void note_token(struct request *request, const struct found *found) {
     }
     finding->state = FOUND;
     finding->resent = false;
-    if (evl_call_of(request)->kind == CALL_BREAK)
+    if (evl_call_of(request)->sort->kind == CALL_BREAK)
         submit(request);
 }
 
@@ -237,26 +242,28 @@ static void note_found(struct request *request, const struct found *found) {
     }
 }
 
+static bool is_stopped(struct request *request) {
+    return evl_pipe_connection(evl_call_pipe(evl_call_of(request), request->node))->state == CONNECTION_STOPPED;
+}
+
 /* The second step of a break may run late, and would then end another lease of the same token: whoever wants to use
  * that as their own must know. False: out of memory. */
 static bool watch(struct request *request) {
-    struct evlock *lock = evl_call_of(request)->lock;
-    const struct evlock_client *client = client_of(lock);
+    struct call *call = evl_call_of(request);
     const struct finding *finding = finding_of(request);
     bool token = finding->token_len > 0 && finding->token_len <= TOKEN_MAX;
 
-    if (!token || client->state != CLIENT_OPEN || client->nodes[request->node].state == NODE_STOPPED)
+    if (!token || !evl_locks_of(call->lock)->open || is_stopped(request))
         return true;
-    return evl_tenure_watch(lock, (struct bytes){finding->token, finding->token_len}, request->node);
+    return evl_tenure_watch(call->lock, (struct bytes){finding->token, finding->token_len}, request->node);
 }
 
 /* The command did not run, or may be run twice without harm. */
 static bool send_again(struct request *request, const struct reply *reply) {
     struct finding *finding = finding_of(request);
-    const struct node *node = &client_of(evl_call_of(request)->lock)->nodes[request->node];
     bool missing = reply->type == REPLY_ERROR && evl_reply_meaning(reply->text).verdict == LEASE_AGAIN;
 
-    if (!missing && (reply->type != REPLY_LOST || finding->resent || node->state == NODE_STOPPED))
+    if (!missing && (reply->type != REPLY_LOST || finding->resent || is_stopped(request)))
         return false;
     finding->resent = !missing;
     submit(request);
@@ -268,7 +275,6 @@ static bool note(struct request *request, const struct reply *reply) {
     struct found found;
 
     if (reply->type == REPLY_ERROR || reply->type == REPLY_LOST) {
-        evl_error_set(reply->text);
         fail(request, reply->type == REPLY_LOST ? EVLOCK_EUNREACHABLE : evl_reply_meaning(reply->text).status);
         return true;
     }
@@ -280,42 +286,48 @@ static bool note(struct request *request, const struct reply *reply) {
     return true;
 }
 
+/* Nobody is called for it any more: its second step goes at once or not at all. */
+static void answer_finished(struct request *request, const struct reply *reply) {
+    struct call *call = evl_call_of(request);
+
+    if (call->sort->kind == CALL_BREAK && reply->type != REPLY_LOST)
+        note(request, reply);
+    evl_pipe_withdraw(evl_call_pipe(call, request->node), request);
+    evl_call_settle(call);
+}
+
 static bool answer(struct request *request, const struct reply *reply, int64_t now) {
     struct call *call = evl_call_of(request);
     bool watched = reply->type != REPLY_LOST || !is_second_step(request) || watch(request);
+    bool says = reply->type == REPLY_ERROR || reply->type == REPLY_LOST;
     bool fits;
 
     (void)now;
     if (call->finished) {
-        if (call->kind == CALL_BREAK && reply->type != REPLY_LOST)
-            note(request, reply);
-        /* Nobody is told of it any more: its second step goes at once or not at all. */
-        evl_node_withdraw(&client_of(call->lock)->nodes[request->node], request);
-        evl_call_settle(call);
+        answer_finished(request, reply);
         return true;
     }
     if (!watched) {
-        evl_error_set("no memory to go on with a break");
         fail(request, EVLOCK_ENOMEM);
-        decide(call);
+        decide(call, "no memory to go on with a break");
         return true;
     }
     if (send_again(request, reply))
         return true;
     fits = note(request, reply);
-    decide(call);
+    decide(call, says ? reply->text : "");
     return fits;
 }
 
-static void away(struct request *request, int status, int64_t now) {
+static void away(struct request *request, struct trouble why, int64_t now) {
     struct call *call = evl_call_of(request);
 
     (void)now;
-    if (status == EVLOCK_EEXCLUDED) /* it grants nothing, and may still tell what it has */
+    if (why.status == EVLOCK_EEXCLUDED) /* it grants nothing, and may still tell what it has */
         return;
-    evl_node_withdraw(&client_of(call->lock)->nodes[request->node], request);
-    fail(request, status);
-    decide(call);
+    evl_pipe_withdraw(evl_call_pipe(call, request->node), request);
+    fail(request, why.status);
+    decide(call, why.words);
 }
 
 const struct request_ops evl_query_requests = {take, answer, NULL, away};
@@ -323,18 +335,20 @@ const struct request_ops evl_query_requests = {take, answer, NULL, away};
 /* --- The calls ---------------------------------------------------------------------------------------------------- */
 
 static void begin(struct call *call) {
-    struct evlock_client *client = client_of(call->lock);
+    const struct connection *connection;
+    const char *words = "";
 
     for (unsigned i = 0; i < call->count; i++) {
-        if (client->nodes[i].state != NODE_AWAY) {
+        connection = evl_pipe_connection(evl_call_pipe(call, i));
+        if (connection->state != CONNECTION_AWAY) {
             submit(&call->requests[i]);
             continue;
         }
-        evl_error_set(client->nodes[i].error);
-        fail(&call->requests[i], client->nodes[i].status);
+        words = connection->error;
+        fail(&call->requests[i], connection->status);
     }
-    decide(call);
-    evl_client_rearm(client);
+    decide(call, words);
+    evl_turn_rearm(evl_turn_of(call->lock));
 }
 
 /* A copy of what the query is to look for, if anything; false: out of memory. */
@@ -343,12 +357,12 @@ static bool copy_sought(struct call *call) {
     char waiter[WAITER_SIZE];
     struct waiter place;
 
-    if (call->kind == CALL_OWNED && evl_lock_holds(call->lock)) {
+    if (call->sort->kind == CALL_OWNED && evl_lock_holds(call->lock)) {
         call->query.token = evl_dup(token_of(tenure).data, token_of(tenure).len);
         call->query.token_len = token_of(tenure).len;
         return call->query.token;
     }
-    if (call->kind == CALL_PLACE && evl_lock_queues(call->lock)) {
+    if (call->sort->kind == CALL_PLACE && evl_lock_queues(call->lock)) {
         place = evl_tenure_waiter(tenure);
         call->query.token_len = evl_waiter_write(waiter, token_of(tenure), &place);
         call->query.token = evl_dup(waiter, call->query.token_len);
@@ -359,7 +373,7 @@ static bool copy_sought(struct call *call) {
 
 /* A call with room for the nodes' answers, and what is to be looked for. */
 static struct call *new_query(evlock *lock, enum call_kind kind, void *arg) {
-    struct call *call = evl_call_new(lock, kind, arg);
+    struct call *call = evl_call_new(lock, &sorts[kind], arg);
 
     if (!call)
         return NULL;
@@ -379,7 +393,7 @@ static int query(evlock *lock, enum call_kind kind, evlock_value_cb cb, evlock_t
         return status;
     if (!cb && !text_cb)
         return evl_fail(EVLOCK_EINVAL, "a query needs a callback");
-    if ((kind == CALL_WAITERS || kind == CALL_PLACE) && client_of(lock)->node_count > 1)
+    if ((kind == CALL_WAITERS || kind == CALL_PLACE) && lock->config->deployment->node_count > 1)
         return evl_fail(EVLOCK_EQUEUE, "several nodes have no queue in common");
     call = new_query(lock, kind, arg);
     if (!call)
@@ -387,7 +401,7 @@ static int query(evlock *lock, enum call_kind kind, evlock_value_cb cb, evlock_t
     call->value_cb = cb;
     call->text_cb = text_cb;
     if ((kind == CALL_OWNED || kind == CALL_PLACE) && !call->query.token)
-        finish_free(call);
+        finish_free(call, "");
     else
         begin(call);
     return EVLOCK_OK;
@@ -427,7 +441,7 @@ int evlock_break(evlock *lock, evlock_cb cb, void *arg) {
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a break");
     call->cb = cb;
-    evl_log_lock(lock, EVLOCK_LOG_INFO, "breaking");
+    evl_handle_log(lock, EVLOCK_LOG_INFO, "breaking");
     begin(call);
     return EVLOCK_OK;
 }

@@ -1,23 +1,19 @@
-/*
- * Replicas: whether a grant has reached enough of them. WAIT holds up what is behind it, so it goes over a second
- * connection to each node; it tells of the writes before the last command of its own connection, so a renewal goes
- * ahead of it there, which also shows that this server has the lease. A quorum of nodes must confirm; the lease runs
- * meanwhile, and is given up if they do not.
- */
+/* Replicas; see replicas.h. */
+#include "replicas.h"
+
 #include <string.h>
 
+#include "acquire.h"
 #include "dialect.h"
 #include "least.h"
-#include "lock.h"
 #include "quorum.h"
-#include "status.h"
 
 static bool take(struct request *request, int64_t now, struct command *command) {
     const struct call *call = evl_call_of(request);
     const struct evlock *lock = call->lock;
     enum ask ask = call->acquire.waiting & 1U << request->node ? ASK_REPLICAS : ASK_RENEWAL;
     const struct subject subject = {
-        .key = evl_lock_key(lock),
+        .key = evl_handle_key(lock),
         .token = token_of(lock->tenure),
         .ttl = evl_lease_terms(lease_of(lock->tenure))->ttl,
         .replicas = lock->config->min_replicas,
@@ -29,33 +25,16 @@ static bool take(struct request *request, int64_t now, struct command *command) 
     return true;
 }
 
-static void stop(struct call *call) {
-    for (unsigned i = 0; i < call->count; i++)
-        evl_node_withdraw(&client_of(call->lock)->links[i], &call->requests[i]);
-    call->linked = false;
-}
-
-static void fail(struct call *call, int status) {
-    stop(call);
-    evl_lock_fail(call->lock, call, status);
-}
-
-void evl_replicas_fail(struct call *call, const char *why) {
-    evl_error_set(why);
-    fail(call, EVLOCK_EREPLICAS);
-}
-
-/* What can still come of it; `status` is what it fails with. The words are those of the node that was heard last. */
-static void decide(struct call *call, int status) {
-    struct evlock *lock = call->lock;
-
+/* What can still come of it; `why` is what it fails with: the words are those of the node that was heard last. */
+static void decide(struct call *call, struct trouble why) {
     if (evl_quorum_reached(call->count, (unsigned)__builtin_popcount(call->acquire.confirmed))) {
-        stop(call);
-        evl_lock_grant(lock, call);
+        evl_call_withdraw(call);
+        call->aside = false;
+        evl_acquire_grant(call);
     } else if (evl_quorum_missed(call->count, (unsigned)__builtin_popcount(call->acquire.denied))) {
-        if (!evlock_last_error()[0])
-            evl_error_set("too few replicas have it");
-        fail(call, status);
+        if (!why.words[0])
+            why.words = "too few replicas have it";
+        evl_acquire_give_up(call, why);
     }
 }
 
@@ -64,9 +43,9 @@ static int status_of(const struct call *call, struct reply_meaning meaning) {
     return call->count == 1 && meaning.verdict == LEASE_FORBIDDEN ? meaning.status : EVLOCK_EREPLICAS;
 }
 
-static void deny(struct call *call, uint16_t node, int status) {
+static void deny(struct call *call, uint16_t node, int status, const char *words) {
     call->acquire.denied |= node;
-    decide(call, status);
+    decide(call, (struct trouble){status, words});
 }
 
 static void on_refused(struct call *call, struct request *request, const char *error, int64_t now) {
@@ -74,19 +53,19 @@ static void on_refused(struct call *call, struct request *request, const char *e
     uint16_t node = (uint16_t)(1U << request->node);
 
     if (meaning.verdict == LEASE_AGAIN && !(call->acquire.waiting & node)) {
-        evl_node_submit(&client_of(call->lock)->links[request->node], request, now);
+        evl_pipe_submit(evl_call_pipe(call, request->node), request, now);
         return;
     }
-    evl_error_set(error);
-    deny(call, node, status_of(call, meaning));
+    deny(call, node, status_of(call, meaning), error);
 }
 
 /* Of several nodes, the second connection leads to the server that the node's own one was made to last. Or else it may
  * be a server that has another address among the nodes: its replicas would confirm twice. */
 static bool leads_home(const struct call *call, unsigned node) {
-    const struct evlock_client *client = client_of(call->lock);
+    const struct deployment *deployment = call->lock->config->deployment;
 
-    return client->node_count == 1 || strcmp(client->links[node].run_id, client->nodes[node].old_run_id) == 0;
+    return deployment->node_count == 1 ||
+           strcmp(deployment->sides[node].login.run_id, deployment->nodes[node].pipe.login.old_run_id) == 0;
 }
 
 /* The replicas are asked on the connection on which the renewal was answered, or not at all: what is known to another
@@ -96,52 +75,56 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
     uint16_t node = (uint16_t)(1U << request->node);
     int64_t number = reply->type == REPLY_INTEGER ? reply->integer : 0;
 
-    if (call->finished || !call->linked || !(call->acquire.asked & node)) {
+    if (call->finished || !call->aside || !(call->acquire.asked & node)) {
         evl_call_settle(call);
     } else if (reply->type == REPLY_ERROR) {
         on_refused(call, request, reply->text, now);
     } else if (!(call->acquire.waiting & node) && number > 0 && leads_home(call, request->node)) {
         call->acquire.waiting |= node;
-        evl_node_follow(&client_of(call->lock)->links[request->node], request, now);
+        evl_pipe_follow(evl_call_pipe(call, request->node), request, now);
     } else if (call->acquire.waiting & node && number >= call->lock->config->min_replicas) {
         call->acquire.confirmed |= node;
-        decide(call, EVLOCK_EREPLICAS);
+        decide(call, (struct trouble){EVLOCK_EREPLICAS, ""});
     } else {
-        deny(call, node, EVLOCK_EREPLICAS);
+        deny(call, node, EVLOCK_EREPLICAS, "");
     }
     return reply->type == REPLY_INTEGER || reply->type == REPLY_ERROR || reply->type == REPLY_LOST;
 }
 
-static void away(struct request *request, int status, int64_t now) {
+static void away(struct request *request, struct trouble why, int64_t now) {
     struct call *call = evl_call_of(request);
 
-    (void)status;
     (void)now;
-    evl_node_withdraw(&client_of(call->lock)->links[request->node], request);
-    deny(call, (uint16_t)(1U << request->node), EVLOCK_EREPLICAS);
+    evl_pipe_withdraw(evl_call_pipe(call, request->node), request);
+    deny(call, (uint16_t)(1U << request->node), EVLOCK_EREPLICAS, why.words);
 }
 
 const struct request_ops evl_replicas_requests = {take, answer, NULL, away};
 
+void evl_replicas_fail(struct call *call, const char *why) {
+    evl_acquire_give_up(call, (struct trouble){EVLOCK_EREPLICAS, why});
+}
+
 /* A node whose last WAIT is not over, of an attempt before this one, is not asked. */
 void evl_replicas_ask(struct call *call) {
-    struct evlock_client *client = client_of(call->lock);
-    int64_t now = evl_client_now(client);
+    int64_t now = evl_turn_now(evl_turn_of(call->lock));
+    const char *words = "";
 
-    call->linked = true;
+    call->aside = true;
     evl_call_ask(call, REQUEST_REPLICAS);
     call->acquire.asked = call->acquire.waiting = call->acquire.confirmed = call->acquire.denied = 0;
     call->acquire.replicas_by = now + call->lock->config->replica_timeout;
-    evl_alarm_set(&client->alarms, &call->alarm, min64(call->acquire.replicas_by, call->acquire.wait_until));
+    evl_call_wake(call, min64(call->acquire.replicas_by, call->acquire.wait_until));
     for (unsigned i = 0; i < call->count; i++) {
+        struct pipe *side = evl_call_pipe(call, i);
         uint16_t node = (uint16_t)(1U << i);
-        if (call->requests[i].flying || client->links[i].state == NODE_AWAY) {
-            evl_error_set(client->links[i].error);
+        if (call->requests[i].flying || evl_pipe_connection(side)->state == CONNECTION_AWAY) {
+            words = evl_pipe_connection(side)->error;
             call->acquire.denied |= node;
             continue;
         }
         call->acquire.asked |= node;
-        evl_node_submit(&client->links[i], &call->requests[i], now);
+        evl_pipe_submit(side, &call->requests[i], now);
     }
-    decide(call, EVLOCK_EREPLICAS);
+    decide(call, (struct trouble){EVLOCK_EREPLICAS, words});
 }

@@ -5,7 +5,6 @@
  */
 #include "lock.h"
 #include "memory.h"
-#include "status.h"
 
 struct evlock_scope {
     evlock *lock;
@@ -26,7 +25,7 @@ struct evlock_handler {
 static void scope_free(evlock_scope *scope) {
     if (scope->made && !scope->lock->freed)
         evlock_free(scope->lock);
-    evl_lock_unref(scope->lock);
+    evl_handle_unref(scope->lock);
     evl_free(scope);
 }
 
@@ -63,6 +62,7 @@ static void on_released(evlock *lock, int status, void *arg) {
 void evlock_scope_end(evlock_scope *scope) {
     int status = EVLOCK_ECANCELLED;
 
+    evl_error_clear();
     scope->held = evlock_is_held(scope->lock);
     if (!scope->lock->freed)
         status = evlock_release(scope->lock, on_released, scope);
@@ -83,7 +83,7 @@ static int begin(evlock *lock, bool made, evlock_body body, evlock_scope_cb done
         return evl_fail(EVLOCK_ENOMEM, "no memory for a scope");
     }
     *scope = (evlock_scope){.lock = lock, .body = body, .done = done, .arg = arg, .made = made};
-    evl_lock_ref(lock);
+    evl_handle_ref(lock);
     status = evlock_acquire(lock, NULL, on_acquired, scope);
     if (status != EVLOCK_OK)
         scope_free(scope);
@@ -164,7 +164,7 @@ int evlock_handler_call(evlock_handler *handler, evlock_scope_cb done, void *arg
     if ((status = evl_lock_check(handler->lock)) != EVLOCK_OK)
         return status;
     name = evlock_name(handler->lock, &len);
-    return evlock_run(client_of(handler->lock), name, len, &handler->options, handler->body, done, arg);
+    return evlock_run(evl_client_of(handler->lock), name, len, &handler->options, handler->body, done, arg);
 }
 
 void evlock_handler_free(evlock_handler *handler) {

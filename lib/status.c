@@ -100,3 +100,21 @@ int evl_fail(int status, const char *format, ...) {
     evl_error_set(text);
     return status;
 }
+
+int evl_report(struct trouble trouble) {
+    evl_error_set(trouble.words);
+    return trouble.status;
+}
+
+void evl_fail_within(const char *format, ...) {
+    char text[ERROR_SIZE] = "";
+    va_list args;
+    int len;
+
+    va_start(args, format);
+    len = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (len >= 0 && (size_t)len < sizeof text)
+        (void)snprintf(text + len, sizeof text - (size_t)len, "%s", last_error);
+    evl_error_set(text);
+}

@@ -4,13 +4,10 @@
 #include <assert.h>
 #include <string.h>
 
-#include "client.h"
 #include "dialect.h"
 #include "least.h"
-#include "lock.h"
 #include "memory.h"
-#include "queue.h"
-#include "status.h"
+#include "stats.h"
 #include "token.h"
 
 /* Its handle has no more use for it. */
@@ -18,16 +15,32 @@ static bool ghost(const struct tenure *tenure) {
     return tenure->lock->tenure != tenure;
 }
 
-static void take_out(struct tenure *tenure) {
-    struct evlock_client *client = client_of(tenure->lock);
+/* By way of its terms, which are a config's: there may be so many handles that theirs is in no cache. */
+static struct tenures *family_of(struct tenure *tenure) {
+    const struct lease_terms *terms = evl_lease_terms(lease_of(tenure));
+    const struct config *config = EVL_OWNER(const struct config, terms, terms);
 
-    for (unsigned i = 0; i < client->node_count; i++)
-        if (client->nodes[i].telling == tenure)
-            client->nodes[i].telling = TAILQ_NEXT(tenure, link);
+    return evl_tenures_of(config->deployment);
+}
+
+static struct turn *turn_of(struct tenure *tenure) {
+    return &family_of(tenure)->deployment.turn;
+}
+
+static int64_t now_of(struct tenure *tenure) {
+    return evl_turn_now(turn_of(tenure));
+}
+
+static void take_out(struct tenure *tenure) {
+    struct tenures *family = family_of(tenure);
+
+    for (unsigned i = 0; i < family->deployment.node_count; i++)
+        if (family->telling[i].next == tenure)
+            family->telling[i].next = TAILQ_NEXT(tenure, link);
     if (ghost(tenure))
-        TAILQ_REMOVE(&client->ghosts, tenure, link);
+        TAILQ_REMOVE(&family->ghosts, tenure, link);
     else
-        TAILQ_REMOVE(&client->tenures, tenure, link);
+        TAILQ_REMOVE(&family->live, tenure, link);
 }
 
 static size_t size_of(unsigned nodes, size_t token_len, bool queued) {
@@ -35,62 +48,55 @@ static size_t size_of(unsigned nodes, size_t token_len, bool queued) {
            token_len + (queued ? TICKET_SIZE : 0);
 }
 
-size_t evl_tenure_size(unsigned nodes) {
-    return size_of(nodes, EVL_TOKEN_TEXT, false);
-}
-
-/* The pool is for those of the usual size. */
-static struct tenure *allocate(struct evlock_client *client, size_t size) {
-    if (size == client->leases.size)
-        return evl_pool_alloc(&client->leases);
+/* The pool is for those with a token of evlock's own, without a holder's name. */
+static struct tenure *allocate(struct tenures *family, size_t size) {
+    if (size == family->pool.size)
+        return evl_pool_alloc(&family->pool);
     return evl_alloc(size);
 }
 
-static void give_back(struct evlock_client *client, struct tenure *tenure, bool queued) {
-    if (size_of(client->node_count, rest_of(tenure)->token_len, queued) == client->leases.size)
-        evl_pool_free(&client->leases, tenure);
+static void give_back(struct tenures *family, struct tenure *tenure, bool queued) {
+    if (size_of(family->deployment.node_count, rest_of(tenure)->token_len, queued) == family->pool.size)
+        evl_pool_free(&family->pool, tenure);
     else
         evl_free(tenure);
 }
 
 void evl_tenure_destroy(struct tenure *tenure) {
-    struct evlock_client *client = client_of(tenure->lock);
+    struct tenures *family = family_of(tenure);
 
     assert(tenure->lock->tenure != tenure);
-    client->left_until = max64(client->left_until, evl_lease_left_until(lease_of(tenure)));
+    family->left_until = max64(family->left_until, evl_lease_left_until(lease_of(tenure)));
     take_out(tenure);
-    for (unsigned i = 0; i < client->node_count; i++)
-        evl_node_withdraw(&client->nodes[i], &requests_of(tenure)[i]);
-    evl_alarm_set(&client->alarms, &tenure->alarm, INT64_MAX);
-    evl_lock_unref(tenure->lock);
-    give_back(client, tenure, evl_lease_queued(lease_of(tenure)));
+    for (unsigned i = 0; i < family->deployment.node_count; i++)
+        evl_pipe_withdraw(&family->deployment.nodes[i].pipe, &requests_of(tenure)[i]);
+    evl_turn_wake(&family->deployment.turn, &tenure->alarm, INT64_MAX);
+    evl_handle_unref(tenure->lock);
+    give_back(family, tenure, evl_lease_queued(lease_of(tenure)));
 }
 
-/* By way of its terms, which are a config's: there may be so many handles that theirs is in no cache. */
-static struct evlock_client *client_for(struct tenure *tenure) {
-    const char *terms = (const char *)evl_lease_terms(lease_of(tenure));
-
-    return ((const struct config *)(const void *)(terms - offsetof(struct config, terms)))->client;
+static void leave_line(struct tenure *tenure) {
+    evl_tickets_give_back(&family_of(tenure)->tickets, tenure, ticket_text(tenure));
 }
 
 static void set_alarm(struct tenure *tenure) {
-    struct evlock_client *client = client_for(tenure);
+    struct turn *turn = turn_of(tenure);
     int64_t at = evl_lease_next(lease_of(tenure));
 
-    if (at < client->patient)
-        at = evl_lease_next_patiently(lease_of(tenure), client->patient);
-    evl_alarm_set(&client->alarms, &tenure->alarm, at);
+    if (at < turn->patient)
+        at = evl_lease_next_patiently(lease_of(tenure), turn->patient);
+    evl_turn_wake(turn, &tenure->alarm, at);
 }
 
 /* What the node has just said, or what is said of it, is kept for a call that may end by its time. */
-static void note_words(struct tenure *tenure) {
+static void note_words(struct tenure *tenure, const char *words) {
     if (evl_lease_owes_answer(lease_of(tenure)) && !ghost(tenure))
-        evl_lock_note_words(tenure->lock);
+        family_of(tenure)->hooks->spoken(tenure->lock, words);
 }
 
-static void note_away(struct tenure *tenure, unsigned node, int status, int64_t now, struct lease_out *out) {
-    note_words(tenure);
-    evl_lease_node_away(lease_of(tenure), node, status, now, out);
+static void note_away(struct tenure *tenure, unsigned node, struct trouble why, int64_t now, struct lease_out *out) {
+    note_words(tenure, why.words);
+    evl_lease_node_away(lease_of(tenure), node, why.status, now, out);
 }
 
 /* A node that must not grant anything takes a release like any other. */
@@ -99,35 +105,35 @@ static bool gives_back(struct tenure *tenure, unsigned node, int trouble) {
 }
 
 /* Sends what the lease wants sent to a node. One that is away, or must not grant anything now, may make it want
- * something else; a release waits for it. */
-static void send_wanted(struct tenure *tenure, unsigned i, int64_t now, struct lease_out *out) {
-    struct node *node = &client_for(tenure)->nodes[i];
-    int trouble = evl_node_trouble(node, now);
+ * something else; a release waits for it. `*words` become the node's if it is of no use. */
+static void send_wanted(struct tenure *tenure, unsigned i, int64_t now, struct lease_out *out, const char **words) {
+    struct node *node = &family_of(tenure)->deployment.nodes[i];
+    struct trouble trouble = evl_node_trouble(node, now);
 
-    if (gives_back(tenure, i, trouble))
-        trouble = EVLOCK_OK;
-    if (trouble != EVLOCK_EEXCLUDED)
-        evl_node_submit(node, &requests_of(tenure)[i], now);
-    if (trouble != EVLOCK_OK) {
-        evl_error_set(node->error);
+    if (gives_back(tenure, i, trouble.status))
+        trouble.status = EVLOCK_OK;
+    if (trouble.status != EVLOCK_EEXCLUDED)
+        evl_pipe_submit(&node->pipe, &requests_of(tenure)[i], now);
+    if (trouble.status != EVLOCK_OK) {
+        *words = trouble.words;
         note_away(tenure, i, trouble, now, out);
     }
 }
 
-/* Does what an input at `now` led to. What the handle makes of it may be inputs in turn. The tenure may be gone on
- * return. */
-static void act(struct tenure *tenure, int64_t now, struct lease_out *out) {
+/* Does what an input at `now` led to. What the handle makes of it may be inputs in turn. `words` were said with the
+ * input. The tenure may be gone on return. */
+static void act(struct tenure *tenure, int64_t now, struct lease_out *out, const char *words) {
     rest_of(tenure)->acting++;
     while (out->wake) {
         unsigned node = (unsigned)__builtin_ctz(out->wake);
         out->wake &= ~(1U << node);
-        send_wanted(tenure, node, now, out);
+        send_wanted(tenure, node, now, out, &words);
     }
     set_alarm(tenure);
     if (evl_lease_queued(lease_of(tenure)) && !evl_lease_in_line(lease_of(tenure)))
-        evl_queue_leave(tenure);
+        leave_line(tenure);
     if (out->events && !ghost(tenure)) {
-        evl_lock_events(tenure->lock, out);
+        family_of(tenure)->hooks->happened(tenure->lock, out, words);
         /* Or else it would stay for as long as its client. */
         assert(!ghost(tenure) || evl_lease_state(lease_of(tenure)) == LEASE_UNDOING ||
                evl_lease_state(lease_of(tenure)) == LEASE_ENDED);
@@ -142,7 +148,7 @@ struct waiter evl_tenure_waiter(struct tenure *tenure) {
     if (!evl_lease_queued(lease_of(tenure)))
         return (struct waiter){.ticket = NULL};
     return (struct waiter){
-        .channel = evl_queue_channel(client_of(tenure->lock)),
+        .channel = family_of(tenure)->tickets.channel,
         .ticket = ticket_text(tenure),
         .ttl = evl_lease_terms(lease_of(tenure))->ttl,
         .fenced = evl_lease_fenced(lease_of(tenure)),
@@ -156,14 +162,14 @@ static const struct dialect *dialect_of(struct tenure *tenure) {
 }
 
 static bool take(struct request *request, int64_t now, struct command *command) {
-    struct tenure *tenure = owner_of(request);
+    struct tenure *tenure = evl_request_owner(request);
     struct lease *lease = lease_of(tenure);
     enum lease_command kind = evl_lease_take(lease, request->node, now);
 
     if (kind == LEASE_NOTHING)
         return false;
     const struct subject subject = {
-        .key = evl_lock_key(tenure->lock),
+        .key = evl_handle_key(tenure->lock),
         .token = token_of(tenure),
         .ttl = evl_lease_ttl(lease, kind, now),
         .fence = evl_lease_fence(lease),
@@ -177,7 +183,7 @@ static bool take(struct request *request, int64_t now, struct command *command) 
 }
 
 static bool join(struct request *request, int64_t now, struct renewal *ret) {
-    struct tenure *tenure = owner_of(request);
+    struct tenure *tenure = evl_request_owner(request);
     struct lease *lease = lease_of(tenure);
     int64_t ttl = evl_lease_terms(lease)->ttl;
 
@@ -186,60 +192,60 @@ static bool join(struct request *request, int64_t now, struct renewal *ret) {
     if (evl_lease_take(lease, request->node, now) == LEASE_NOTHING)
         return false;
     ret->ttl = ttl;
-    ret->key = evl_lock_key(tenure->lock);
+    ret->key = evl_handle_key(tenure->lock);
     ret->token = token_of(tenure);
     return true;
 }
 
 static bool answer(struct request *request, const struct reply *reply, int64_t now) {
-    struct tenure *tenure = owner_of(request);
+    struct tenure *tenure = evl_request_owner(request);
+    struct deployment *deployment = &family_of(tenure)->deployment;
     enum lease_command kind = evl_lease_unanswered(lease_of(tenure), request->node);
     struct reading reading;
     struct lease_answer *answer = &reading.answer;
     struct lease_out out = {0};
     bool fits = evl_dialect_read(dialect_of(tenure), kind, reply, evl_lease_terms(lease_of(tenure))->ttl, &reading);
+    const char *words = reading.words ? reading.words : "";
 
-    if (reading.words)
-        evl_error_set(reading.words);
     if (!fits) {
         answer->verdict = LEASE_UNKNOWN;
         answer->status = EVLOCK_EPROTOCOL;
     }
     if (kind == LEASE_RENEW || kind == LEASE_REARM)
-        client_for(tenure)->stats.renewals += answer->verdict == LEASE_YES;
+        deployment->stats.renewals += answer->verdict == LEASE_YES;
     if (kind != LEASE_RELEASE)
-        client_for(tenure)->nodes[request->node].agreed = answer->verdict == LEASE_YES;
-    note_words(tenure);
+        deployment->nodes[request->node].agreed = answer->verdict == LEASE_YES;
+    note_words(tenure, words);
     if (answer->verdict == LEASE_QUEUED && !ghost(tenure) && evl_lease_in_line(lease_of(tenure)))
-        evl_acquire_queued(tenure->lock, evl_lease_sent(lease_of(tenure), request->node), answer);
+        family_of(tenure)->hooks->queued(tenure->lock, evl_lease_sent(lease_of(tenure), request->node), answer);
     evl_lease_answer(lease_of(tenure), request->node, answer, now, &out);
-    act(tenure, now, &out);
+    act(tenure, now, &out, words);
     return fits;
 }
 
-static void away(struct request *request, int status, int64_t now) {
-    struct tenure *tenure = owner_of(request);
+static void away(struct request *request, struct trouble why, int64_t now) {
+    struct tenure *tenure = evl_request_owner(request);
     struct lease_out out = {0};
 
-    if (gives_back(tenure, request->node, status))
+    if (gives_back(tenure, request->node, why.status))
         return;
-    note_away(tenure, request->node, status, now, &out);
-    act(tenure, now, &out);
+    note_away(tenure, request->node, why, now, &out);
+    act(tenure, now, &out, why.words);
 }
 
-const struct request_ops evl_lease_requests = {take, answer, join, away};
+const struct request_ops evl_tenure_requests = {take, answer, join, away};
 
 /* --- From the handle ---------------------------------------------------------------------------------------------- */
 
 /* A random token begins with the name that the holder gives itself. */
-static bool draw_token(struct evlock_client *client, const struct config *config, char *token) {
+static bool draw_token(struct entropy *entropy, const struct config *config, char *token) {
     size_t len = config->holder ? strlen(config->holder) : 0;
 
     if (len) {
         memcpy(token, config->holder, len);
         token[len++] = EVL_TOKEN_HOLDER_END;
     }
-    return evl_token_generate(&client->entropy, token + len);
+    return evl_token_generate(entropy, token + len);
 }
 
 static size_t drawn_len(const struct config *config) {
@@ -247,60 +253,63 @@ static size_t drawn_len(const struct config *config) {
 }
 
 /* Its lease is begun, and nothing more. `*ret` is set on success only; else EVLOCK_ENOMEM or EVLOCK_ESYSTEM. */
-static int make(struct tenure **ret, struct evlock *lock, const struct entry *entry, int64_t now,
-                struct lease_out *out) {
-    struct evlock_client *client = client_of(lock);
+static struct trouble make(struct tenure **ret, struct evlock *lock, const struct entry *entry, int64_t now,
+                           struct lease_out *out) {
+    struct tenures *family = evl_tenures_of(lock->config->deployment);
+    unsigned nodes = family->deployment.node_count;
     size_t token_len = entry->token.data ? entry->token.len : drawn_len(lock->config);
-    struct tenure *tenure = allocate(client, size_of(client->node_count, token_len, entry->lease.queued));
+    struct tenure *tenure = allocate(family, size_of(nodes, token_len, entry->lease.queued));
 
     assert(entry->lease.own == (entry->token.data != NULL));
     if (!tenure)
-        return evl_fail(EVLOCK_ENOMEM, "no memory for a lease");
+        return (struct trouble){EVLOCK_ENOMEM, "no memory for a lease"};
     tenure->lock = lock;
     tenure->alarm.kind = ALARM_TENURE;
-    evl_lease_begin(lease_of(tenure), &lock->config->terms, client->node_count, &entry->lease, now, out);
-    for (unsigned i = 0; i < client->node_count; i++)
+    evl_lease_begin(lease_of(tenure), &lock->config->terms, nodes, &entry->lease, now, out);
+    for (unsigned i = 0; i < nodes; i++)
         evl_request_init(&requests_of(tenure)[i], tenure, REQUEST_LEASE, i);
     rest_of(tenure)->token_len = (uint8_t)token_len;
     if (entry->token.data)
         memcpy(rest_of(tenure)->token, entry->token.data, token_len);
-    else if (!draw_token(client, lock->config, rest_of(tenure)->token)) {
-        give_back(client, tenure, entry->lease.queued);
-        return evl_fail(EVLOCK_ESYSTEM, "the system refuses random bytes for a token");
+    else if (!draw_token(&family->entropy, lock->config, rest_of(tenure)->token)) {
+        give_back(family, tenure, entry->lease.queued);
+        return (struct trouble){EVLOCK_ESYSTEM, "the system refuses random bytes for a token"};
     }
     *ret = tenure;
-    return EVLOCK_OK;
+    return no_trouble;
 }
 
-int evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now) {
-    struct evlock_client *client = client_of(lock);
+struct trouble evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now) {
+    struct tenures *family = evl_tenures_of(lock->config->deployment);
     struct lease_out out = {0};
     struct tenure *tenure;
-    int status = make(&tenure, lock, entry, now, &out);
+    struct trouble trouble = make(&tenure, lock, entry, now, &out);
 
-    if (status != EVLOCK_OK)
-        return status;
-    if (entry->lease.queued && (status = evl_queue_enter(tenure)) != EVLOCK_OK) {
-        give_back(client, tenure, true);
-        return status;
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
+    if (entry->lease.queued)
+        trouble = evl_tickets_draw(&family->tickets, &family->entropy, tenure, ticket_text(tenure));
+    if (trouble.status != EVLOCK_OK) {
+        give_back(family, tenure, true);
+        return trouble;
     }
-    evl_lock_ref(lock);
+    evl_handle_ref(lock);
     lock->tenure = tenure;
-    TAILQ_INSERT_TAIL(&client->tenures, tenure, link);
-    act(tenure, now, &out);
-    return EVLOCK_OK;
+    TAILQ_INSERT_TAIL(&family->live, tenure, link);
+    act(tenure, now, &out, "");
+    return no_trouble;
 }
 
 bool evl_tenure_watch(struct evlock *lock, struct bytes token, unsigned node) {
-    struct evlock_client *client = client_of(lock);
+    struct tenures *family = evl_tenures_of(lock->config->deployment);
     struct entry entry = {token, {.own = true, .watched = (uint16_t)(1U << node)}};
     struct lease_out none = {0};
     struct tenure *tenure;
 
-    if (make(&tenure, lock, &entry, evl_client_now(client), &none) != EVLOCK_OK)
+    if (make(&tenure, lock, &entry, evl_turn_now(&family->deployment.turn), &none).status != EVLOCK_OK)
         return false;
-    evl_lock_ref(lock);
-    TAILQ_INSERT_TAIL(&client->ghosts, tenure, link);
+    evl_handle_ref(lock);
+    TAILQ_INSERT_TAIL(&family->ghosts, tenure, link);
     return true;
 }
 
@@ -308,34 +317,36 @@ void evl_tenure_look(struct tenure *tenure, int64_t now) {
     struct lease_out out = {0};
 
     evl_lease_look(lease_of(tenure), &out);
-    act(tenure, now, &out);
+    act(tenure, now, &out, "");
 }
 
 void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence, int64_t now) {
     struct lease_out out = {0};
 
     evl_lease_granted(lease_of(tenure), since, fence, now, &out);
-    act(tenure, now, &out);
+    act(tenure, now, &out, "");
 }
 
 void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl) {
-    const struct evlock_client *client = client_of(tenure->lock);
-    int64_t now = evl_client_now(client);
+    int64_t now = now_of(tenure), timeout = family_of(tenure)->deployment.config.command_timeout;
     struct lease_out out = {0};
 
-    evl_lease_extend(lease_of(tenure), command, ttl, now + client->config.command_timeout, &out);
-    act(tenure, now, &out);
+    evl_lease_extend(lease_of(tenure), command, ttl, now + timeout, &out);
+    act(tenure, now, &out, "");
+}
+
+void evl_tenure_count_hold(struct tenure *tenure, int64_t now) {
+    evl_stats_count(family_of(tenure)->deployment.stats.hold, now - evl_lease_since(lease_of(tenure)));
 }
 
 void evl_tenure_release(struct tenure *tenure) {
-    const struct evlock_client *client = client_of(tenure->lock);
-    int64_t now = evl_client_now(client);
+    int64_t now = now_of(tenure), timeout = family_of(tenure)->deployment.config.command_timeout;
     struct lease_out out = {0};
 
     if (evl_lease_state(lease_of(tenure)) == LEASE_HELD)
-        evl_lock_count_hold(tenure->lock, now);
-    evl_lease_release(lease_of(tenure), now + client->config.command_timeout, &out);
-    act(tenure, now, &out);
+        evl_tenure_count_hold(tenure, now);
+    evl_lease_release(lease_of(tenure), now + timeout, &out);
+    act(tenure, now, &out, "");
 }
 
 void evl_tenure_let_go(struct tenure *tenure) {
@@ -343,45 +354,101 @@ void evl_tenure_let_go(struct tenure *tenure) {
 
     assert(lock->tenure == tenure);
     if (evl_lease_queued(lease_of(tenure)))
-        evl_queue_leave(tenure);
+        leave_line(tenure);
     take_out(tenure);
     lock->tenure = NULL;
-    TAILQ_INSERT_TAIL(&client_of(lock)->ghosts, tenure, link);
+    TAILQ_INSERT_TAIL(&family_of(tenure)->ghosts, tenure, link);
 }
 
 void evl_tenure_abandon(struct tenure *tenure) {
-    int64_t now = evl_client_now(client_of(tenure->lock));
+    int64_t now = now_of(tenure);
     struct lease_out out = {0};
 
     evl_tenure_let_go(tenure);
     evl_lease_abandon(lease_of(tenure), now, &out);
-    act(tenure, now, &out);
+    act(tenure, now, &out, "");
 }
 
 void evl_tenure_export(struct tenure *tenure) {
-    int64_t now = evl_client_now(client_of(tenure->lock));
+    int64_t now = now_of(tenure);
     struct lease_out out = {0};
 
     evl_tenure_let_go(tenure);
     evl_lease_export(lease_of(tenure));
-    act(tenure, now, &out);
+    act(tenure, now, &out, "");
 }
 
-/* --- From the client ---------------------------------------------------------------------------------------------- */
-
-void evl_tenure_ring(struct tenure *tenure, int64_t now) {
+void evl_tenure_ring(struct alarm *alarm, int64_t now) {
+    struct tenure *tenure = EVL_OWNER(struct tenure, alarm, alarm);
     struct lease_out out = {0};
 
     prefetch(tenure->lock, 0, sizeof(struct evlock) + CACHE_LINE); /* for its key, if there is anything to send */
-    evl_lease_time(lease_of(tenure), now, client_for(tenure)->heard, &out);
-    act(tenure, now, &out);
+    evl_lease_time(lease_of(tenure), now, turn_of(tenure)->heard, &out);
+    act(tenure, now, &out, "");
 }
 
-void evl_tenure_node_back(struct tenure *tenure, unsigned node, bool settled, bool replaced, int64_t now) {
-    struct lease_out out = {0};
+/* --- All of them -------------------------------------------------------------------------------------------------- */
 
-    if (requests_of(tenure)[node].waiting) /* in vain, if the node must not grant anything now */
-        send_wanted(tenure, node, now, &out);
-    evl_lease_node_back(lease_of(tenure), node, settled, replaced, now, &out);
-    act(tenure, now, &out);
+void evl_tenures_init(struct tenures *tenures, const struct tenure_hooks *hooks, unsigned kept) {
+    size_t size = size_of(tenures->deployment.node_count, EVL_TOKEN_TEXT, false);
+
+    tenures->hooks = hooks;
+    tenures->pool = (struct pool){.size = size, .keep = kept};
+    TAILQ_INIT(&tenures->live);
+    TAILQ_INIT(&tenures->ghosts);
+}
+
+void evl_tenures_free(struct tenures *tenures) {
+    evl_pool_clear(&tenures->pool);
+    evl_tickets_free(&tenures->tickets);
+    evl_entropy_wipe(&tenures->entropy);
+}
+
+bool evl_tenures_haunt(const struct tenures *tenures, struct bytes key, struct bytes token) {
+    struct tenure *ghost;
+
+    TAILQ_FOREACH (ghost, &tenures->ghosts, link)
+        if (same_bytes(token_of(ghost), token) && same_bytes(evl_handle_key(ghost->lock), key))
+            return true;
+    for (unsigned i = 0; i < tenures->deployment.node_count; i++)
+        if (evl_node_state(&tenures->deployment.nodes[i]) == CONNECTION_ENDED) /* who has lost what is yet to be told */
+            return true;
+    return false;
+}
+
+static void node_back(struct tenure *tenure, const struct node *node, int64_t now) {
+    unsigned index = evl_node_index(node);
+    struct lease_out out = {0};
+    const char *words = "";
+
+    if (requests_of(tenure)[index].waiting) /* in vain, if the node must not grant anything now */
+        send_wanted(tenure, index, now, &out, &words);
+    evl_lease_node_back(lease_of(tenure), index, node->settled, node->replaced, now, &out);
+    act(tenure, now, &out, words);
+}
+
+void evl_tenures_begin_to_tell(struct tenures *tenures, const struct node *node) {
+    tenures->telling[evl_node_index(node)].next = TAILQ_FIRST(&tenures->live);
+    tenures->telling[evl_node_index(node)].ghosts = false;
+}
+
+/* One that becomes a ghost meanwhile comes last, and may be told again, which changes nothing. One that is begun
+ * meanwhile need not be told. */
+bool evl_tenures_tell_back(struct tenures *tenures, const struct node *node, int64_t now) {
+    unsigned index = evl_node_index(node);
+
+    for (int i = 0; i < TOLD_A_RING; i++) {
+        struct tenure *tenure = tenures->telling[index].next;
+        if (!tenure) {
+            if (tenures->telling[index].ghosts)
+                return false;
+            tenures->telling[index].ghosts = true;
+            tenures->telling[index].next = TAILQ_FIRST(&tenures->ghosts);
+            continue;
+        }
+        if ((tenures->telling[index].next = TAILQ_NEXT(tenure, link)))
+            prefetch(tenures->telling[index].next, 0, tenures->pool.size);
+        node_back(tenure, node, now);
+    }
+    return true;
 }

@@ -1,17 +1,16 @@
 /*
  * A tenure: one lease on the wire. It carries the lease's commands to the nodes and the answers back, keeps its alarm,
- * and tells its handle what comes of it. It owns the lease and the token. While it is its handle's, it is in the
- * client's `tenures`; when the handle has no more use for it, it goes on among the `ghosts` until nothing of its token
- * can be left on a server, and frees itself.
+ * and reports what comes of it by hooks. It owns the lease and the token. While it is its handle's, it is among the
+ * `live`; when the handle has no more use for it, it goes on among the `ghosts` until nothing of its token can be left
+ * on a server, and frees itself.
  */
 #ifndef EVL_TENURE_H
 #define EVL_TENURE_H
 
-#include "alarm.h"
-#include "lease.h"
-#include "node.h"
-
-struct evlock;
+#include "deployment.h"
+#include "handle.h"
+#include "pool.h"
+#include "tickets.h"
 
 /* There may be very many, so it is one block without gaps: this, the lease, a request for each node, and the rest. */
 struct tenure {
@@ -30,7 +29,39 @@ _Static_assert(sizeof(struct tenure) % _Alignof(struct lease) == 0, "the lease i
 _Static_assert(sizeof(struct lease) == offsetof(struct lease, slots), "and its slots end where the requests begin");
 _Static_assert(sizeof(struct lease_slot) % _Alignof(struct request) == 0, "the requests are aligned");
 
-TAILQ_HEAD(tenures, tenure);
+TAILQ_HEAD(tenure_list, tenure);
+
+/* What the rooms above do with what comes of a lease. */
+struct tenure_hooks {
+    /* A lease that its handle has led to this. Losses come first, then what may be ends of calls. */
+    void (*happened)(struct evlock *lock, const struct lease_out *out, const char *words);
+    /* A node said something (or it is said of the node): words for a call that may end by its time. */
+    void (*spoken)(struct evlock *lock, const char *words);
+    /* The server has it waiting in the queue, as it answered to what was asked at `sent`. */
+    void (*queued)(struct evlock *lock, int64_t sent, const struct lease_answer *answer);
+};
+
+/* All tenures on a deployment, and what they share. */
+struct tenures {
+    struct deployment deployment;
+    const struct tenure_hooks *hooks;
+    struct tenure_list live;   /* of handles: acquiring, held, releasing */
+    struct tenure_list ghosts; /* nobody's: being undone */
+    struct {
+        struct tenure *next;     /* NULL: they were all of the `live`, */
+        bool ghosts;             /* or of the `ghosts` */
+    } telling[EVLOCK_NODES_MAX]; /* by node: where its return is being told */
+    struct pool pool;            /* for those of the usual size */
+    struct entropy entropy;      /* for tokens */
+    struct tickets tickets;      /* of those that queue */
+    int64_t left_until;          /* until then something may be there that was left to its ttl */
+};
+
+_Static_assert(offsetof(struct tenures, deployment) == 0, "a config that has no deployment has no tenures");
+
+static inline struct tenures *evl_tenures_of(struct deployment *deployment) {
+    return EVL_OWNER(struct tenures, deployment, deployment);
+}
 
 static inline struct lease *lease_of(struct tenure *tenure) {
     return (struct lease *)(void *)(tenure + 1);
@@ -58,16 +89,20 @@ struct entry {
     struct lease_entry lease; /* else an own one */
 };
 
-/* The size of one with a token of evlock's own, over so many nodes. */
-size_t evl_tenure_size(unsigned nodes);
+/* Sets up the tenures of a deployment that has been made: so many blocks of memory are kept. Frees them. */
+void evl_tenures_init(struct tenures *tenures, const struct tenure_hooks *hooks, unsigned kept);
+void evl_tenures_free(struct tenures *tenures);
 
 /* A tenure for a handle, begun: what the new lease asks for is sent, by a clock read no later than that. EVLOCK_OK; or
- * EVLOCK_ENOMEM or EVLOCK_ESYSTEM, with words, and nothing has changed. */
-int evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now);
+ * EVLOCK_ENOMEM or EVLOCK_ESYSTEM, and nothing has changed. */
+struct trouble evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now);
 
 /* A ghost that sends nothing: for as long as a release of this token may run late, which was lost with the node's
  * connection and is no tenure's. False: out of memory. */
 bool evl_tenure_watch(struct evlock *lock, struct bytes token, unsigned node);
+
+/* What it asks of nodes, for the table of requests. */
+extern const struct request_ops evl_tenure_requests;
 
 /* Of one that queues: who waits there; how does it stand?; the server says that it granted it. */
 struct waiter evl_tenure_waiter(struct tenure *tenure);
@@ -83,9 +118,19 @@ void evl_tenure_export(struct tenure *tenure);
 /* The handle is done with it, and so is the lease but for what goes on in the background. */
 void evl_tenure_let_go(struct tenure *tenure);
 
-/* Its alarm rang; its node is back. */
-void evl_tenure_ring(struct tenure *tenure, int64_t now);
-void evl_tenure_node_back(struct tenure *tenure, unsigned node, bool settled, bool replaced, int64_t now);
+/* Whether something of this token for this key may still run late, by a tenure that is nobody's any more or by what a
+ * connection has just lost. */
+bool evl_tenures_haunt(const struct tenures *tenures, struct bytes key, struct bytes token);
+
+/* A node is logged in: all are about to be told; some more are told, true: there are more. */
+void evl_tenures_begin_to_tell(struct tenures *tenures, const struct node *node);
+bool evl_tenures_tell_back(struct tenures *tenures, const struct node *node, int64_t now);
+
+/* The alarm of a tenure rang. */
+void evl_tenure_ring(struct alarm *alarm, int64_t now);
+
+/* Counts how long the lease was held, which ends now. */
+void evl_tenure_count_hold(struct tenure *tenure, int64_t now);
 
 /* Frees it at once, whatever its state; its node must have been stopped. */
 void evl_tenure_destroy(struct tenure *tenure);

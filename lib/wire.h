@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
+#include "bytes.h"
 #include "scripts.h"
 
 /* The longest token, in bytes. */
@@ -28,15 +28,6 @@
 
 /* Of what tells a value of any length from others: a token, or the beginning of a longer value and its digest. */
 #define MARK_SIZE (TOKEN_MAX + 40)
-
-struct bytes {
-    const void *data;
-    size_t len;
-};
-
-static inline bool same_bytes(struct bytes a, struct bytes b) {
-    return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
-}
 
 /* --- What a command is about -------------------------------------------------------------------------------------- */
 

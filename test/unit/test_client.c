@@ -21,8 +21,6 @@
 
 #include "client.h"
 #include "counted.h"
-#include "hiredis.h"
-#include "lock.h"
 
 enum { TTL_MS = 6000 * 1000 };
 
@@ -199,7 +197,7 @@ static int to_be_told(const evlock_client *client) {
     const struct call *call;
     int count = 0;
 
-    TAILQ_FOREACH (call, &client->done, link)
+    TAILQ_FOREACH (call, &client->locks.done, link)
         count++;
     return count;
 }
@@ -428,8 +426,8 @@ static void a_loop_that_is_always_late_ends_a_wait(void **state) {
 
         while (told == 0 && clock_us < end + 100000 + 6 * late[i]) {
             clock_us += late[i];
-            if (evl_client_enter(client))
-                evl_client_leave(client);
+            if (evl_turn_enter(evl_client_turn(client)))
+                evl_turn_leave(evl_client_turn(client));
             if (clock_us >= timer_at)
                 ring_at(clock_us);
         }
@@ -463,7 +461,7 @@ static void drop(struct tenure *tenure) {
         evl_tenure_destroy(tenure);
 }
 
-static int not_told(struct tenures *tenures) {
+static int not_told(struct tenure_list *tenures) {
     struct tenure *tenure;
     int count = 0;
 
@@ -472,17 +470,32 @@ static int not_told(struct tenures *tenures) {
     return count;
 }
 
+static struct node *node_of(evlock_client *client) {
+    return &evl_client_deployment(client)->nodes[0];
+}
+
 static void cut(struct node *node) {
-    evl_node_break(node, EVLOCK_EUNREACHABLE, "cut");
-    evl_node_settle(node);
-    assert_int_not_equal(node->state, NODE_READY);
+    evl_connection_break(evl_node_connection(node), EVLOCK_EUNREACHABLE, "cut");
+    evl_connection_settle(evl_node_connection(node));
+    assert_int_not_equal(evl_node_state(node), CONNECTION_READY);
+}
+
+/* Its login is done. */
+static void log_in(struct node *node, bool settled) {
+    node->pipe.login.hooks->done(&node->pipe.login, settled);
+    assert_int_equal(evl_node_state(node), CONNECTION_RETURNING);
+}
+
+/* A slice; whether there is more. */
+static bool tell_back(evlock_client *client) {
+    return evl_tenures_tell_back(&client->locks.tenures, node_of(client), clock_us);
 }
 
 static void finish(evlock_client *client) {
     struct call *call;
 
-    cut(&client->nodes[0]);
-    while ((call = TAILQ_FIRST(&client->pending)))
+    cut(node_of(client));
+    while ((call = TAILQ_FIRST(&client->locks.pending)))
         evlock_free(call->lock);
     while (to_be_told(client))
         timer_cb(timer_arg);
@@ -503,7 +516,7 @@ static void that_a_node_is_away_is_told_by_slices(void **state) {
         assert_int_equal(evlock_acquire(locks[i], &once, ended, NULL), EVLOCK_OK);
     }
     told = 0;
-    cut(&client->nodes[0]);
+    cut(node_of(client));
     for (int before = 0; told == 0; before = to_be_told(client), turns++) {
         timer_cb(timer_arg);
         assert_int_in_range(told ? 1 : to_be_told(client) - before, 1, 1000 * TOLD_A_RING);
@@ -522,25 +535,24 @@ static void all_are_told_that_a_node_is_back(void **state) {
     for (int count = 0; count < FEW; count++) {
         for (int drops = 0; drops < 3; drops++) {
             evlock_client *client = client_new();
-            struct node *node = &client->nodes[0];
+            struct node *node = node_of(client);
             int begun = 0;
 
             acquire_few(client, count);
-            evl_node_ready(node, true);
-            while (!evl_client_tell_back(client, node, clock_us))
+            log_in(node, true);
+            while (tell_back(client))
                 ;
             cut(node);
-            evl_node_ready(node, true); /* once more */
-            assert_int_equal(node->state, NODE_RETURNING);
+            log_in(node, true); /* once more */
             node->replaced = true;
-            while (!evl_client_tell_back(client, node, clock_us)) {
+            while (tell_back(client)) {
                 for (int i = 0; i < drops; i++)
-                    drop(node->telling);
-                if (begun < 2 && !node->telling_ghosts)
+                    drop(client->locks.tenures.telling[0].next);
+                if (begun < 2 && !client->locks.tenures.telling[0].ghosts)
                     acquire_few(client, ++begun);
             }
-            assert_int_equal(not_told(&client->ghosts), 0);
-            assert_int_in_range(not_told(&client->tenures), 0, 3);
+            assert_int_equal(not_told(&client->locks.tenures.ghosts), 0);
+            assert_int_in_range(not_told(&client->locks.tenures.live), 0, 3);
             finish(client);
         }
     }
@@ -549,25 +561,26 @@ static void all_are_told_that_a_node_is_back(void **state) {
 /* Then the connection before it is not done with: the next has all told anew. */
 static void a_return_that_is_cut_short_settles_nothing(void **state) {
     evlock_client *client = client_new();
-    struct node *node = &client->nodes[0];
+    struct node *node = node_of(client);
+    struct login *login = &node->pipe.login;
 
     (void)state;
     acquire_few(client, 2 * TOLD_A_RING);
-    node->unsettled = true;
-    node->lost_id = 7;
-    node->old_run_id[0] = 'a';
-    node->run_id[0] = 'b';
-    evl_node_ready(node, false);
-    evl_node_ring(node, clock_us);
-    assert_int_equal(not_told(&client->tenures), TOLD_A_RING);
+    login->unsettled = true;
+    login->lost_id = 7;
+    login->old_run_id[0] = 'a';
+    login->run_id[0] = 'b';
+    log_in(node, false);
+    assert_true(tell_back(client));
+    assert_int_equal(not_told(&client->locks.tenures.live), TOLD_A_RING);
     cut(node);
-    assert_int_equal(node->state, NODE_AWAY);
-    assert_true(node->unsettled && node->lost_id == 7);
-    assert_string_equal(node->old_run_id, "a");
-    evl_node_ready(node, false);
-    while (!evl_client_tell_back(client, node, clock_us))
+    assert_int_equal(evl_node_state(node), CONNECTION_AWAY);
+    assert_true(login->unsettled && login->lost_id == 7);
+    assert_string_equal(login->old_run_id, "a");
+    log_in(node, false);
+    while (tell_back(client))
         ;
-    assert_int_equal(not_told(&client->tenures), 0);
+    assert_int_equal(not_told(&client->locks.tenures.live), 0);
     finish(client);
 }
 
@@ -590,17 +603,17 @@ static int listen_at(char *url, size_t size) {
 
 /* What it sends in a turn in which the socket takes more. */
 static size_t sent_in_a_turn(struct node *node) {
-    size_t before = node->waiting_count;
+    size_t before = node->pipe.waiting_count;
 
-    evlock_on_writable(node->connection);
-    return before - node->waiting_count;
+    evlock_on_writable(evl_node_connection(node)->context);
+    return before - node->pipe.waiting_count;
 }
 
 static int unanswered(const struct node *node) {
     const struct request *request;
     int count = 0;
 
-    TAILQ_FOREACH (request, &node->flying, link)
+    TAILQ_FOREACH (request, &node->pipe.flying, link)
         count++;
     return count;
 }
@@ -611,12 +624,12 @@ static void assert_lost_by_slices(const struct node *node) {
 
     assert_int_equal(before, MANY);
     for (int left; before > 0; before = left) {
-        assert_int_equal(node->state, NODE_ENDED);
+        assert_int_equal(evl_node_state(node), CONNECTION_ENDED);
         timer_cb(timer_arg);
         left = unanswered(node);
         assert_int_in_range(before - left, 1, 1000 * TOLD_A_RING);
     }
-    assert_int_equal(node->state, NODE_AWAY);
+    assert_int_equal(evl_node_state(node), CONNECTION_AWAY);
 }
 
 static void what_a_socket_does_not_take_waits_unsent(void **state) {
@@ -628,21 +641,21 @@ static void what_a_socket_does_not_take_waits_unsent(void **state) {
     (void)state;
     attached = 0;
     evlock_client *client = client_at(url, NULL);
-    struct node *node = &client->nodes[0];
-    evl_node_ready(node, true);
-    evl_node_ring(node, clock_us);
-    assert_int_equal(node->state, NODE_READY);
+    struct node *node = node_of(client);
+    log_in(node, true);
+    evl_connection_ring(&evl_node_connection(node)->alarm, clock_us);
+    assert_int_equal(evl_node_state(node), CONNECTION_READY);
     for (int i = 0; i < MANY; i++) {
         evlock *lock;
         assert_int_equal(evlock_new(&lock, client, &i, sizeof(i), NULL), EVLOCK_OK);
         assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
     }
-    assert_int_in_range(MANY - node->waiting_count, 1, TURN_BYTES / ACQUIRE_BYTES);
+    assert_int_in_range(MANY - node->pipe.waiting_count, 1, TURN_BYTES / ACQUIRE_BYTES);
     while ((sent = sent_in_a_turn(node)) > 0)
         assert_int_in_range(sent, 1, TURN_BYTES / ACQUIRE_BYTES);
-    assert_true(node->full && node->waiting_count > 0);
+    assert_true(evl_node_connection(node)->full && node->pipe.waiting_count > 0);
     assert_true((peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0);
-    while (node->waiting_count > 0) {
+    while (node->pipe.waiting_count > 0) {
         while (recv(peer, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
             ;
         assert_int_in_range(sent_in_a_turn(node), 1, TURN_BYTES / ACQUIRE_BYTES);

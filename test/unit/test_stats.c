@@ -50,18 +50,21 @@ static void what_ended_before_it_began_took_no_time(void **state) {
 }
 
 static void a_program_of_another_age_is_given_what_both_know(void **state) {
-    struct evlock_client client = {.fork = evlock_process(), .stats = {.acquired = 1, .waited = 2}};
+    static struct evlock_client client;
+    struct deployment *deployment = evl_client_deployment(&client);
     struct {
         evlock_stats stats;
         uint64_t newer;
     } given;
 
     (void)state;
+    deployment->turn.process = evlock_process();
+    deployment->stats = (evlock_stats){.acquired = 1, .waited = 2};
     for (size_t i = 0; i < EVLOCK_STATS_BUCKETS; i++)
-        client.stats.hold[i] = 100 + i;
+        deployment->stats.hold[i] = 100 + i;
     memset(&given, 0xA5, sizeof given);
     assert_int_equal(evlock_client_stats(&client, &given.stats, sizeof given), EVLOCK_OK);
-    assert_memory_equal(&given.stats, &client.stats, sizeof given.stats);
+    assert_memory_equal(&given.stats, &deployment->stats, sizeof given.stats);
     assert_int_equal(given.newer, 0);
 
     memset(&given, 0xA5, sizeof given);
@@ -71,7 +74,7 @@ static void a_program_of_another_age_is_given_what_both_know(void **state) {
 }
 
 static void nothing_is_copied_from_or_to_nowhere(void **state) {
-    struct evlock_client client = {.stats = {.acquired = 1}};
+    static struct evlock_client client;
     evlock_stats stats;
 
     (void)state;

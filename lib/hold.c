@@ -1,14 +1,12 @@
-/*
- * Holding: what a holder asks of its lease. Releases, extensions one after the other, and the token's way from handle
- * to handle. What they do on the wire is the tenure's.
- */
+/* Holding; see hold.h. */
+#include "hold.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "lock.h"
-#include "log.h"
-#include "memory.h"
-#include "status.h"
+static const struct call_sort releases = {CALL_RELEASE, NULL, NULL};
+static const struct call_sort extensions = {CALL_EXTEND, NULL, NULL};
+static const struct call_sort adoptions = {CALL_ADOPT, NULL, NULL};
 
 static enum lease_state state_of(const struct evlock *lock) {
     return lock->tenure && !evl_lock_acquiring(lock) ? evl_lease_state(lease_of(lock->tenure)) : LEASE_ENDED;
@@ -23,6 +21,13 @@ static int check_held(const struct evlock *lock) {
     if (state == LEASE_LOST || state == LEASE_HELD)
         return evl_fail(EVLOCK_ELOST, "the lease was lost");
     return evl_fail(EVLOCK_ENOTHELD, "this handle holds nothing");
+}
+
+static void end_extensions(struct evlock *lock, int status) {
+    struct call *call;
+
+    while ((call = evl_call_pending(lock, CALL_EXTEND)))
+        evl_call_finish(call, status, "");
 }
 
 /* --- Release ------------------------------------------------------------------------------------------------------ */
@@ -42,15 +47,15 @@ int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
     default:
         return evl_fail(EVLOCK_ENOTHELD, "this handle holds nothing to release");
     }
-    call = evl_call_new(lock, CALL_RELEASE, arg);
+    call = evl_call_new(lock, &releases, arg);
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a release");
     call->cb = cb;
     evl_lock_forget_notices(lock);
-    evl_extensions_end(lock, EVLOCK_ECANCELLED);
-    evl_log_lock(lock, EVLOCK_LOG_DEBUG, "releasing");
+    end_extensions(lock, EVLOCK_ECANCELLED);
+    evl_handle_log(lock, EVLOCK_LOG_DEBUG, "releasing");
     evl_tenure_release(lock->tenure);
-    evl_client_rearm(client_of(lock));
+    evl_turn_rearm(evl_turn_of(lock));
     return EVLOCK_OK;
 }
 
@@ -60,36 +65,41 @@ static void begin_extension(struct call *call) {
     evl_tenure_extend(call->lock->tenure, call->extend.command, call->extend.ttl);
 }
 
-void evl_extensions_end(struct evlock *lock, int status) {
-    struct call *call;
+void evl_hold_end(struct call *call, struct trouble trouble) {
+    bool silent = trouble.status == EVLOCK_EUNREACHABLE && !trouble.words[0];
 
-    evl_error_clear();
-    while ((call = evl_lock_pending(lock, CALL_EXTEND)))
-        evl_call_finish(call, status);
+    evl_call_finish(call, trouble.status, silent ? "no answer in time" : trouble.words);
 }
 
-void evl_extension_ended(struct evlock *lock, int status) {
-    struct call *call = evl_lock_pending(lock, CALL_EXTEND);
+void evl_hold_extended(struct evlock *lock, struct trouble trouble) {
+    struct call *call = evl_call_pending(lock, CALL_EXTEND);
 
-    if (call) {
-        evl_lock_note_silence(call, status);
-        evl_call_finish(call, status);
-    }
+    if (call)
+        evl_hold_end(call, trouble);
     if (state_of(lock) != LEASE_HELD)
-        evl_extensions_end(lock, EVLOCK_ELOST);
-    else if ((call = evl_lock_pending(lock, CALL_EXTEND)))
+        end_extensions(lock, EVLOCK_ELOST);
+    else if ((call = evl_call_pending(lock, CALL_EXTEND)))
         begin_extension(call);
+}
+
+void evl_hold_note(struct evlock *lock, const char *words) {
+    struct call *call = evl_call_pending(lock, CALL_RELEASE);
+
+    if (!call)
+        call = evl_call_pending(lock, CALL_EXTEND);
+    if (call)
+        evl_call_note(call, words);
 }
 
 /* Among several nodes no lease may outlast what a restarted node is kept out for. */
 static int check_max_ttl(const struct evlock *lock, int64_t ttl, enum lease_command command) {
-    const struct evlock_client *client = client_of(lock);
-    int64_t max = client->config.max_ttl;
+    const struct deployment *deployment = lock->config->deployment;
+    int64_t max = deployment->config.max_ttl;
 
-    if (client->node_count == 1)
+    if (deployment->node_count == 1)
         return EVLOCK_OK;
     if (command == LEASE_ADD)
-        ttl += evl_lease_deadline(lease_of(lock->tenure)) - evl_client_now(client) + evl_lease_drift(max);
+        ttl += evl_lease_deadline(lease_of(lock->tenure)) - evl_turn_now(&deployment->turn) + evl_lease_drift(max);
     if (ttl <= max)
         return EVLOCK_OK;
     return evl_fail(EVLOCK_ETTL, "the lease would last longer than the client's max_ttl of %" PRId64 " ms", max / 1000);
@@ -116,15 +126,15 @@ static int extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlo
         return evl_fail(EVLOCK_ENOTTL, "the lock has no expiry to extend");
     if ((status = check_max_ttl(lock, ttl_ms * 1000, command)) != EVLOCK_OK)
         return status;
-    call = evl_call_new(lock, CALL_EXTEND, arg);
+    call = evl_call_new(lock, &extensions, arg);
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for an extension");
     call->cb = cb;
     call->extend.command = command;
     call->extend.ttl = ttl_ms * 1000;
-    if (evl_lock_pending(lock, CALL_EXTEND) == call) /* no other is before it */
+    if (evl_call_pending(lock, CALL_EXTEND) == call) /* no other is before it */
         begin_extension(call);
-    evl_client_rearm(client_of(lock));
+    evl_turn_rearm(evl_turn_of(lock));
     return EVLOCK_OK;
 }
 
@@ -172,11 +182,11 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
         return evl_fail(EVLOCK_EALREADY, "what is unanswered might shorten it later, or wait in its queue");
     memcpy(token, token_of(lock->tenure).data, token_of(lock->tenure).len);
     *ret_len = token_of(lock->tenure).len;
-    evl_log_lock(lock, EVLOCK_LOG_DEBUG, "handed over");
+    evl_handle_log(lock, EVLOCK_LOG_DEBUG, "handed over");
     evl_lock_forget_notices(lock);
-    evl_extensions_end(lock, EVLOCK_ECANCELLED);
+    end_extensions(lock, EVLOCK_ECANCELLED);
     evl_tenure_export(lock->tenure);
-    evl_client_rearm(client_of(lock));
+    evl_turn_rearm(evl_turn_of(lock));
     return EVLOCK_OK;
 }
 
@@ -190,7 +200,7 @@ static bool give_up_lost_but(struct evlock *lock, struct bytes token) {
     if (stays)
         evl_tenure_export(lost);
     else if (lost)
-        evl_lock_give_up_lost(lock);
+        evl_tenure_abandon(lost);
     return stays || !same;
 }
 
@@ -199,28 +209,26 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
     int status = evl_lock_check(lock);
 
     if (status == EVLOCK_OK)
-        status = evl_check_token(token, &token_len);
+        status = evl_lock_check_token(token, &token_len);
     if (status == EVLOCK_OK)
-        status = evl_check_idle(lock);
+        status = evl_lock_check_idle(lock);
     if (status != EVLOCK_OK)
         return status;
-    call = evl_call_new(lock, CALL_ADOPT, arg);
+    call = evl_call_new(lock, &adoptions, arg);
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for an adoption");
     call->cb = cb;
-    evl_log_lock(lock, EVLOCK_LOG_DEBUG, "adopting");
+    evl_handle_log(lock, EVLOCK_LOG_DEBUG, "adopting");
     if (!give_up_lost_but(lock, (struct bytes){token, token_len})) {
-        evl_error_set("what this handle lost is released");
-        evl_call_finish(call, EVLOCK_ENOTOWNED);
-        evl_error_clear();
+        evl_call_finish(call, EVLOCK_ENOTOWNED, "what this handle lost is released");
         return EVLOCK_OK;
     }
-    status = evl_tenure_begin(lock, &(struct entry){{token, token_len}, {.adopt = true, .own = true}},
-                              evl_client_now(client_of(lock)));
+    status = evl_report(evl_tenure_begin(lock, &(struct entry){{token, token_len}, {.adopt = true, .own = true}},
+                                         evl_turn_now(evl_turn_of(lock))));
     if (status != EVLOCK_OK) {
         evl_call_drop(call);
         return status;
     }
-    evl_client_rearm(client_of(lock));
+    evl_turn_rearm(evl_turn_of(lock));
     return EVLOCK_OK;
 }

@@ -1,0 +1,34 @@
+/*
+ * Acquiring: the pace of attempts. Each attempt is a tenure with a token of its own; here is when the next one comes
+ * and when there is none. It never sends anything of a lease itself.
+ */
+#ifndef EVL_ACQUIRE_H
+#define EVL_ACQUIRE_H
+
+#include "lock.h"
+
+/* A tenure was granted, and nothing stands against it: its success is to be reported. */
+void evl_acquire_grant(struct call *call);
+
+/* The same, but something stands against it: it is given up, and was a failed attempt. */
+void evl_acquire_give_up(struct call *call, struct trouble why);
+
+/* An attempt ended without a lease. */
+void evl_acquire_failed(struct call *call, struct trouble why);
+
+/* What stood in the way last, for the words that go with the end. */
+void evl_acquire_note(struct call *call, struct trouble obstacle);
+
+/* The pause before another attempt, with jitter. */
+int64_t evl_acquire_pause(const struct evlock *lock);
+
+/* Whether its key is being looked at, so that what comes next is decided by that. */
+bool evl_acquire_looks(const struct call *call);
+
+/* The alarm of an acquire rang. */
+void evl_acquire_ring(struct alarm *alarm, int64_t now);
+
+/* What a look asks of nodes, for the table of requests. */
+extern const struct request_ops evl_acquire_requests;
+
+#endif

@@ -1,0 +1,22 @@
+/* Bytes of any kind, which somebody else owns: a key, a token, a command. */
+#ifndef EVL_BYTES_H
+#define EVL_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct bytes {
+    const void *data;
+    size_t len;
+};
+
+static inline bool same_bytes(struct bytes a, struct bytes b) {
+    return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
+}
+
+/* The struct of which `pointer` is a member; const or not as its user says. */
+#define EVL_OWNER(type, member, pointer) ((type *)((uintptr_t)(pointer)-offsetof(type, member)))
+
+#endif

@@ -1,0 +1,164 @@
+/* The ends of a client; see close.h. */
+#include "close.h"
+
+#include "deliver.h"
+#include "lock.h"
+#include "memory.h"
+#include "queue.h"
+
+void evl_close_destroy(struct evlock_client *client) {
+    evlock_closed_cb closed = client->closed;
+    void *arg = client->closed_arg;
+    struct turn *turn = evl_client_turn(client);
+    bool left = client->late || evl_turn_now(turn) < client->locks.tenures.left_until;
+    int status = client->state == CLIENT_FREED ? EVLOCK_ECANCELLED : left ? EVLOCK_EUNREACHABLE : EVLOCK_OK;
+    bool forked = evl_turn_forked(turn);
+
+    evl_turn_end(turn);
+    evl_locks_free(&client->locks);
+    evl_tenures_free(&client->locks.tenures);
+    evl_deployment_free(evl_client_deployment(client));
+    evl_free(client);
+    if (closed && !forked)
+        evl_deliver_closed(closed, status, arg);
+}
+
+/* Nothing is sent from here on. */
+static void tear_down(struct evlock_client *client, bool forked) {
+    struct tenures *tenures = &client->locks.tenures;
+    struct tenure *tenure;
+
+    while ((tenure = TAILQ_FIRST(&tenures->live)))
+        evl_tenure_let_go(tenure);
+    evl_queue_stop(&client->locks, forked);
+    evl_deployment_stop(&tenures->deployment, forked);
+    while ((tenure = TAILQ_FIRST(&tenures->ghosts)))
+        evl_tenure_destroy(tenure);
+    evl_locks_leave_handles(&client->locks);
+}
+
+/* Each handle that has anything under way, which ends by that. */
+static void drop_all(struct evlock_client *client, void (*drop)(struct evlock *lock)) {
+    struct tenure *tenure;
+    struct call *call;
+
+    while ((tenure = TAILQ_FIRST(&client->locks.tenures.live)))
+        drop(tenure->lock);
+    while ((call = TAILQ_FIRST(&client->locks.pending)))
+        drop(call->lock);
+}
+
+/* The same, but for those that wait for a release. */
+static void wind_up_all(struct evlock_client *client) {
+    struct tenure *tenure, *next_tenure;
+    struct call *call, *next_call;
+    struct evlock *lock;
+
+    STAILQ_FOREACH (lock, &client->locks.noticed, notice)
+        evl_lock_forget_notices(lock);
+    for (tenure = TAILQ_FIRST(&client->locks.tenures.live); tenure; tenure = next_tenure) {
+        next_tenure = TAILQ_NEXT(tenure, link);
+        evl_lock_wind_up(tenure->lock);
+    }
+    for (call = TAILQ_FIRST(&client->locks.pending); call; call = next_call) {
+        next_call = TAILQ_NEXT(call, link);
+        if (call->sort->kind != CALL_RELEASE)
+            evl_call_cancel(call);
+    }
+}
+
+/* A forked child's copy: memory goes, nobody is told, and the loop is not touched. */
+static void free_forked(struct evlock_client *client) {
+    struct call *call;
+
+    drop_all(client, evl_lock_drop_forked);
+    tear_down(client, true);
+    while ((call = TAILQ_FIRST(&client->locks.done))) {
+        TAILQ_REMOVE(&client->locks.done, call, link);
+        evl_call_free(call);
+    }
+    evl_close_destroy(client);
+}
+
+static bool all_settled(const struct evlock_client *client) {
+    return TAILQ_EMPTY(&client->locks.tenures.live) && TAILQ_EMPTY(&client->locks.tenures.ghosts);
+}
+
+bool evl_close_is_over(const struct evlock_client *client) {
+    switch (client->state) {
+    case CLIENT_OPEN:
+        return false;
+    case CLIENT_CLOSING:
+        return TAILQ_EMPTY(&client->locks.done) && (client->late || all_settled(client));
+    case CLIENT_FREED:
+        return TAILQ_EMPTY(&client->locks.done);
+    }
+    return false;
+}
+
+bool evl_close_left(struct turn *turn) {
+    struct evlock_client *client = evl_client_of_turn(turn);
+
+    if (!evl_close_is_over(client))
+        return false;
+    if (client->state == CLIENT_CLOSING)
+        tear_down(client, false);
+    evl_close_destroy(client);
+    return true;
+}
+
+void evl_close_ring(struct alarm *alarm, int64_t now) {
+    struct evlock_client *client = EVL_OWNER(struct evlock_client, close_alarm, alarm);
+    int64_t begun = client->close_by - evl_client_deployment(client)->config.command_timeout;
+
+    (void)now;
+    if (evl_turn_puts_off(evl_client_turn(client), alarm, begun, client->close_by))
+        return;
+    client->late = !all_settled(client);
+    drop_all(client, evl_lock_drop);
+}
+
+int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
+    struct turn *turn;
+    int status;
+
+    evl_error_clear();
+    if (!client)
+        return evl_fail(EVLOCK_EINVAL, "the client is NULL");
+    if ((status = evl_locks_check(&client->locks)) != EVLOCK_OK)
+        return status;
+    turn = evl_client_turn(client);
+    client->state = CLIENT_CLOSING;
+    client->locks.open = false;
+    client->closed = cb;
+    client->closed_arg = arg;
+    wind_up_all(client);
+    client->close_by = evl_turn_now(turn) + evl_client_deployment(client)->config.command_timeout;
+    evl_turn_wake(turn, &client->close_alarm, client->close_by);
+    evl_turn_rearm(turn);
+    return EVLOCK_OK;
+}
+
+void evlock_client_free(evlock_client *client) {
+    struct turn *turn;
+
+    if (!client || client->state == CLIENT_FREED)
+        return;
+    turn = evl_client_turn(client);
+    if (evl_turn_forked(turn)) {
+        free_forked(client);
+        return;
+    }
+    evl_queue_stop(&client->locks, false); /* first, so that what is given back is not granted to those who go too */
+    evl_deployment_part(evl_client_deployment(client));
+    drop_all(client, evl_lock_drop);
+    evl_deployment_flush(evl_client_deployment(client));
+    client->state = CLIENT_FREED;
+    client->locks.open = false;
+    tear_down(client, false);
+    evl_turn_wake(turn, &client->close_alarm, INT64_MAX);
+    if (turn->depth == 0 && TAILQ_EMPTY(&client->locks.done) && !client->closed)
+        evl_close_destroy(client);
+    else
+        evl_turn_rearm(turn);
+}

@@ -1,0 +1,22 @@
+/*
+ * The two ways in which a client ends: the close, which gives back what is held and waits for that, and the free, which
+ * does not wait. Both leave the handles to their users, without a client. In a forked child only memory goes.
+ */
+#ifndef EVL_CLOSE_H
+#define EVL_CLOSE_H
+
+#include "client.h"
+
+/* Whether there is nothing left to wait for before the client goes. */
+bool evl_close_is_over(const struct evlock_client *client);
+
+/* The close took too long: its alarm rang. */
+void evl_close_ring(struct alarm *alarm, int64_t now);
+
+/* The memory of a client goes, and a close is reported. */
+void evl_close_destroy(struct evlock_client *client);
+
+/* Hook of the turn: its brackets have been left; true: the client is gone by that. */
+bool evl_close_left(struct turn *turn);
+
+#endif

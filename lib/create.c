@@ -1,0 +1,144 @@
+/*
+ * How a client is made: the options are checked, and each floor is set up on the one below it, with the hooks by which
+ * that one answers. So this is the one room that knows all of them. It does nothing to a client that stands.
+ */
+#include <string.h>
+
+#include "acquire.h"
+#include "close.h"
+#include "deliver.h"
+#include "memory.h"
+#include "outcome.h"
+#include "query.h"
+#include "queue.h"
+#include "replicas.h"
+#include "waiter.h"
+
+/* So many locks come and go at a time without allocating. */
+#define BLOCKS_KEPT 1000
+
+/* --- What the rooms below are handed ------------------------------------------------------------------------------ */
+
+static const struct request_ops *const request_ops[REQUEST_KINDS] = {
+    [REQUEST_LEASE] = &evl_tenure_requests,
+    [REQUEST_QUERY] = &evl_query_requests,
+    [REQUEST_LOOK] = &evl_acquire_requests,
+    [REQUEST_REPLICAS] = &evl_replicas_requests,
+};
+
+/* Something is to be done in a turn of its own, soon. */
+static bool is_waiting(const struct turn *turn) {
+    const struct evlock_client *client = evl_client_of_turn(turn);
+
+    return evl_deliver_has_some(client) || evl_close_is_over(client);
+}
+
+static const struct turn_hooks turn_hooks = {
+    .ring =
+        {
+            [ALARM_CONNECTION] = evl_connection_ring,
+            [ALARM_TENURE] = evl_tenure_ring,
+            [ALARM_CALL] = evl_acquire_ring,
+            [ALARM_CLOSE] = evl_close_ring,
+        },
+    .rung = evl_deliver_rung,
+    .finish = evl_deliver_finish,
+    .left = evl_close_left,
+    .waiting = is_waiting,
+};
+
+static struct evlock_client *client_of(struct node *node) {
+    return evl_client_of_turn(evl_node_connection(node)->turn);
+}
+
+static void on_returned(struct node *node) {
+    struct evlock_client *client = client_of(node);
+
+    evl_queue_follow(&client->locks, node);
+    evl_tenures_begin_to_tell(&client->locks.tenures, node);
+}
+
+static bool tell_back(struct node *node, int64_t now) {
+    return evl_tenures_tell_back(&client_of(node)->locks.tenures, node, now);
+}
+
+static void on_changed(struct node *node) {
+    struct evlock_client *client = client_of(node);
+
+    client->news = true;
+    evl_turn_rearm(evl_client_turn(client));
+}
+
+static const struct deployment_hooks deployment_hooks = {
+    .returned = on_returned,
+    .tell_back = tell_back,
+    .changed = on_changed,
+};
+
+/* --- The beginning ------------------------------------------------------------------------------------------------ */
+
+static int check_loop(evlock_loop loop) {
+    if (!loop.ops || loop.ops->size < offsetof(evlock_loop_ops, forks) || !loop.ops->now || !loop.ops->timer_new ||
+        !loop.ops->timer_set || !loop.ops->timer_free || !loop.ops->attach ||
+        (loop.ops->resolve && !loop.ops->resolve_cancel))
+        return evl_fail(EVLOCK_EINVAL, "the event loop lacks an operation");
+    return EVLOCK_OK;
+}
+
+/* A client of zeroed memory gets a turn, and nodes that are not started. */
+static int make(struct evlock_client *client, evlock_loop loop, const char *const *urls, size_t count,
+                const struct client_config *config, const evlock_client_options *given) {
+    struct deployment *deployment = evl_client_deployment(client);
+    struct log_sink log = {config->on_log, config->log_level, config->arg};
+    int status;
+
+    deployment->config = *config;
+    status = evl_deployment_make(deployment, urls, count, given, &deployment_hooks, request_ops);
+    if (status == EVLOCK_OK && !evl_turn_begin(&deployment->turn, &loop, &turn_hooks, &log, config->command_timeout))
+        status = evl_fail(EVLOCK_ESYSTEM, "the event loop has no timer to give");
+    if (status != EVLOCK_OK) {
+        evl_deployment_free(deployment);
+        return status;
+    }
+    evl_tenures_init(&client->locks.tenures, &evl_outcome_hooks, BLOCKS_KEPT);
+    evl_locks_init(&client->locks, &evl_waiter_hooks, evl_call_size(deployment->node_count), BLOCKS_KEPT);
+    client->close_alarm.kind = ALARM_CLOSE;
+    return EVLOCK_OK;
+}
+
+int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const char *const *urls, size_t count,
+                             const evlock_client_options *options) {
+    evlock_client_options given;
+    struct client_config config;
+    evlock_client *client;
+    struct turn *turn;
+    int status;
+
+    evl_error_clear();
+    if (!ret_client || !urls)
+        return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_client ? "the list of URLs" : "ret_client");
+    if (count < 1 || count > EVLOCK_NODES_MAX)
+        return evl_fail(EVLOCK_EINVAL, "%zu URLs, not 1 to %d", count, EVLOCK_NODES_MAX);
+    if ((status = check_loop(loop)) != EVLOCK_OK || (status = evl_client_config(&config, &given, options)) != EVLOCK_OK)
+        return status;
+    client = evl_alloc(sizeof(*client));
+    if (!client)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
+    if ((status = make(client, loop, urls, count, &config, &given)) != EVLOCK_OK) {
+        evl_free(client);
+        return status;
+    }
+    turn = evl_client_turn(client);
+    turn->depth = 1; /* nothing is reported before this call has returned */
+    evl_deployment_start(evl_client_deployment(client));
+    turn->depth = 0;
+    *ret_client = client;
+    evl_error_clear();
+    evl_turn_rearm(turn);
+    return EVLOCK_OK;
+}
+
+int evlock_client_new(evlock_client **ret_client, evlock_loop loop, const char *url,
+                      const evlock_client_options *options) {
+    return evlock_client_new_quorum(ret_client, loop, &url, 1, options);
+}

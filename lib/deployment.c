@@ -1,0 +1,199 @@
+/* Deployments; see deployment.h. */
+#include "deployment.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "memory.h"
+#include "quorum.h"
+#include "side.h"
+
+/* --- From the nodes ----------------------------------------------------------------------------------------------- */
+
+static struct deployment *owner_of(struct node *node) {
+    return evl_deployment_of(evl_node_connection(node)->turn);
+}
+
+/* Whether leases may count on what `other` said for the very server process that `login` has met: while it serves, and
+ * until the longest of them must have ended. */
+static bool has_voted(const struct node *other, const struct login *login) {
+    const struct connection *connection = evl_node_connection_of(other);
+    int64_t until = connection->served ? connection->served + connection->config->max_ttl : 0;
+
+    return strcmp(other->pipe.login.old_run_id, login->run_id) == 0 &&
+           (connection->state == CONNECTION_READY || evl_turn_now(connection->turn) < until);
+}
+
+static bool is_twin(const struct node *other, const struct login *login) {
+    return evl_node_state(other) == CONNECTION_RETURNING && strcmp(other->pipe.login.run_id, login->run_id) == 0;
+}
+
+/* Of two nodes that are one server, the later is kept away. One that has voted stays, also while it is away, or the
+ * same server would vote again by its other address. */
+static void refuse_twins(struct node *node) {
+    struct deployment *deployment = owner_of(node);
+    const struct login *login = &node->pipe.login;
+    char words[64];
+
+    for (unsigned i = 0; i < deployment->node_count; i++) {
+        struct node *other = &deployment->nodes[i];
+        bool voted = has_voted(other, login);
+        if (other == node || !login->run_id[0] || (!voted && !is_twin(other, login)))
+            continue;
+        snprintf(words, sizeof(words), "node %u and node %u are the same server", i, evl_node_index(node));
+        evl_connection_break(evl_node_connection(voted || i < evl_node_index(node) ? node : other), EVLOCK_ESAME,
+                             words);
+    }
+}
+
+/* --- The beginning ------------------------------------------------------------------------------------------------ */
+
+/* The options' user and password win over the URL's. */
+static int log_in_as(struct url *url, const evlock_client_options *options) {
+    const char *given[] = {options->user, options->password};
+    char **places[] = {&url->user, &url->password};
+
+    for (size_t i = 0; i < 2; i++) {
+        if (!given[i])
+            continue;
+        if (*places[i])
+            explicit_bzero(*places[i], strlen(*places[i]));
+        evl_free(*places[i]);
+        *places[i] = evl_dup(given[i], strlen(given[i]));
+        if (!*places[i])
+            return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
+    }
+    if (url->user && !url->password)
+        return evl_fail(EVLOCK_EINVAL, "a user needs a password");
+    return EVLOCK_OK;
+}
+
+static int make_node(struct deployment *deployment, const char *const *urls, unsigned index,
+                     const evlock_client_options *options) {
+    struct node *node = &deployment->nodes[index];
+    struct url url;
+    int status = urls[index] ? evl_url_parse(&url, urls[index]) : evl_fail(EVLOCK_EINVAL, "it is NULL");
+
+    if (status != EVLOCK_OK)
+        return status;
+    evl_node_init(node, &deployment->connections, index, &url, &deployment->hooks, deployment->ops);
+    deployment->node_count++;
+    if ((status = log_in_as(&evl_node_connection(node)->url, options)) != EVLOCK_OK)
+        return status;
+    for (unsigned i = 0; i < index; i++)
+        if (strcmp(urls[index], urls[i]) == 0)
+            return evl_fail(EVLOCK_ESAME, "it is that of node %u, too", i);
+    return EVLOCK_OK;
+}
+
+int evl_deployment_make(struct deployment *deployment, const char *const *urls, size_t count,
+                        const evlock_client_options *options, const struct deployment_hooks *hooks,
+                        const struct request_ops *const ops[REQUEST_KINDS]) {
+    bool excludable = count > 1 && !deployment->config.durable;
+    int status = EVLOCK_OK;
+
+    deployment->ops = ops;
+    deployment->hooks = (struct node_hooks){
+        .met = refuse_twins,
+        .returned = hooks->returned,
+        .tell_back = hooks->tell_back,
+        .changed = hooks->changed,
+    };
+    evl_connections_init(&deployment->connections, &deployment->turn, &deployment->config);
+    deployment->nodes = evl_alloc(count * sizeof(*deployment->nodes));
+    if (!deployment->nodes)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
+    for (unsigned i = 0; status == EVLOCK_OK && i < count; i++) {
+        status = make_node(deployment, urls, i, options);
+        deployment->nodes[i].excludable = excludable;
+        if (status != EVLOCK_OK && count > 1)
+            evl_fail_within("the URL of node %u: ", i);
+    }
+    return status;
+}
+
+void evl_deployment_start(struct deployment *deployment) {
+    for (unsigned i = 0; i < deployment->node_count; i++)
+        evl_connection_start(evl_node_connection(&deployment->nodes[i]));
+}
+
+int evl_deployment_add_sides(struct deployment *deployment) {
+    unsigned count = deployment->node_count;
+    struct pipe *sides;
+    struct url urls[EVLOCK_NODES_MAX];
+
+    if (deployment->sides)
+        return EVLOCK_OK;
+    sides = evl_alloc(count * sizeof(*sides));
+    for (unsigned i = 0; sides && i < count; i++) {
+        if (evl_url_copy(&urls[i], &evl_node_connection(&deployment->nodes[i])->url) == EVLOCK_OK)
+            continue;
+        while (i > 0)
+            evl_url_clear(&urls[--i]);
+        evl_free(sides);
+        sides = NULL;
+    }
+    if (!sides)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for second connections");
+    deployment->sides = sides;
+    for (unsigned i = 0; i < count; i++)
+        evl_side_init(&sides[i], &deployment->connections, i, &urls[i], deployment->ops);
+    for (unsigned i = 0; i < count; i++)
+        evl_connection_start(evl_pipe_connection(&sides[i]));
+    return EVLOCK_OK;
+}
+
+/* --- All nodes together ------------------------------------------------------------------------------------------- */
+
+enum evlock_connection evl_deployment_connection(const struct deployment *deployment, const struct node **ret_trouble) {
+    unsigned ready = 0, away = 0;
+
+    for (unsigned i = 0; i < deployment->node_count; i++) {
+        ready += evl_node_state(&deployment->nodes[i]) == CONNECTION_READY;
+        if (evl_node_state(&deployment->nodes[i]) != CONNECTION_AWAY)
+            continue;
+        away++;
+        *ret_trouble = &deployment->nodes[i];
+    }
+    if (evl_quorum_reached(deployment->node_count, ready))
+        return EVLOCK_CONNECTED;
+    return evl_quorum_missed(deployment->node_count, away) ? EVLOCK_AWAY : EVLOCK_CONNECTING;
+}
+
+void evl_deployment_send_waiting(struct deployment *deployment, int64_t now) {
+    for (unsigned i = 0; i < deployment->node_count; i++)
+        evl_pipe_send_waiting(&deployment->nodes[i].pipe, now);
+}
+
+void evl_deployment_part(struct deployment *deployment) {
+    for (unsigned i = 0; i < deployment->node_count; i++)
+        evl_pipe_part(&deployment->nodes[i].pipe);
+}
+
+void evl_deployment_flush(struct deployment *deployment) {
+    for (unsigned i = 0; i < deployment->node_count; i++)
+        evl_pipe_flush(&deployment->nodes[i].pipe);
+}
+
+/* --- The end ------------------------------------------------------------------------------------------------------ */
+
+/* What a lost command leads to must find all connections stopped. */
+void evl_deployment_stop(struct deployment *deployment, bool forked) {
+    for (unsigned i = 0; i < deployment->node_count; i++) {
+        evl_pipe_stop(&deployment->nodes[i].pipe, forked);
+        if (deployment->sides)
+            evl_pipe_stop(&deployment->sides[i], forked);
+    }
+    for (unsigned i = 0; i < deployment->node_count; i++) {
+        evl_pipe_wind_up(&deployment->nodes[i].pipe);
+        if (deployment->sides)
+            evl_pipe_wind_up(&deployment->sides[i]);
+    }
+}
+
+void evl_deployment_free(struct deployment *deployment) {
+    for (unsigned i = 0; i < deployment->node_count; i++)
+        evl_url_clear(&evl_node_connection(&deployment->nodes[i])->url);
+    evl_free(deployment->nodes);
+    evl_free(deployment->sides);
+}

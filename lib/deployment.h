@@ -1,0 +1,66 @@
+/*
+ * A deployment: the nodes that a client's locks are kept on, as one. It owns the turn, the nodes and the connections,
+ * knows how many nodes are a quorum and what they are doing together, and keeps two of them that are one server from
+ * counting twice. It knows nothing of leases.
+ */
+#ifndef EVL_DEPLOYMENT_H
+#define EVL_DEPLOYMENT_H
+
+#include "node.h"
+
+/* What the owner of a deployment does with it, beside what a turn asks for. */
+struct deployment_hooks {
+    /* See struct node_hooks. */
+    void (*returned)(struct node *node);
+    bool (*tell_back)(struct node *node, int64_t now);
+    /* What the nodes are doing together may have changed. */
+    void (*changed)(struct node *node);
+};
+
+struct deployment {
+    struct turn turn;
+    struct client_config config;
+    struct node_hooks hooks;              /* of its nodes */
+    const struct request_ops *const *ops; /* by the kind of a request */
+    struct connections connections;
+    struct node *nodes;
+    struct pipe *sides; /* second connections to the nodes; NULL: nobody needs them yet */
+    unsigned node_count;
+    struct evlock_stats stats;
+};
+
+/* Parses the URLs into nodes, which are not started; the config is there. EVLOCK_OK, or what is wrong with which URL,
+ * with words; evl_deployment_free() is to be called in any case. */
+int evl_deployment_make(struct deployment *deployment, const char *const *urls, size_t count,
+                        const evlock_client_options *options, const struct deployment_hooks *hooks,
+                        const struct request_ops *const ops[REQUEST_KINDS]);
+
+/* The turn has begun. */
+void evl_deployment_start(struct deployment *deployment);
+
+static inline struct deployment *evl_deployment_of(struct turn *turn) {
+    return EVL_OWNER(struct deployment, turn, turn);
+}
+
+/* What all nodes together are doing; `*ret_trouble` is set to one that is away, if any is. */
+enum evlock_connection evl_deployment_connection(const struct deployment *deployment, const struct node **ret_trouble);
+
+/* Makes the second connections, unless they are there; EVLOCK_OK or EVLOCK_ENOMEM, with words. */
+int evl_deployment_add_sides(struct deployment *deployment);
+
+/* Sends what was held back to be sent together. */
+void evl_deployment_send_waiting(struct deployment *deployment, int64_t now);
+
+/* What is sent to the nodes from here on is the last, and nobody is to hear answers. */
+void evl_deployment_part(struct deployment *deployment);
+
+/* Sends and writes to the nodes what waits, as far as the sockets take it. */
+void evl_deployment_flush(struct deployment *deployment);
+
+/* Ends all connections of the nodes for good; then what was unanswered ends as lost. */
+void evl_deployment_stop(struct deployment *deployment, bool forked);
+
+/* Frees what it owns, but for its own memory. The connections have been stopped, or were never started. */
+void evl_deployment_free(struct deployment *deployment);
+
+#endif

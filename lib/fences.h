@@ -1,0 +1,22 @@
+/*
+ * The fences that a client has seen, by lock: one that does not grow tells that servers have forgotten more than they
+ * may. Memory is bounded: of two locks that fall into one place of the table, the one used last is remembered.
+ */
+#ifndef EVL_FENCES_H
+#define EVL_FENCES_H
+
+#include <stdint.h>
+
+#include "bytes.h"
+
+/* Zeroed at first. */
+struct fences {
+    struct fence_seen *places;
+};
+
+/* Notes a fence that was drawn for a lock; false: it is not greater than one that was seen. */
+bool evl_fences_note(struct fences *fences, struct bytes key, int64_t fence);
+
+void evl_fences_free(struct fences *fences);
+
+#endif

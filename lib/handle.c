@@ -1,0 +1,47 @@
+/* The handle's own; see handle.h. */
+#include "handle.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "deployment.h"
+#include "memory.h"
+
+void evl_handle_unref(struct evlock *lock) {
+    if (--lock->references > 0)
+        return;
+    evl_config_unref(lock->config);
+    evl_free(lock);
+}
+
+/* The label, or the name with unprintable bytes as \xXX, cut to what fits. */
+static void write_name(const struct evlock *lock, char *to, size_t size) {
+    const char *label = lock->config->label, *prefix = lock->config->prefix;
+    size_t skipped = prefix ? strlen(prefix) : 0;
+    size_t len = label ? strlen(label) : lock->key_len - skipped;
+    const unsigned char *name = label ? (const void *)label : (const void *)(lock->key + skipped);
+
+    to[0] = '\0';
+    for (size_t i = 0; i < len && size > 5; i++) {
+        bool plain = isprint(name[i]) && (label || name[i] != '\\');
+        int written = snprintf(to, size, plain ? "%c" : "\\x%02x", name[i]);
+        to += written;
+        size -= (size_t)written;
+    }
+}
+
+void evl_handle_log(const struct evlock *lock, enum evlock_log_level level, const char *format, ...) {
+    const struct log_sink *sink = &lock->config->deployment->turn.log;
+    char name[96], words[192];
+    va_list args;
+
+    if (!evl_log_wants(sink, level))
+        return;
+    write_name(lock, name, sizeof(name));
+    va_start(args, format);
+    vsnprintf(words, sizeof(words), format, args);
+    va_end(args);
+    evl_log(sink, level, "%s: %s", name, words);
+}

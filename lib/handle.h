@@ -1,0 +1,51 @@
+/*
+ * The handle's own: what a user holds of a lock, as data, and how long it stays. Every tenure and every call keeps the
+ * memory by a reference, and so does the user. What users can do with a handle is in lock.c and above.
+ */
+#ifndef EVL_HANDLE_H
+#define EVL_HANDLE_H
+
+#include <sys/queue.h>
+
+#include "bytes.h"
+#include "config.h"
+#include "log.h"
+
+struct call;
+struct tenure;
+
+struct evlock {
+    struct config *config;
+    struct tenure *tenure;       /* the present one: acquiring, held, lost, releasing; or NULL */
+    struct call *untold;         /* an acquire or adoption that was granted and not yet reported */
+    struct call *calls;          /* the oldest of those pending, or NULL */
+    STAILQ_ENTRY(evlock) notice; /* among those with something to be reported that is no end of a call */
+    void *arg;
+    uint32_t references; /* the user's, one for each tenure and call, and one while it is `noticed` */
+    uint16_t key_len;
+    uint8_t agreed;                   /* with `lost`: the nodes that had confirmed the last renewal */
+    enum evlock_lost_reason lost : 4; /* to be reported; 0: none */
+    bool risky : 1;                   /* to be reported */
+    bool noticed : 1;                 /* in the list by `notice`, even if there is nothing left to report */
+    bool freed : 1;
+    bool crowded : 1; /* its last acquire waited in the queue: the next one joins it at once */
+    char key[];
+};
+
+STAILQ_HEAD(handles, evlock);
+
+static inline struct bytes evl_handle_key(const struct evlock *lock) {
+    return (struct bytes){lock->key, lock->key_len};
+}
+
+/* Memory goes with the last reference. */
+static inline void evl_handle_ref(struct evlock *lock) {
+    lock->references++;
+}
+void evl_handle_unref(struct evlock *lock);
+
+/* A line about a lock, by its label, or else its name. */
+void evl_handle_log(const struct evlock *lock, enum evlock_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

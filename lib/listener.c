@@ -1,0 +1,60 @@
+/* Listeners; see listener.h. */
+#include "listener.h"
+
+static struct listener *listener_of(struct connection *connection) {
+    return EVL_OWNER(struct listener, login.connection, connection);
+}
+
+/* It answers nothing that would prove it to be of use. */
+static void begin_to_hear(struct connection *connection) {
+    struct listener *listener = listener_of(connection);
+
+    evl_login_keep(&listener->login);
+    evl_connection_return(connection);
+    connection->proved = true;
+    listener->hooks->listens(listener);
+}
+
+static void on_heard(struct connection *connection, const char *message) {
+    struct listener *listener = listener_of(connection);
+
+    if (message)
+        listener->hooks->heard(listener, message);
+    else
+        begin_to_hear(connection);
+}
+
+static void on_login_done(struct login *login, bool settled) {
+    (void)settled;
+    evl_connection_listen(&login->connection, login->channel);
+}
+
+static const struct connection_hooks connection_hooks = {
+    .greet = evl_login_greet_to_listen,
+    .greeted = evl_login_greeted,
+    .heard = on_heard,
+    .lost = evl_login_lost,
+};
+
+static const struct login_hooks login_hooks = {.done = on_login_done};
+
+void evl_listener_init(struct listener *listener, struct connections *all, struct url *url, const char *channel,
+                       const struct listener_hooks *hooks) {
+    evl_connection_init(&listener->login.connection, all, 0, url, &connection_hooks);
+    evl_login_init(&listener->login, &login_hooks);
+    listener->login.channel = channel;
+    listener->hooks = hooks;
+}
+
+bool evl_listener_hears(const struct listener *listener) {
+    const struct connection *connection = &listener->login.connection;
+
+    return connection->state == CONNECTION_READY && !connection->broken;
+}
+
+void evl_listener_follow(struct listener *listener, int64_t since) {
+    struct connection *connection = &listener->login.connection;
+
+    if (connection->state == CONNECTION_READY && connection->ready_at < since)
+        evl_connection_break(connection, EVLOCK_EUNREACHABLE, "another server is asked now");
+}

@@ -1,0 +1,37 @@
+/*
+ * A listener: a connection that hears what is published on one channel, and is sent nothing else. What it hears means
+ * nothing here.
+ */
+#ifndef EVL_LISTENER_H
+#define EVL_LISTENER_H
+
+#include "login.h"
+
+struct listener;
+
+/* What the owner of a listener does with it. */
+struct listener_hooks {
+    /* It listens from now on. What was published before was not heard. */
+    void (*listens)(struct listener *listener);
+    /* A message, which is valid during the call. */
+    void (*heard)(struct listener *listener, const char *message);
+};
+
+struct listener {
+    struct login login;
+    const struct listener_hooks *hooks;
+};
+
+/* Sets up a listener of zeroed memory, which takes `url` over; `channel` must stay. Nothing begins before
+ * evl_connection_start(). */
+void evl_listener_init(struct listener *listener, struct connections *all, struct url *url, const char *channel,
+                       const struct listener_hooks *hooks);
+
+/* Whether a message would be heard now. */
+bool evl_listener_hears(const struct listener *listener);
+
+/* Its node may be another server process than before, to which the connecting began at `since`: a listener that has
+ * listened for longer may be connected to the one before, and connects anew. */
+void evl_listener_follow(struct listener *listener, int64_t since);
+
+#endif

@@ -1,0 +1,59 @@
+/* What all locks of a client share; see locks.h. */
+#include "locks.h"
+
+#include "memory.h"
+
+void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_hooks, size_t call_size, unsigned kept) {
+    TAILQ_INIT(&locks->pending);
+    TAILQ_INIT(&locks->done);
+    STAILQ_INIT(&locks->noticed);
+    locks->calls = (struct pool){.size = call_size, .keep = kept};
+    locks->listener_hooks = listener_hooks;
+    locks->phase = evl_turn_random(&evl_deployment(locks)->turn);
+    locks->open = true;
+}
+
+void evl_locks_free(struct locks *locks) {
+    evl_config_unref(locks->last_config);
+    evl_fences_free(&locks->fences);
+    evl_pool_clear(&locks->calls);
+    evl_free(locks->listener);
+}
+
+int evl_locks_check(const struct locks *locks) {
+    if (evl_turn_forked(&locks->tenures.deployment.turn))
+        return evl_fail(EVLOCK_EFORKED, "the client belongs to the parent process");
+    if (!locks->open)
+        return evl_fail(EVLOCK_ECLOSED, "the client is closing");
+    return EVLOCK_OK;
+}
+
+void evl_locks_notice(struct locks *locks, struct evlock *lock) {
+    if (lock->noticed)
+        return;
+    STAILQ_INSERT_TAIL(&locks->noticed, lock, notice);
+    lock->noticed = true;
+    evl_handle_ref(lock);
+}
+
+struct evlock *evl_locks_next_notice(struct locks *locks) {
+    struct evlock *lock = STAILQ_FIRST(&locks->noticed);
+
+    if (!lock)
+        return NULL;
+    STAILQ_REMOVE_HEAD(&locks->noticed, notice);
+    lock->noticed = false;
+    return lock;
+}
+
+void evl_locks_leave_handles(struct locks *locks) {
+    struct config *config;
+    struct evlock *lock;
+
+    while ((lock = evl_locks_next_notice(locks)))
+        evl_handle_unref(lock);
+    while ((config = LIST_FIRST(&locks->configs))) {
+        LIST_REMOVE(config, link);
+        config->deployment = NULL;
+    }
+}

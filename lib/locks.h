@@ -1,0 +1,70 @@
+/*
+ * What all locks of a client share: the lists of calls, the notices, the handles' options, the fences that were seen,
+ * and the listener for grants. It owns these, but not the handles, which are their users' and outlive it.
+ */
+#ifndef EVL_LOCKS_H
+#define EVL_LOCKS_H
+
+#include "fences.h"
+#include "listener.h"
+#include "tenure.h"
+
+LIST_HEAD(configs, config);
+TAILQ_HEAD(calls, call);
+
+struct locks {
+    struct tenures tenures;
+    struct calls pending;       /* oldest first */
+    struct calls done;          /* to be reported, in order */
+    struct pool calls;          /* their memory */
+    struct handles noticed;     /* those with a loss or a risk to be reported; each has one more reference */
+    struct configs configs;     /* of its handles */
+    struct config *last_config; /* of the newest handle: the next one often wants the same */
+    struct fences fences;
+    struct listener *listener; /* NULL: nobody has waited in a queue yet */
+    const struct listener_hooks *listener_hooks;
+    uint64_t phase; /* of its renewals: another than those of clients that share the clock */
+    bool open;      /* calls may be made */
+};
+
+_Static_assert(offsetof(struct locks, tenures) == 0, "a handle whose deployment is gone has none of this");
+
+/* Of a handle; NULL once its client is gone. */
+static inline struct locks *evl_locks_of(const struct evlock *lock) {
+    return EVL_OWNER(struct locks, tenures.deployment, lock->config->deployment);
+}
+
+static inline struct deployment *evl_deployment(struct locks *locks) {
+    return &locks->tenures.deployment;
+}
+
+static inline struct turn *evl_turn_of(const struct evlock *lock) {
+    return &lock->config->deployment->turn;
+}
+
+/* A client begins with them; see client.h. */
+static inline struct locks *evl_locks_of_client(struct evlock_client *client) {
+    return (struct locks *)(void *)client;
+}
+
+static inline struct evlock_client *evl_client_of(const struct evlock *lock) {
+    return (struct evlock_client *)(void *)evl_locks_of(lock);
+}
+
+/* Sets them up on tenures that are set up: so many blocks of memory of calls of this size are kept. Frees them. */
+void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_hooks, size_t call_size, unsigned kept);
+void evl_locks_free(struct locks *locks);
+
+/* Whether calls may be made: EVLOCK_OK, EVLOCK_ECLOSED or EVLOCK_EFORKED, with words. */
+int evl_locks_check(const struct locks *locks);
+
+/* Something is to be reported of this handle that is no end of a call. */
+void evl_locks_notice(struct locks *locks, struct evlock *lock);
+
+/* Takes out the first of those, whose reference becomes the caller's; NULL: there is none. */
+struct evlock *evl_locks_next_notice(struct locks *locks);
+
+/* The handles stay with their users, without a client. */
+void evl_locks_leave_handles(struct locks *locks);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * The login of a connection, by the steps that its sort needs: who the user is, which server process answers, what data
+ * it has, the scripts. All is sent at once but for what must know an answer first. It owns what the server said of
+ * itself, and what may still run of the connection before. It never judges whether the server is of use.
+ */
+#ifndef EVL_LOGIN_H
+#define EVL_LOGIN_H
+
+#include "connection.h"
+
+/* Of a run or replication id, with its NUL. */
+#define ID_SIZE 41
+
+enum login_step { AUTH, SERVER, SHARDS, SELECT, ID, MEMORY, REPLICATION, LOAD, CALL, SPELL, KILL, COUNT, PUBLISH };
+
+struct login;
+
+/* What the owner of a login does with it. */
+struct login_hooks {
+    /* The server said which process it is. May be NULL. */
+    void (*met)(struct login *login);
+    /* All steps are done. `settled`: nothing of the connection before can still run. */
+    void (*done)(struct login *login, bool settled);
+};
+
+struct login {
+    struct connection connection;
+    const struct login_hooks *hooks;
+    const char *channel;      /* of a connection that will listen there; else NULL */
+    int open;                 /* steps that are not answered yet */
+    int64_t id;               /* this connection's number on the server; 0: unknown */
+    int64_t lost_id;          /* of the last connection that ended with commands unanswered */
+    char run_id[ID_SIZE];     /* the server process; "": unknown */
+    char old_run_id[ID_SIZE]; /* the same of the last connection that served */
+    char replid[ID_SIZE];     /* the history of its data, which a promoted replica changes */
+    char old_replid[ID_SIZE];
+    int64_t started;      /* when the server process began, at the latest; 0: unknown */
+    bool inherited;       /* its data may have been another server's, since its process began */
+    bool renews_many;     /* the server is new enough, and has not refused it */
+    bool killed;          /* the connection before has been ended on the server */
+    bool unsettled;       /* commands of an ended connection may still run */
+    bool spells;          /* scripts are sent whole, as they are not there */
+    bool lacks_evalsha;   /* the server has no such command */
+    char load_error[128]; /* why the scripts could not be loaded, or "" */
+};
+
+/* Sets up a login of zeroed memory. */
+void evl_login_init(struct login *login, const struct login_hooks *hooks);
+
+static inline struct login *evl_login_of(struct connection *connection) {
+    return EVL_OWNER(struct login, connection, connection);
+}
+
+/* Hooks of its connection: greet, greeted and lost; the first for one that sends commands, and for one that listens. */
+bool evl_login_greet(struct connection *connection);
+bool evl_login_greet_to_listen(struct connection *connection);
+void evl_login_greeted(struct connection *connection, int step, const struct reply *reply);
+void evl_login_lost(struct connection *connection);
+
+/* Loads every script, unless that is under way; false: out of memory. */
+bool evl_login_load_scripts(struct login *login);
+
+/* Digests are of no use on this connection: scripts are sent whole from now on. */
+void evl_login_spell(struct login *login, const char *why);
+
+/* Whether it found the process that was served by the connection before; another one than that; other data. */
+bool evl_login_is_same_process(const struct login *login);
+bool evl_login_is_other_process(const struct login *login);
+bool evl_login_has_other_data(const struct login *login);
+
+/* It serves: only now is the connection before done with. */
+void evl_login_keep(struct login *login);
+
+#endif

@@ -1,0 +1,114 @@
+/* What a lease leads to; see outcome.h. */
+#include "outcome.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "acquire.h"
+#include "hold.h"
+#include "replicas.h"
+#include "waiter.h"
+
+static void on_granted(struct evlock *lock) {
+    struct call *acquire = evl_call_pending(lock, CALL_ACQUIRE);
+
+    if (acquire && lock->config->min_replicas > 0)
+        evl_replicas_ask(acquire);
+    else
+        evl_acquire_grant(acquire ? acquire : evl_call_pending(lock, CALL_ADOPT));
+}
+
+/* A missing quorum is reported by numbers, and by what one of the nodes said, if any did. */
+static void count_denied(char *to, size_t size, const struct evlock *lock, uint8_t denied, const char *words) {
+    snprintf(to, size, "%u of %u nodes did not agree%s%.200s", denied, lock->config->deployment->node_count,
+             words[0] ? ": " : "", words);
+}
+
+static void on_failed(struct evlock *lock, int status, uint8_t denied, const char *words) {
+    struct call *acquire = evl_call_pending(lock, CALL_ACQUIRE);
+    struct trouble why = {status, words};
+    char counted[256];
+
+    if (status == EVLOCK_EQUORUM) {
+        count_denied(counted, sizeof(counted), lock, denied, words);
+        why.words = counted;
+    }
+    evl_handle_log(lock, EVLOCK_LOG_DEBUG, "not acquired: %s", evlock_strerror(status));
+    evl_tenure_let_go(lock->tenure);
+    if (acquire)
+        evl_acquire_failed(acquire, why);
+    else
+        evl_call_finish(evl_call_pending(lock, CALL_ADOPT), why.status, why.words);
+}
+
+/* A grant that is lost before it could be reported is a failed attempt. */
+static void on_lost_untold(struct evlock *lock) {
+    static const char words[] = "the lease was over before it could be told";
+    struct call *call = lock->untold;
+
+    lock->untold = NULL;
+    evl_call_reopen(call);
+    if (call->sort->kind == CALL_ACQUIRE) {
+        evl_acquire_give_up(call, (struct trouble){EVLOCK_EUNREACHABLE, words});
+    } else {
+        evl_tenure_export(lock->tenure); /* not ours to undo */
+        evl_call_finish(call, EVLOCK_ENOTOWNED, words);
+    }
+}
+
+static void on_lost(struct evlock *lock, int reason, uint8_t agreed) {
+    struct call *acquire = evl_call_pending(lock, CALL_ACQUIRE);
+
+    if (lock->untold) {
+        on_lost_untold(lock);
+        return;
+    }
+    if (acquire) { /* granted, and its replicas were being asked */
+        evl_replicas_fail(acquire, "the lease was over before its replicas had confirmed it");
+        return;
+    }
+    evl_handle_log(lock, EVLOCK_LOG_ERROR, "lost: %s", evlock_lost_reason_string((enum evlock_lost_reason)reason));
+    lock->config->deployment->stats.lost[reason]++;
+    evl_tenure_count_hold(lock->tenure, evl_turn_now(evl_turn_of(lock)));
+    lock->lost = (enum evlock_lost_reason)reason;
+    lock->agreed = agreed;
+    evl_locks_notice(evl_locks_of(lock), lock);
+}
+
+static void on_released(struct evlock *lock, struct trouble trouble) {
+    evl_handle_log(lock, EVLOCK_LOG_DEBUG, "released: %s", evlock_strerror(trouble.status));
+    lock->config->deployment->stats.released += trouble.status == EVLOCK_OK;
+    evl_tenure_let_go(lock->tenure);
+    evl_hold_end(evl_call_pending(lock, CALL_RELEASE), trouble);
+}
+
+static void on_risk(struct evlock *lock) {
+    evl_handle_log(lock, EVLOCK_LOG_WARN, "at risk: %" PRId64 " ms left, and not renewed", evlock_remaining_ms(lock));
+    if (evl_lock_acquiring(lock)) /* its user does not know yet that it holds */
+        return;
+    lock->risky = true;
+    evl_locks_notice(evl_locks_of(lock), lock);
+}
+
+static void happened(struct evlock *lock, const struct lease_out *out, const char *words) {
+    struct trouble trouble = {out->status, words};
+
+    if (out->events & LEASE_TELL_LOST)
+        on_lost(lock, out->reason, out->agreed);
+    if (out->events & LEASE_TELL_GRANTED)
+        on_granted(lock);
+    if (out->events & LEASE_TELL_FAILED)
+        on_failed(lock, out->status, out->denied, words);
+    if (out->events & LEASE_TELL_EXTENDED)
+        evl_hold_extended(lock, trouble);
+    if (out->events & LEASE_TELL_RELEASED)
+        on_released(lock, trouble);
+    if (out->events & LEASE_TELL_RISK)
+        on_risk(lock);
+}
+
+const struct tenure_hooks evl_outcome_hooks = {
+    .happened = happened,
+    .spoken = evl_hold_note,
+    .queued = evl_waiter_queued,
+};

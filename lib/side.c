@@ -1,0 +1,30 @@
+/* Side connections; see side.h. */
+#include "side.h"
+
+static void on_login_done(struct login *login, bool settled) {
+    struct connection *connection = &login->connection;
+
+    (void)settled;
+    evl_login_keep(login);
+    evl_connection_return(connection);
+    evl_pipe_send_waiting(evl_pipe_of(connection), connection->since);
+}
+
+static const struct connection_hooks connection_hooks = {
+    .greet = evl_login_greet,
+    .greeted = evl_login_greeted,
+    .answered = evl_pipe_answered,
+    .writable = evl_pipe_writable,
+    .lost = evl_login_lost,
+    .ended = evl_pipe_ended,
+    .away = evl_pipe_away,
+};
+
+static const struct login_hooks login_hooks = {.done = on_login_done};
+
+void evl_side_init(struct pipe *side, struct connections *all, unsigned index, struct url *url,
+                   const struct request_ops *const ops[REQUEST_KINDS]) {
+    evl_connection_init(evl_pipe_connection(side), all, index, url, &connection_hooks);
+    evl_login_init(&side->login, &login_hooks);
+    evl_pipe_init(side, ops);
+}

@@ -1,0 +1,14 @@
+/*
+ * A side connection: a second way to a node, for what holds up everything behind it. It is a pipe that counts for
+ * nothing itself: nobody is told of its state, and nothing is excluded by it.
+ */
+#ifndef EVL_SIDE_H
+#define EVL_SIDE_H
+
+#include "pipe.h"
+
+/* Sets up a side connection of zeroed memory, which takes `url` over. Nothing begins before evl_connection_start(). */
+void evl_side_init(struct pipe *side, struct connections *all, unsigned index, struct url *url,
+                   const struct request_ops *const ops[REQUEST_KINDS]);
+
+#endif

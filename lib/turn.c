@@ -1,0 +1,154 @@
+/* The turn; see turn.h. */
+#include "turn.h"
+
+#include <stddef.h>
+#include <sys/random.h>
+
+#include "least.h"
+
+/* Alarms: about a millisecond of work. Other users of the loop have their turn in between. */
+#define SLICE 500
+
+/* In microseconds: by how much an alarm is late, at most, while the loop runs; and how long a loop that stood still is
+ * given. */
+#define STALL 1000
+#define RECOVERY_LEAST 20000
+#define RECOVERY_MOST 100000
+
+/* --- Its life ----------------------------------------------------------------------------------------------------- */
+
+/* What the timer had come to when it rang the time before last was seen, at the latest, when the loop looked for what
+ * made it ring last, and all that it saw then has been read before it looked again. So nothing is given up for want of
+ * an answer that lies in a socket. */
+static void note_ring(struct turn *turn, int64_t now) {
+    turn->read = turn->rings[1];
+    if (now >= turn->recovery)
+        turn->heard = turn->read;
+    turn->rings[1] = turn->rings[0];
+    turn->rings[0] = now;
+}
+
+static void on_timer(void *arg) {
+    struct turn *turn = arg;
+
+    turn->armed = INT64_MAX;
+    note_ring(turn, evl_turn_now(turn));
+    if (evl_turn_enter(turn))
+        evl_turn_leave(turn);
+}
+
+bool evl_turn_begin(struct turn *turn, const struct evlock_loop *loop, const struct turn_hooks *hooks,
+                    const struct log_sink *log, int64_t recovery_most) {
+    turn->loop = *loop;
+    turn->hooks = hooks;
+    turn->log = *log;
+    turn->armed = INT64_MAX;
+    turn->looked = evl_turn_now(turn);
+    turn->recovery_most = min64(RECOVERY_MOST, recovery_most);
+    turn->process = evlock_process();
+    if (getrandom(&turn->random, sizeof(turn->random), GRND_NONBLOCK) != sizeof(turn->random))
+        turn->random = (uint64_t)evl_turn_now(turn);
+    turn->random |= 1; /* xorshift stays at zero */
+    turn->timer = turn->loop.ops->timer_new(turn->loop.data, on_timer, turn);
+    return turn->timer;
+}
+
+void evl_turn_end(struct turn *turn) {
+    if (!evl_turn_forked(turn) || evl_turn_loop_forks(turn))
+        turn->loop.ops->timer_free(turn->timer);
+}
+
+/* xorshift64* */
+uint64_t evl_turn_random(struct turn *turn) {
+    if (turn->loop.ops->random)
+        return turn->loop.ops->random(turn->loop.data);
+    turn->random ^= turn->random >> 12;
+    turn->random ^= turn->random << 25;
+    turn->random ^= turn->random >> 27;
+    return turn->random * UINT64_C(2685821657736338717);
+}
+
+bool evl_turn_loop_forks(const struct turn *turn) {
+    return turn->loop.ops->size > offsetof(evlock_loop_ops, forks) && turn->loop.ops->forks;
+}
+
+/* --- Alarms ------------------------------------------------------------------------------------------------------- */
+
+/* What came until it was seen that the loop had stood still has not all been read, for all that is known. */
+static bool recovers(const struct turn *turn) {
+    return turn->heard < turn->stood;
+}
+
+/* What was due and not looked at for more than a moment tells that the loop stood still, here or elsewhere: then
+ * commands may not have been written yet, nor connections made. So there is as much time again, within bounds, for them
+ * to be answered. Not again before what came until then was read: a loop that is always busy would never end a wait. */
+static void note_stall(struct turn *turn, int64_t due, int64_t now) {
+    int64_t stood = now - max64(turn->looked, due);
+
+    turn->looked = now;
+    if (stood > STALL && turn->recovery <= now && !recovers(turn)) {
+        turn->stood = now;
+        turn->recovery = now + min64(max64(stood, RECOVERY_LEAST), turn->recovery_most);
+    }
+    turn->patient = max64(turn->recovery, now + 1);
+}
+
+bool evl_turn_puts_off(struct turn *turn, struct alarm *alarm, int64_t begun, int64_t limit) {
+    bool fresh = begun >= turn->stood; /* what was not under way then has nothing to make up for */
+
+    if (limit <= (fresh ? turn->read : turn->heard))
+        return false;
+    evl_turn_wake(turn, alarm, max64(limit, fresh ? turn->looked + 1 : turn->patient));
+    return true;
+}
+
+bool evl_turn_ring(struct turn *turn, int64_t now) {
+    int64_t next = evl_alarms_next(&turn->alarms);
+    struct alarm *alarm;
+    unsigned left = SLICE;
+
+    note_stall(turn, next, now);
+    if (next > now)
+        return true;
+    turn->gathering = true;
+    for (; left > 0 && evl_alarms_next(&turn->alarms) <= now; left--)
+        if ((alarm = evl_alarms_due(&turn->alarms)))
+            turn->hooks->ring[alarm->kind](alarm, now);
+    turn->gathering = false;
+    turn->hooks->rung(turn, now);
+    return left > 0;
+}
+
+/* --- The brackets ------------------------------------------------------------------------------------------------- */
+
+bool evl_turn_enter(struct turn *turn) {
+    if (evl_turn_forked(turn))
+        return false;
+    turn->now = evl_turn_now(turn);
+    if (turn->depth++ == 0)
+        evl_turn_ring(turn, turn->now);
+    return true;
+}
+
+void evl_turn_leave(struct turn *turn) {
+    if (turn->depth == 1)
+        turn->hooks->finish(turn);
+    if (--turn->depth == 0 && !turn->hooks->left(turn))
+        evl_turn_rearm(turn);
+}
+
+/* The timer is set when it must ring earlier than it would; when later, it rings in vain and is set again. By its rings
+ * alone a recovery comes to its end. */
+void evl_turn_rearm(struct turn *turn) {
+    int64_t at;
+
+    if (turn->depth > 0)
+        return;
+    at = turn->hooks->waiting(turn) ? 0 : evl_alarms_next(&turn->alarms);
+    if (recovers(turn))
+        at = min64(at, turn->recovery);
+    if (at >= turn->armed || evl_turn_forked(turn))
+        return;
+    turn->armed = at;
+    turn->loop.ops->timer_set(turn->timer, at);
+}

@@ -1,0 +1,105 @@
+/*
+ * The turn: the ground on which everything of a client stands. It has the loop's clock and one timer, the alarms under
+ * that timer, randomness for jitter, the mark of the process that it was made in, the sink for log lines, and the
+ * brackets through which everything passes that the loop starts. It owns the timer. It knows neither servers nor locks:
+ * what an alarm leads to, and what the end of a turn is for, are hooks of its owner.
+ *
+ * All moments and spans are in microseconds.
+ */
+#ifndef EVL_TURN_H
+#define EVL_TURN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <evlock/loop.h>
+
+#include "alarm.h"
+#include "log.h"
+
+/* Who may set an alarm: its `kind`, by which the owner of the turn finds what the alarm leads to. */
+enum alarm_kind { ALARM_CONNECTION, ALARM_TENURE, ALARM_CALL, ALARM_CLOSE, ALARM_KINDS };
+
+struct turn;
+
+/* What the owner of a turn does with it. */
+struct turn_hooks {
+    /* An alarm of this kind rang. */
+    void (*ring[ALARM_KINDS])(struct alarm *alarm, int64_t now);
+    /* A slice of what was due has rung. */
+    void (*rung)(struct turn *turn, int64_t now);
+    /* The loop is about to get control back, and nothing that it called into is on the stack: the place to call users,
+     * and to write. */
+    void (*finish)(struct turn *turn);
+    /* The brackets have been left; true: the turn's memory is gone by that. */
+    bool (*left)(struct turn *turn);
+    /* Something is to be done in a turn of its own, soon, which no alarm is set for. */
+    bool (*waiting)(const struct turn *turn);
+};
+
+struct turn {
+    struct evlock_loop loop;
+    const struct turn_hooks *hooks;
+    struct log_sink log;
+    void *timer;
+    int64_t armed;         /* what the timer is set to */
+    int64_t now;           /* the clock when the loop last called in */
+    int64_t looked;        /* the clock when it was last looked at what is due */
+    int64_t rings[2];      /* and when the timer rang last, and the time before */
+    int64_t read;          /* what had come by then has been read */
+    int64_t heard;         /* the same, for what was under way when the loop stood still: not before `recovery` */
+    int64_t patient;       /* more will have been heard then, and not before */
+    int64_t stood;         /* when it was seen that the loop had stood still; */
+    int64_t recovery;      /* until then nothing more counts as heard */
+    int64_t recovery_most; /* so long a recovery lasts at most */
+    struct alarms alarms;
+    uint64_t random;
+    uint32_t process; /* that it was made in; see evlock_process() */
+    unsigned depth;   /* of enter and leave */
+    bool gathering;   /* what may be sent together waits for the others */
+};
+
+/* Makes a turn of zeroed memory; false: the loop has no timer to give. */
+bool evl_turn_begin(struct turn *turn, const struct evlock_loop *loop, const struct turn_hooks *hooks,
+                    const struct log_sink *log, int64_t recovery_most);
+
+/* Gives the timer back. In a forked child it may be the parent's, which only some loops know how to leave alone. */
+void evl_turn_end(struct turn *turn);
+
+/* The clock, read afresh. */
+static inline int64_t evl_turn_now(const struct turn *turn) {
+    return turn->loop.ops->now(turn->loop.data);
+}
+
+/* Random bits: jitter needs them to differ, not to be secret. */
+uint64_t evl_turn_random(struct turn *turn);
+
+/* Whether this process is a forked child of the one that the turn was made in. */
+static inline bool evl_turn_forked(const struct turn *turn) {
+    return turn->process != evlock_process();
+}
+
+/* Whether the loop knows how to leave alone in a forked child what is the parent's. */
+bool evl_turn_loop_forks(const struct turn *turn);
+
+/* Sets an alarm, in place of what it was set to; INT64_MAX takes it out. */
+static inline void evl_turn_wake(struct turn *turn, struct alarm *alarm, int64_t at) {
+    evl_alarm_set(&turn->alarms, alarm, at);
+}
+
+/* The brackets of whatever the loop starts: a socket, the timer, a resolution. enter is false in a forked child, which
+ * must do nothing. The turn may be gone after leave. */
+bool evl_turn_enter(struct turn *turn);
+void evl_turn_leave(struct turn *turn);
+
+/* Looks at what is due, and lets a slice of it ring; true: that was all. */
+bool evl_turn_ring(struct turn *turn, int64_t now);
+
+/* After a user's call: what it left to be done or woken is seen to on a later turn of the loop. */
+void evl_turn_rearm(struct turn *turn);
+
+/* An alarm rang, which would give up what was begun at `begun`, because no answer came by `limit`. True: not all that
+ * had come by then was read yet, so the alarm is set anew. */
+bool evl_turn_puts_off(struct turn *turn, struct alarm *alarm, int64_t begun, int64_t limit);
+
+#endif

@@ -1,0 +1,16 @@
+/*
+ * Waiters in the queue: what the server says of a place in it, and of a grant, and when it is looked at again whether
+ * either was missed. It sends nothing itself.
+ */
+#ifndef EVL_WAITER_H
+#define EVL_WAITER_H
+
+#include "lock.h"
+
+/* The server has an acquire waiting, as it answered to what was asked at `sent`. */
+void evl_waiter_queued(struct evlock *lock, int64_t sent, const struct lease_answer *answer);
+
+/* What a listener for grants does. */
+extern const struct listener_hooks evl_waiter_hooks;
+
+#endif
