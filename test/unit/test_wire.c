@@ -199,11 +199,16 @@ static void each_question_is_these_words(void **state) {
 }
 
 static void renewals_of_many_are_these_words(void **state) {
-    const struct renewal renewals[] = {{TEXT("a"), TEXT("one"), 10000001}, {TEXT("b"), TEXT("two"), 10000001}};
+    struct renewal renewals[10];
     struct subject subject = {.ttl = 10000001, .renewals = renewals, .count = 2};
 
     (void)state;
-    assert_string_equal(words_of(&evl_renewals, &subject), "renew_many 2 a b 10001 one two");
+    for (size_t i = 0; i < 10; i++)
+        renewals[i] = (struct renewal){{&"abcdefghij"[i], 1}, {&"0123456789"[i], 1}, 10000001};
+    assert_string_equal(words_of(&evl_renewals, &subject), "renew_many 2 a b 10001 0 1");
+    subject.count = 10;
+    assert_string_equal(words_of(&evl_renewals, &subject),
+                        "renew_many 10 a b c d e f g h i j 10001 0 1 2 3 4 5 6 7 8 9");
 }
 
 static void a_lock_without_expiry_is_taken_without_px(void **state) {
