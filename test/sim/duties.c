@@ -49,7 +49,9 @@ void duties_command(struct node *node, int argc, const char *const *argv, const 
         if (!holder || holder->doing != HOLDING || holder->client != wire->client || !is_prompt(holder))
             continue;
         holder->refused_at = refused ? node->world->now : 0;
-        holder->refused_over = wire->number;
+        holder->asked_at = refused ? 0 : node->world->now;
+        holder->refused_over = holder->asked_over = wire->number;
+        holder->back_at = 0;
     }
 }
 
@@ -60,7 +62,7 @@ static int64_t retry_pause(const struct handle *handle) {
     return pause > SECOND ? SECOND : pause;
 }
 
-void duties_look(struct handle *handle) {
+static void look_at_refused(struct handle *handle) {
     struct world *world = handle->process->world;
     int64_t pause = retry_pause(handle);
 
@@ -70,6 +72,49 @@ void duties_look(struct handle *handle) {
         violated(world, "h%u: its renewal was refused %" PRId64 " us ago, and not sent again", handle->number,
                  world->now - handle->refused_at);
     handle->refused_at = 0;
+}
+
+/* --- Renewals that are lost --------------------------------------------------------------------------------------- */
+
+/* Only what is sent for nothing else is known for a renewal, and only the one connection for the one that it needs. */
+static void note_lost(struct handle *handle, const struct wire *wire) {
+    const struct world *world = wire->world;
+
+    if (handle->asked_at && handle->asked_over == wire->number && wire->unheard && wire->unheard <= handle->asked_at &&
+        !handle->extended && !world->plan.replicas && !world->plan.errors && !world->scenario->queue)
+        handle->back_at = NEVER;
+    handle->asked_at = 0;
+}
+
+static void note_back(struct handle *handle, const struct wire *wire) {
+    if (!handle->back_at)
+        return;
+    handle->back_at = wire->world->now;
+    handle->back_over = wire->number;
+}
+
+void duties_parted(const struct wire *wire) {
+    judge_each_holder(wire->world->judge, wire, note_lost);
+}
+
+void duties_connected(const struct wire *wire) {
+    judge_each_holder(wire->world->judge, wire, note_back);
+}
+
+/* A login takes a few commands. */
+static void look_at_lost(struct handle *handle) {
+    struct world *world = handle->process->world;
+
+    if (!handle->back_at || handle->back_at == NEVER || world->now <= handle->back_at + 4 * round_trip(world))
+        return;
+    if (!handle->extended && is_sound(handle->process, handle->back_over) && has_run(handle->process, handle->back_at))
+        violated(world, "h%u: its renewal was lost, and not sent again upon the next connection", handle->number);
+    handle->back_at = 0;
+}
+
+void duties_look(struct handle *handle) {
+    look_at_refused(handle);
+    look_at_lost(handle);
 }
 
 /* --- Losses for no reason ----------------------------------------------------------------------------------------- */

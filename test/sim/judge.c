@@ -466,6 +466,15 @@ unsigned judge_pending(const struct judge *judge, unsigned client, unsigned key)
     return count;
 }
 
+void judge_each_holder(struct judge *judge, const struct wire *wire,
+                       void (*look)(struct handle *handle, const struct wire *wire)) {
+    struct handle *handle;
+
+    TAILQ_FOREACH (handle, &judge->holders, holding)
+        if (handle->process == wire->process && handle->client == wire->client)
+            look(handle, wire);
+}
+
 struct handle *judge_acquiring(const struct judge *judge, unsigned client, unsigned key) {
     struct handle *handle;
 
@@ -519,7 +528,7 @@ void judge_holds(struct handle *handle, bool fenced) {
     handle->warned = 0;
     handle->extended = handle->pending && handle->pending->kind == P_ADOPT; /* it has the ttl that it was found with */
     handle->since = world->now;
-    handle->refused_at = 0;
+    handle->refused_at = handle->asked_at = handle->back_at = 0;
     world->tally->grants++;
     bytes = evlock_token(handle->lock, &len);
     if (!evlock_is_held(handle->lock) || !bytes) {

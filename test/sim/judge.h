@@ -43,8 +43,10 @@ struct handle {
     int64_t interval;        /* between renewals */
     int64_t length;          /* HOLDING: for how long, when it was told so */
     int64_t refused_at;      /* when a renewal was last refused, and no other has come since; 0: none */
-    unsigned refused_over;   /* which wire */
-    int64_t warned;          /* when it was last told at risk; 0: not since the grant */
+    int64_t asked_at;        /* when a server last ran one that may not have been answered; 0: none */
+    int64_t back_at;         /* since when there is another connection for what was lost with one; 0: nothing was */
+    unsigned refused_over, asked_over, back_over; /* which wires */
+    int64_t warned;                               /* when it was last told at risk; 0: not since the grant */
     bool renews, extended;
     uint64_t fence_before; /* the greatest fence that had been told when it asked */
     bool queued;           /* it waits in line */
@@ -156,6 +158,9 @@ struct token *judge_known(struct judge *judge, const char *bytes, size_t len);
 bool judge_owns(struct token *token, unsigned client);
 /* One of the caller's own is asked for, once more or for the first time. */
 void judge_reuses(struct judge *judge, const char *own, unsigned client);
+/* Looks at each handle that the wire's client holds. */
+void judge_each_holder(struct judge *judge, const struct wire *wire,
+                       void (*look)(struct handle *handle, const struct wire *wire));
 /* Who of the client acquires the key; NULL: nobody, or more than one, or one did so a moment ago. */
 struct handle *judge_acquiring(const struct judge *judge, unsigned client, unsigned key);
 /* How many acquires of the client are pending, or were so a moment ago. */

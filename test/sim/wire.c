@@ -6,6 +6,7 @@
 
 #include <hiredis/async.h>
 
+#include "duties.h"
 #include "faults.h"
 #include "loop.h"
 #include "process.h"
@@ -83,6 +84,15 @@ static void flow_push_split(struct wire *wire, struct flow *flow, const char *by
     }
 }
 
+/* The process will not hear what is on its way to it. */
+static void clear_down(struct wire *wire) {
+    const struct segment *first = TAILQ_FIRST(&wire->down.segments);
+
+    if (first && !wire->unheard)
+        wire->unheard = first->sent;
+    flow_clear(wire, &wire->down);
+}
+
 /* --- From the process to the server ------------------------------------------------------------------------------- */
 
 /* Nobody is left at either end, and nothing is on its way. */
@@ -98,6 +108,8 @@ static void on_output(void *arg, const char *bytes, size_t len) {
     if (wire->world->tracing)
         note(wire->world, NULL, "w%-3u n%u answers %.*s%s", wire->number, wire->node->index,
              (int)strcspn(bytes, "\r\n"), bytes, len > 60 ? " …" : "");
+    if (!wire->unheard && (!wire->connection || wire->down.lost))
+        wire->unheard = wire->world->now;
     if (!wire->connection)
         return;
     faults_on_bytes(wire, false);
@@ -123,8 +135,10 @@ static void establish(void *arg) {
     wire->connected = true;
     wire->session = sim_server_connect(node_now(wire->node), on_output, on_ended, wire);
     flow_plan(wire, &wire->up);
-    if (wire->connection)
-        loop_wake(wire->process);
+    if (!wire->connection)
+        return;
+    duties_connected(wire);
+    loop_wake(wire->process);
 }
 
 static void feed(struct wire *wire, const struct segment *segment) {
@@ -196,7 +210,8 @@ void wire_client_gone(struct wire *wire) {
     wire->gone_at = wire->world->now;
     reach_closed(wire);
     socket_close(&wire->socket);
-    flow_clear(wire, &wire->down);
+    clear_down(wire);
+    duties_parted(wire);
     if (!wire->connected) { /* and so nothing was sent */
         wire_free(wire);
         return;
@@ -282,7 +297,10 @@ void wire_disturb(struct wire *wire, bool up, enum flow_fault fault, int64_t unt
     reach_spoil(wire, fault == FLOW_LOSE ? NEVER : until);
     if (fault == FLOW_LOSE) {
         flow->lost = true;
-        flow_clear(wire, flow);
+        if (up)
+            flow_clear(wire, flow);
+        else
+            clear_down(wire);
         return;
     }
     flow->held_until = until;
@@ -305,7 +323,7 @@ void wire_due(struct wire *wire, int64_t at) {
 
 static void end_towards_process(struct wire *wire) {
     reach_spoil(wire, NEVER);
-    flow_clear(wire, &wire->down);
+    clear_down(wire);
     if (!wire->connection)
         return;
     wire->down.lost = false;

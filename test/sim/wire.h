@@ -43,6 +43,7 @@ struct wire {
     struct socket socket;                 /* the process's */
     int64_t spoilt_until;                 /* see reach.h */
     struct event connect;
+    int64_t unheard;      /* since when the server has answered what the process did not hear; 0: all was heard */
     bool connected, dead; /* dead: the process has crashed, and sends no more */
     bool wants_read, wants_write, readable;
     struct flow up, down;
