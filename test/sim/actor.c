@@ -35,6 +35,10 @@ struct actor {
     struct promise *closing;
     evlock_handler *handler;
     unsigned handler_key;
+    struct {
+        unsigned client, key;
+        char token[64];
+    } left;         /* the own token of a handle that has been freed; "": none */
     unsigned depth; /* of calls made inside callbacks */
     bool leaving;
     unsigned next_key;      /* of a crowd's handle */
@@ -204,11 +208,18 @@ static void free_client(struct actor *actor) {
 /* --- Callbacks ---------------------------------------------------------------------------------------------------- */
 
 static void free_handle(struct handle *handle) {
+    struct actor *actor = actor_of(handle);
+
+    if (handle->used[0]) {
+        actor->left.client = handle->client;
+        actor->left.key = handle->key;
+        memcpy(actor->left.token, handle->used, sizeof(handle->used));
+    }
     note(handle->process->world, handle->process, "h%u is freed", handle->number);
     judge_ends(handle, IDLE);
     evlock_free(handle->lock);
     handle->lock = NULL;
-    TAILQ_REMOVE(&actor_of(handle)->handles, handle, local);
+    TAILQ_REMOVE(&actor->handles, handle, local);
 }
 
 /* Calls made from inside a callback: also the end of what it is about. */
@@ -449,20 +460,40 @@ static int64_t limit_of(const struct handle *handle, int64_t wait_ms) {
     return wait > 0 ? wait : NEVER;
 }
 
-/* The one that another handle of the client is through with, which it may then not use any more; or else its own. */
-static void draw_own(struct handle *handle) {
-    struct actor *actor = actor_of(handle);
-    struct handle *before;
+/* Another handle that does nothing with the same lock. */
+static struct handle *find_idle(const struct handle *handle, bool with_own) {
+    struct handle *other;
 
-    if (draw_chance(actor->world, 50))
-        TAILQ_FOREACH (before, &actor->handles, local)
-            if (before != handle && before->key == handle->key && before->client == handle->client && before->used[0] &&
-                before->doing == IDLE && !before->scoped) {
-                memcpy(handle->used, before->used, sizeof(handle->used));
-                before->used[0] = '\0';
-                before->own++;
-                return;
-            }
+    TAILQ_FOREACH (other, &actor_of(handle)->handles, local)
+        if (other != handle && other->key == handle->key && other->client == handle->client && other->doing == IDLE &&
+            !other->scoped && (!with_own || other->used[0]))
+            return other;
+    return NULL;
+}
+
+/* Takes the own token of a handle that is through with it, and may then not use it any more; false: there is none. */
+static bool take_own(struct handle *handle) {
+    struct actor *actor = actor_of(handle);
+    struct handle *before = find_idle(handle, true);
+    bool left = actor->left.token[0] && actor->left.client == handle->client && actor->left.key == handle->key;
+
+    if (!left && !before)
+        return false;
+    memcpy(handle->used, left ? actor->left.token : before->used, sizeof(handle->used));
+    if (left) {
+        actor->left.token[0] = '\0';
+        return true;
+    }
+    before->used[0] = '\0';
+    before->own++;
+    return true;
+}
+
+static void draw_own(struct handle *handle) {
+    const struct actor *actor = actor_of(handle);
+
+    if (draw_chance(actor->world, 70) && take_own(handle))
+        return;
     if (!handle->used[0] || draw_chance(actor->world, 50))
         snprintf(handle->used, sizeof(handle->used), "own%s%u-%u-%u", actor->world->scenario->queue ? " one " : "-",
                  handle->client, handle->number, handle->own);
@@ -585,6 +616,19 @@ static void cancel(struct handle *handle) {
         violated(handle->process->world, "h%u: cancelled what was not pending", handle->number);
     if (status == EVLOCK_OK)
         handle->doing = IDLE;
+}
+
+/* It is through with its own token, of which a use is not settled yet, and another handle uses that at once. */
+static void pass_on(struct handle *handle) {
+    struct handle *next = find_idle(handle, false);
+
+    if (!next || !handle->used[0] || expects_closed(handle))
+        return;
+    if (handle->doing == ACQUIRING)
+        cancel(handle);
+    else
+        free_handle(handle);
+    acquire(next);
 }
 
 /* A token that nobody has taken yet stays where it is. */
@@ -790,6 +834,10 @@ static void act_on(struct handle *handle) {
     }
     if (handle->doing == HOLDING && world->plan.extends && draw_chance(world, 50)) {
         extend(handle);
+        return;
+    }
+    if (world->plan.own_tokens && !handle->scoped && draw_chance(world, 10)) {
+        pass_on(handle);
         return;
     }
     for (unsigned k = 0; k < CALLS; k++)
