@@ -54,7 +54,7 @@ static inline struct login *evl_login_of(struct connection *connection) {
 /* Hooks of its connection: greet, greeted and lost; the first for one that sends commands, and for one that listens. */
 bool evl_login_greet(struct connection *connection);
 bool evl_login_greet_to_listen(struct connection *connection);
-void evl_login_greeted(struct connection *connection, int step, const struct reply *reply);
+void evl_login_greeted(struct connection *connection, int answered, const struct reply *reply);
 void evl_login_lost(struct connection *connection);
 
 /* Loads every script, unless that is under way; false: out of memory. */

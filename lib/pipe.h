@@ -97,7 +97,7 @@ void evl_pipe_withdraw(struct pipe *pipe, struct request *request);
 void evl_pipe_send_waiting(struct pipe *pipe, int64_t now);
 
 /* Hooks of its connection. */
-void evl_pipe_answered(struct connection *connection, void *request, const struct reply *reply, int64_t now);
+void evl_pipe_answered(struct connection *connection, void *of, const struct reply *reply, int64_t now);
 void evl_pipe_writable(struct connection *connection, int64_t now);
 bool evl_pipe_ended(struct connection *connection, int64_t now);
 bool evl_pipe_away(struct connection *connection, bool begins, int64_t now);
