@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "dialect.h"
-#include "least.h"
 #include "memory.h"
+#include "minmax.h"
 #include "queue.h"
 #include "stats.h"
 
@@ -13,7 +13,7 @@
 static const int64_t settle_pause = 10000;
 
 /* Waiting cannot mend these. */
-static bool is_final(int status) {
+static bool acquire_is_final(int status) {
     switch (status) {
     case EVLOCK_EAUTH:
     case EVLOCK_EPERM:
@@ -45,16 +45,16 @@ static void count_acquire(const struct call *call) {
     stats->acquired++;
     stats->handed += call->acquire.handed;
     stats->waited += call->acquire.attempts > 1 || call->acquire.asked_time || call->acquire.handed;
-    evl_stats_count(stats->wait, evl_lease_since(lease_of(call->lock->tenure)) - call->acquire.begun);
+    evl_stats_count(stats->wait, evl_lease_since(evl_tenure_lease(call->lock->tenure)) - call->acquire.begun);
 }
 
 static const struct call_sort acquires = {CALL_ACQUIRE, count_acquire, free_acquire};
 
-static int64_t now_of(const struct call *call) {
+static int64_t acquire_now_of(const struct call *call) {
     return evl_turn_now(evl_turn_of(call->lock));
 }
 
-static bool listens(const struct call *call) {
+static bool acquire_listens(const struct call *call) {
     return evl_queue_listens(evl_locks_of(call->lock));
 }
 
@@ -65,7 +65,7 @@ void evl_acquire_note(struct call *call, struct trouble obstacle) {
 /* --- Attempts ----------------------------------------------------------------------------------------------------- */
 
 /* A token that is being undone must not be set again before that is settled, or the undo would end the new lease. */
-static bool being_undone(const struct call *call) {
+static bool acquire_being_undone(const struct call *call) {
     struct bytes token = {call->acquire.token, call->acquire.token_len};
 
     return token.data && evl_tenures_haunt(&evl_locks_of(call->lock)->tenures, evl_handle_key(call->lock), token);
@@ -80,7 +80,7 @@ int64_t evl_acquire_pause(const struct evlock *lock) {
 
 /* After a failed attempt: a pause, unless that was the last one or the pause would last to the end of the wait. But
  * who is about to join the queue waits to the end: the client begins to listen at any time. */
-static void pause_or_give_up(struct call *call, struct trouble why) {
+static void acquire_pause_or_give_up(struct call *call, struct trouble why) {
     int64_t next;
 
     if (call->acquire.retries == 0) {
@@ -89,28 +89,28 @@ static void pause_or_give_up(struct call *call, struct trouble why) {
     }
     if (call->acquire.retries > 0)
         call->acquire.retries--;
-    next = now_of(call) + evl_acquire_pause(call->lock);
+    next = acquire_now_of(call) + evl_acquire_pause(call->lock);
     if (next >= call->acquire.wait_until && !call->acquire.contended)
         evl_call_finish(call, EVLOCK_ETIMEDOUT, "");
     else
-        evl_call_wake(call, min64(next, call->acquire.wait_until));
+        evl_call_wake(call, evl_min(next, call->acquire.wait_until));
 }
 
 /* Another has the lock: the queue can be joined at once. */
-static void go_on_waiting(struct call *call) {
-    if (call->acquire.contended && listens(call))
-        evl_call_wake(call, now_of(call));
+static void acquire_go_on_waiting(struct call *call) {
+    if (call->acquire.contended && acquire_listens(call))
+        evl_call_wake(call, acquire_now_of(call));
     else
-        pause_or_give_up(call, (struct trouble){EVLOCK_EHELD, ""});
+        acquire_pause_or_give_up(call, (struct trouble){EVLOCK_EHELD, ""});
 }
 
 /* An earlier attempt with the token, the caller's own, is settled first: as long as a command may take, and then it is
  * this attempt that has failed. */
-static void await_settling(struct call *call) {
+static void acquire_await_settling(struct call *call) {
     static const struct trouble unsettled = {EVLOCK_EREFUSED, "an earlier use of the token is not settled yet"};
     const struct deployment *deployment = call->lock->config->deployment;
     const struct node *trouble = NULL;
-    int64_t now = now_of(call), again = now + settle_pause;
+    int64_t now = acquire_now_of(call), again = now + settle_pause;
     bool away = evl_deployment_connection(deployment, &trouble) == EVLOCK_AWAY;
 
     if (!call->acquire.settled_by) {
@@ -118,34 +118,34 @@ static void await_settling(struct call *call) {
         evl_acquire_note(call, unsettled);
     }
     if (!away && deployment->turn.heard < call->acquire.settled_by) {
-        evl_call_wake(call, min64(again, call->acquire.wait_until));
+        evl_call_wake(call, evl_min(again, call->acquire.wait_until));
         return;
     }
     call->acquire.settled_by = 0;
     if (!away)
-        pause_or_give_up(call, unsettled);
+        acquire_pause_or_give_up(call, unsettled);
     else if (deployment->node_count == 1)
-        pause_or_give_up(call, evl_node_trouble(trouble, now));
+        acquire_pause_or_give_up(call, evl_node_trouble(trouble, now));
     else
-        pause_or_give_up(call, (struct trouble){EVLOCK_EQUORUM, ""});
+        acquire_pause_or_give_up(call, (struct trouble){EVLOCK_EQUORUM, ""});
 }
 
 /* EVLOCK_OK, EVLOCK_ENOMEM or EVLOCK_ESYSTEM. */
-static struct trouble attempt(struct call *call, int64_t now) {
-    struct entry entry = {
+static struct trouble acquire_attempt(struct call *call, int64_t now) {
+    struct tenure_entry entry = {
         .token = {call->acquire.token, call->acquire.token_len},
         .lease =
             {
                 .fenced = call->acquire.fenced,
-                .queued = call->acquire.contended && listens(call),
+                .queued = call->acquire.contended && acquire_listens(call),
                 .own = call->acquire.token != NULL,
             },
     };
     struct trouble trouble;
 
-    if (being_undone(call)) {
-        await_settling(call);
-        return no_trouble;
+    if (acquire_being_undone(call)) {
+        acquire_await_settling(call);
+        return evl_no_trouble;
     }
     call->acquire.settled_by = 0;
     call->acquire.asked_time = 0;
@@ -162,7 +162,7 @@ static struct trouble attempt(struct call *call, int64_t now) {
 
 void evl_acquire_grant(struct call *call) {
     struct evlock *lock = call->lock;
-    int64_t fence = evl_lease_fence(lease_of(lock->tenure));
+    int64_t fence = evl_lease_fence(evl_tenure_lease(lock->tenure));
 
     if (fence && !evl_fences_note(&evl_locks_of(lock)->fences, evl_handle_key(lock), fence)) {
         evl_acquire_give_up(call, (struct trouble){EVLOCK_EFENCE, "the fence went backwards"});
@@ -182,7 +182,7 @@ void evl_acquire_give_up(struct call *call, struct trouble why) {
 }
 
 /* Unless it waits in the queue, as the server has said. */
-static void note_silence(struct call *call) {
+static void acquire_note_silence(struct call *call) {
     if (!call->acquire.asked_time)
         evl_acquire_note(call, (struct trouble){EVLOCK_EUNREACHABLE, "no answer to the last attempt"});
 }
@@ -195,17 +195,17 @@ bool evl_acquire_looks(const struct call *call) {
 }
 
 /* When it is given up for want of an answer: the answer that is waited for, or the last one. */
-static int64_t given_up_at(const struct call *call) {
+static int64_t acquire_given_up_at(const struct call *call) {
     bool asks = call->lock->tenure || evl_acquire_looks(call);
 
     if (call->aside)
-        return min64(call->acquire.replicas_by, call->acquire.wait_until);
+        return evl_min(call->acquire.replicas_by, call->acquire.wait_until);
     return asks ? call->acquire.wait_until : INT64_MAX;
 }
 
-static void give_up_waiting(struct call *call) {
+static void acquire_give_up_waiting(struct call *call) {
     if (call->lock->tenure) {
-        note_silence(call);
+        acquire_note_silence(call);
         evl_tenure_abandon(call->lock->tenure);
     }
     evl_call_finish(call, EVLOCK_ETIMEDOUT, "");
@@ -216,16 +216,17 @@ void evl_acquire_ring(struct alarm *alarm, int64_t now) {
     struct evlock *lock = call->lock;
     struct trouble trouble;
 
-    if (now >= given_up_at(call) && evl_turn_puts_off(evl_turn_of(lock), alarm, call->acquire.begun, given_up_at(call)))
+    if (now >= acquire_given_up_at(call) &&
+        evl_turn_puts_off(evl_turn_of(lock), alarm, call->acquire.begun, acquire_given_up_at(call)))
         return;
     if (now >= call->acquire.wait_until) {
-        give_up_waiting(call);
+        acquire_give_up_waiting(call);
     } else if (lock->tenure && call->aside) {
         evl_acquire_give_up(call, (struct trouble){EVLOCK_EREPLICAS, "the replicas took too long"});
     } else if (lock->tenure) {
         evl_call_wake(call, call->acquire.wait_until);
         evl_tenure_look(lock->tenure, now);
-    } else if ((trouble = attempt(call, now)).status != EVLOCK_OK) {
+    } else if ((trouble = acquire_attempt(call, now)).status != EVLOCK_OK) {
         evl_acquire_note(call, trouble);
         evl_call_finish(call, trouble.status, "");
     }
@@ -233,73 +234,73 @@ void evl_acquire_ring(struct alarm *alarm, int64_t now) {
 
 /* --- A look at what holds the key: SET NX says of a list what it says of a lock ----------------------------------- */
 
-static const struct dialect *dialect_of(const struct call *call) {
+static const struct dialect *acquire_dialect_of(const struct call *call) {
     return evl_dialect(call->lock->config->queue, false, false);
 }
 
-static bool take_look(struct request *request, int64_t now, struct command *command) {
+static bool acquire_take_look(struct request *request, int64_t now, struct command *command) {
     const struct call *call = evl_call_of(request);
     const struct subject subject = {.key = evl_handle_key(call->lock)};
 
     (void)now;
-    evl_command_write(command, &dialect_of(call)->asks[ASK_TOKEN]->form, &subject);
+    evl_command_write(command, &acquire_dialect_of(call)->asks[ASK_TOKEN]->form, &subject);
     return true;
 }
 
-static void see_refusal(struct call *call, const char *error) {
+static void acquire_see_refusal(struct call *call, const char *error) {
     struct trouble trouble = {evl_reply_meaning(error).status, error};
 
     evl_acquire_note(call, trouble);
-    if (is_final(trouble.status))
+    if (acquire_is_final(trouble.status))
         evl_call_finish(call, trouble.status, "");
     else
-        go_on_waiting(call);
+        acquire_go_on_waiting(call);
 }
 
-static bool see(struct request *request, const struct reply *reply, int64_t now) {
+static bool acquire_see(struct request *request, const struct reply *reply, int64_t now) {
     struct call *call = evl_call_of(request);
     struct found found;
     bool fits = reply->type == REPLY_LOST || reply->type == REPLY_ERROR ||
-                evl_dialect_find(dialect_of(call), ASK_TOKEN, reply, &found);
+                evl_dialect_find(acquire_dialect_of(call), ASK_TOKEN, reply, &found);
 
     (void)now;
     if (call->finished)
         evl_call_settle(call);
     else if (reply->type == REPLY_ERROR)
-        see_refusal(call, reply->text);
+        acquire_see_refusal(call, reply->text);
     else
-        go_on_waiting(call);
+        acquire_go_on_waiting(call);
     return fits;
 }
 
-static void see_nothing(struct request *request, struct trouble why, int64_t now) {
+static void acquire_see_nothing(struct request *request, struct trouble why, int64_t now) {
     struct call *call = evl_call_of(request);
 
     (void)why;
     (void)now;
     evl_pipe_withdraw(evl_call_pipe(call, request->node), request);
-    pause_or_give_up(call, (struct trouble){EVLOCK_EHELD, ""});
+    acquire_pause_or_give_up(call, (struct trouble){EVLOCK_EHELD, ""});
 }
 
-const struct request_ops evl_acquire_requests = {take_look, see, NULL, see_nothing};
+const struct request_ops evl_acquire_requests = {acquire_take_look, acquire_see, NULL, acquire_see_nothing};
 
 /* Only where there is one node: among several, one that hangs or is odd must neither hold up nor end an acquire. One
  * that joins the queue looks by that. */
-static bool may_look(const struct call *call) {
-    bool joins = call->acquire.contended && listens(call);
+static bool acquire_may_look(const struct call *call) {
+    bool joins = call->acquire.contended && acquire_listens(call);
 
     return call->lock->config->deployment->node_count == 1 && !call->acquire.looked && !call->requests[0].flying &&
            !joins;
 }
 
-static void look(struct call *call) {
+static void acquire_look(struct call *call) {
     call->acquire.looked = true;
     evl_call_ask(call, REQUEST_LOOK);
-    evl_pipe_submit(evl_call_pipe(call, 0), &call->requests[0], now_of(call));
+    evl_pipe_submit(evl_call_pipe(call, 0), &call->requests[0], acquire_now_of(call));
 }
 
 /* Another has the lock, and the next attempt is to join the queue for it. */
-static void contend(struct call *call) {
+static void acquire_contend(struct call *call) {
     call->acquire.contended = true;
     evl_queue_open(evl_locks_of(call->lock));
 }
@@ -307,21 +308,21 @@ static void contend(struct call *call) {
 void evl_acquire_failed(struct call *call, struct trouble why) {
     evl_acquire_note(call, why);
     if (why.status == EVLOCK_EHELD && call->lock->config->queue && call->acquire.retries != 0)
-        contend(call);
-    if (is_final(why.status))
+        acquire_contend(call);
+    if (acquire_is_final(why.status))
         evl_call_finish(call, why.status, "");
     else if (why.status != EVLOCK_EHELD)
-        pause_or_give_up(call, why);
-    else if (may_look(call))
-        look(call);
+        acquire_pause_or_give_up(call, why);
+    else if (acquire_may_look(call))
+        acquire_look(call);
     else
-        go_on_waiting(call);
+        acquire_go_on_waiting(call);
 }
 
 /* --- The calls ---------------------------------------------------------------------------------------------------- */
 
-static int read_options(const evlock_acquire_options *options, const struct config *config,
-                        evlock_acquire_options *given, int64_t *times, int64_t *wait) {
+static int acquire_read_options(const evlock_acquire_options *options, const struct config *config,
+                                evlock_acquire_options *given, int64_t *times, int64_t *wait) {
     int status = evl_acquire_options_read(given, options);
 
     *times = config->retry_times;
@@ -348,7 +349,7 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
     int status = evl_lock_check(lock);
 
     if (status == EVLOCK_OK)
-        status = read_options(options, lock->config, &given, &times, &wait);
+        status = acquire_read_options(options, lock->config, &given, &times, &wait);
     if (status == EVLOCK_OK)
         status = evl_lock_check_idle(lock);
     if (status != EVLOCK_OK)
@@ -360,7 +361,7 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
     call->acquire.retries = times;
     call->acquire.fenced = given.fence == 1;
     call->acquire.contended = lock->crowded && times != 0;
-    call->acquire.begun = now_of(call);
+    call->acquire.begun = acquire_now_of(call);
     call->acquire.wait_until = wait == EVLOCK_UNLIMITED ? INT64_MAX : call->acquire.begun + wait;
     if (given.token) {
         call->acquire.token = evl_dup(given.token, given.token_len);
@@ -372,7 +373,7 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
     if (given.token && !call->acquire.token)
         status = evl_fail(EVLOCK_ENOMEM, "no memory for an acquire");
     else
-        status = evl_report(attempt(call, call->acquire.begun));
+        status = evl_report(acquire_attempt(call, call->acquire.begun));
     if (status != EVLOCK_OK) {
         evl_call_drop(call);
         return status;

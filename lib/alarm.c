@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "least.h"
 #include "memory.h"
+#include "minmax.h"
 
 #define LAST_MOMENT ((INT64_C(1) << ALARM_MOMENT_BITS) - 1)
 
@@ -27,11 +27,11 @@ _Static_assert(ALARM_LEVELS *ALARM_DIGITS <= GROUPED, "buckets and groups are to
 
 /* --- Buckets ------------------------------------------------------------------------------------------------------ */
 
-static unsigned level_of(unsigned bucket) {
+static unsigned alarm_level_of(unsigned bucket) {
     return bucket / ALARM_DIGITS;
 }
 
-static unsigned bucket_of(const struct alarms *alarms, int64_t at) {
+static unsigned alarm_bucket_of(const struct alarms *alarms, int64_t at) {
     uint64_t differ = (uint64_t)(at ^ alarms->base);
     unsigned level = differ ? (63 - (unsigned)__builtin_clzll(differ)) / ALARM_BITS : 0;
 
@@ -39,15 +39,15 @@ static unsigned bucket_of(const struct alarms *alarms, int64_t at) {
 }
 
 /* There must be an alarm. */
-static unsigned first_bucket(const struct alarms *alarms) {
+static unsigned alarm_first_bucket(const struct alarms *alarms) {
     unsigned level = (unsigned)__builtin_ctz(alarms->levels);
 
     return level * ALARM_DIGITS + (unsigned)__builtin_ctz(alarms->digits[level]);
 }
 
-static void put(struct alarms *alarms, struct alarm *alarm) {
+static void alarm_put(struct alarms *alarms, struct alarm *alarm) {
     int64_t at = (int64_t)alarm->at;
-    unsigned index = bucket_of(alarms, at), level = level_of(index);
+    unsigned index = alarm_bucket_of(alarms, at), level = alarm_level_of(index);
     struct alarm_bucket *bucket = &alarms->buckets[index];
     uint16_t bit = (uint16_t)(1U << index % ALARM_DIGITS);
 
@@ -63,64 +63,64 @@ static void put(struct alarms *alarms, struct alarm *alarm) {
     alarm->bucket = index & 0xff;
 }
 
-static void empty(struct alarms *alarms, unsigned index) {
-    alarms->digits[level_of(index)] &= (uint16_t) ~(1U << index % ALARM_DIGITS);
-    if (!alarms->digits[level_of(index)])
-        alarms->levels &= (uint16_t) ~(1U << level_of(index));
+static void alarm_empty(struct alarms *alarms, unsigned index) {
+    alarms->digits[alarm_level_of(index)] &= (uint16_t) ~(1U << index % ALARM_DIGITS);
+    if (!alarms->digits[alarm_level_of(index)])
+        alarms->levels &= (uint16_t) ~(1U << alarm_level_of(index));
     if (alarms->unsorted == index)
         alarms->unsorted = 0;
 }
 
-static void take_out(struct alarms *alarms, struct alarm *alarm) {
+static void alarm_take_out(struct alarms *alarms, struct alarm *alarm) {
     struct alarm_bucket *bucket = &alarms->buckets[alarm->bucket];
 
     TAILQ_REMOVE(&bucket->alarms, alarm, link);
     if (TAILQ_EMPTY(&bucket->alarms))
-        empty(alarms, alarm->bucket);
+        alarm_empty(alarms, alarm->bucket);
 }
 
 /* --- Groups ------------------------------------------------------------------------------------------------------- */
 
 /* The only one in which alarms of this moment can be. */
-static struct alarm_group *group_of(struct alarms *alarms, uint64_t at) {
+static struct alarm_group *alarm_group_of(struct alarms *alarms, uint64_t at) {
     return &alarms->groups[at * UINT64_C(0x9E3779B97F4A7C15) >> 32 & (ALARM_GROUPS - 1)];
 }
 
-static void join(struct alarm_group *group, struct alarm *alarm) {
+static void alarm_join(struct alarm_group *group, struct alarm *alarm) {
     TAILQ_INSERT_TAIL(&group->members, alarm, link);
     alarm->bucket = GROUPED;
 }
 
-static void found(struct alarms *alarms, struct alarm_group *group, struct alarm *first) {
+static void alarm_found(struct alarms *alarms, struct alarm_group *group, struct alarm *first) {
     group->alarm.at = first->at;
     group->alarm.group = group->alarm.set = 1;
     TAILQ_INIT(&group->members);
-    put(alarms, &group->alarm);
-    take_out(alarms, first);
-    join(group, first);
+    alarm_put(alarms, &group->alarm);
+    alarm_take_out(alarms, first);
+    alarm_join(group, first);
 }
 
-static void quit(struct alarms *alarms, struct alarm *alarm) {
-    struct alarm_group *group = group_of(alarms, alarm->at);
+static void alarm_quit(struct alarms *alarms, struct alarm *alarm) {
+    struct alarm_group *group = alarm_group_of(alarms, alarm->at);
 
     TAILQ_REMOVE(&group->members, alarm, link);
     if (!TAILQ_EMPTY(&group->members))
         return;
-    take_out(alarms, &group->alarm);
+    alarm_take_out(alarms, &group->alarm);
     group->alarm.set = 0;
 }
 
 /* --- The set ------------------------------------------------------------------------------------------------------ */
 
-static void enter(struct alarms *alarms, struct alarm *alarm) {
-    struct alarm_group *group = group_of(alarms, alarm->at);
+static void alarm_enter(struct alarms *alarms, struct alarm *alarm) {
+    struct alarm_group *group = alarm_group_of(alarms, alarm->at);
 
     if (!group->alarm.set && alarms->last && alarms->last->at == alarm->at)
-        found(alarms, group, alarms->last);
+        alarm_found(alarms, group, alarms->last);
     if (group->alarm.set && group->alarm.at == alarm->at) {
-        join(group, alarm);
+        alarm_join(group, alarm);
     } else {
-        put(alarms, alarm);
+        alarm_put(alarms, alarm);
         alarms->last = alarm;
     }
     alarm->set = 1;
@@ -129,22 +129,22 @@ static void enter(struct alarms *alarms, struct alarm *alarm) {
 /* This and move() are not inlined, so that a call that changes nothing, as most do, is short. */
 __attribute__((noinline)) static void leave(struct alarms *alarms, struct alarm *alarm) {
     if (alarm->bucket == GROUPED)
-        quit(alarms, alarm);
+        alarm_quit(alarms, alarm);
     else
-        take_out(alarms, alarm);
+        alarm_take_out(alarms, alarm);
     if (alarms->last == alarm)
         alarms->last = NULL;
     alarm->set = 0;
 }
 
 __attribute__((noinline)) static void move(struct alarms *alarms, struct alarm *alarm, int64_t at) {
-    at = max64(min64(at, LAST_MOMENT), alarms->base);
+    at = evl_max(evl_min(at, LAST_MOMENT), alarms->base);
     if (alarm->set && (int64_t)alarm->at == at)
         return;
     if (alarm->set)
         leave(alarms, alarm);
     alarm->at = (uint64_t)at & LAST_MOMENT;
-    enter(alarms, alarm);
+    alarm_enter(alarms, alarm);
 }
 
 void evl_alarm_set(struct alarms *alarms, struct alarm *alarm, int64_t at) {
@@ -157,29 +157,29 @@ void evl_alarm_set(struct alarms *alarms, struct alarm *alarm, int64_t at) {
 int64_t evl_alarms_next(const struct alarms *alarms) {
     if (alarms->unsorted)
         return alarms->base;
-    return alarms->levels ? alarms->buckets[first_bucket(alarms)].earliest : INT64_MAX;
+    return alarms->levels ? alarms->buckets[alarm_first_bucket(alarms)].earliest : INT64_MAX;
 }
 
-static void sort_some(struct alarms *alarms) {
+static void alarm_sort_some(struct alarms *alarms) {
     struct alarm_bucket *bucket = &alarms->buckets[alarms->unsorted];
     struct alarm *alarm;
 
     for (int i = 0; i < PORTION && alarms->unsorted; i++) {
         alarm = TAILQ_FIRST(&bucket->alarms);
-        take_out(alarms, alarm);
-        put(alarms, alarm);
+        alarm_take_out(alarms, alarm);
+        alarm_put(alarms, alarm);
     }
 }
 
 /* The first of those that are of one moment. The owners of the next will be asked for soon. */
-static struct alarm *take_first(struct alarms *alarms, struct alarm_list *list) {
+static struct alarm *alarm_take_first(struct alarms *alarms, struct alarm_list *list) {
     struct alarm *alarm = TAILQ_FIRST(list), *next;
 
     if (alarm->group)
-        alarm = TAILQ_FIRST(&group_of(alarms, alarm->at)->members);
+        alarm = TAILQ_FIRST(&alarm_group_of(alarms, alarm->at)->members);
     next = TAILQ_NEXT(alarm, link);
     if (next && TAILQ_NEXT(next, link))
-        prefetch(TAILQ_NEXT(next, link), -CACHE_LINE / 2, OWNER_SIZE);
+        evl_prefetch(TAILQ_NEXT(next, link), -CACHE_LINE / 2, OWNER_SIZE);
     leave(alarms, alarm);
     return alarm;
 }
@@ -188,12 +188,12 @@ struct alarm *evl_alarms_due(struct alarms *alarms) {
     unsigned first;
 
     if (!alarms->unsorted) {
-        first = first_bucket(alarms);
-        if (level_of(first) == 0) /* all of this bucket are of one moment */
-            return take_first(alarms, &alarms->buckets[first].alarms);
+        first = alarm_first_bucket(alarms);
+        if (alarm_level_of(first) == 0) /* all of this bucket are of one moment */
+            return alarm_take_first(alarms, &alarms->buckets[first].alarms);
         alarms->unsorted = (uint8_t)first;
         alarms->base = alarms->buckets[first].earliest;
     }
-    sort_some(alarms);
+    alarm_sort_some(alarms);
     return NULL;
 }

@@ -12,7 +12,7 @@ struct bytes {
     size_t len;
 };
 
-static inline bool same_bytes(struct bytes a, struct bytes b) {
+static inline bool evl_same_bytes(struct bytes a, struct bytes b) {
     return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
 }
 

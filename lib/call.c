@@ -9,7 +9,7 @@ size_t evl_call_size(unsigned nodes) {
     return sizeof(struct call) + nodes * sizeof(struct request);
 }
 
-static void enlist(struct call *call) {
+static void call_enlist(struct call *call) {
     struct evlock *lock = call->lock;
     struct call *newest = lock->calls ? lock->calls->previous : call;
 
@@ -22,7 +22,7 @@ static void enlist(struct call *call) {
     TAILQ_INSERT_TAIL(&evl_locks_of(lock)->pending, call, link);
 }
 
-static void delist(struct call *call) {
+static void call_delist(struct call *call) {
     struct evlock *lock = call->lock;
 
     if (call->next)
@@ -46,7 +46,7 @@ struct call *evl_call_new(struct evlock *lock, const struct call_sort *sort, voi
     call->arg = arg;
     call->alarm.kind = ALARM_CALL;
     evl_handle_ref(lock);
-    enlist(call);
+    call_enlist(call);
     return call;
 }
 
@@ -82,7 +82,7 @@ void evl_call_wake(struct call *call, int64_t at) {
 }
 
 void evl_call_drop(struct call *call) {
-    delist(call);
+    call_delist(call);
     evl_call_free(call);
 }
 
@@ -108,14 +108,14 @@ void evl_call_finish(struct call *call, int status, const char *words) {
     evl_call_withdraw(call);
     evl_call_wake(call, INT64_MAX);
     call->finished = true;
-    delist(call);
+    call_delist(call);
     TAILQ_INSERT_TAIL(&locks->done, call, link);
     evl_turn_rearm(evl_turn_of(call->lock));
 }
 
 void evl_call_finish_forked(struct call *call) {
     call->finished = true;
-    delist(call);
+    call_delist(call);
     TAILQ_INSERT_TAIL(&evl_locks_of(call->lock)->done, call, link);
 }
 
@@ -134,7 +134,7 @@ void evl_call_cancel(struct call *call) {
 
 void evl_call_reopen(struct call *call) {
     TAILQ_REMOVE(&evl_locks_of(call->lock)->done, call, link);
-    enlist(call);
+    call_enlist(call);
     call->finished = false;
 }
 

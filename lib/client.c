@@ -16,7 +16,7 @@ size_t evlock_client_nodes(const evlock_client *client) {
     return client ? client->locks.tenures.deployment.node_count : 0;
 }
 
-static enum evlock_connection connection_of(const struct node *node) {
+static enum evlock_connection client_connection_of(const struct node *node) {
     switch (evl_node_state(node)) {
     case CONNECTION_READY:
         return EVLOCK_CONNECTED;
@@ -48,7 +48,7 @@ int evlock_client_node(const evlock_client *client, size_t index, evlock_node_in
     now = evl_turn_now(&deployment->turn);
     trouble = evl_node_trouble(node, now);
     memset(&info, 0, sizeof(info));
-    info.connection = connection_of(node);
+    info.connection = client_connection_of(node);
     info.status = trouble.status;
     info.excluded_ms = node->excluded_until > now ? (node->excluded_until - now + 999) / 1000 : 0;
     info.agreed = node->agreed;

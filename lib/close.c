@@ -24,7 +24,7 @@ void evl_close_destroy(struct evlock_client *client) {
 }
 
 /* Nothing is sent from here on. */
-static void tear_down(struct evlock_client *client, bool forked) {
+static void close_tear_down(struct evlock_client *client, bool forked) {
     struct tenures *tenures = &client->locks.tenures;
     struct tenure *tenure;
 
@@ -38,7 +38,7 @@ static void tear_down(struct evlock_client *client, bool forked) {
 }
 
 /* Each handle that has anything under way, which ends by that. */
-static void drop_all(struct evlock_client *client, void (*drop)(struct evlock *lock)) {
+static void close_drop_all(struct evlock_client *client, void (*drop)(struct evlock *lock)) {
     struct tenure *tenure;
     struct call *call;
 
@@ -49,7 +49,7 @@ static void drop_all(struct evlock_client *client, void (*drop)(struct evlock *l
 }
 
 /* The same, but for those that wait for a release. */
-static void wind_up_all(struct evlock_client *client) {
+static void close_wind_up_all(struct evlock_client *client) {
     struct tenure *tenure, *next_tenure;
     struct call *call, *next_call;
     struct evlock *lock;
@@ -68,11 +68,11 @@ static void wind_up_all(struct evlock_client *client) {
 }
 
 /* A forked child's copy: memory goes, nobody is told, and the loop is not touched. */
-static void free_forked(struct evlock_client *client) {
+static void close_free_forked(struct evlock_client *client) {
     struct call *call;
 
-    drop_all(client, evl_lock_drop_forked);
-    tear_down(client, true);
+    close_drop_all(client, evl_lock_drop_forked);
+    close_tear_down(client, true);
     while ((call = TAILQ_FIRST(&client->locks.done))) {
         TAILQ_REMOVE(&client->locks.done, call, link);
         evl_call_free(call);
@@ -80,7 +80,7 @@ static void free_forked(struct evlock_client *client) {
     evl_close_destroy(client);
 }
 
-static bool all_settled(const struct evlock_client *client) {
+static bool close_all_settled(const struct evlock_client *client) {
     return TAILQ_EMPTY(&client->locks.tenures.live) && TAILQ_EMPTY(&client->locks.tenures.ghosts);
 }
 
@@ -89,7 +89,7 @@ bool evl_close_is_over(const struct evlock_client *client) {
     case CLIENT_OPEN:
         return false;
     case CLIENT_CLOSING:
-        return TAILQ_EMPTY(&client->locks.done) && (client->late || all_settled(client));
+        return TAILQ_EMPTY(&client->locks.done) && (client->late || close_all_settled(client));
     case CLIENT_FREED:
         return TAILQ_EMPTY(&client->locks.done);
     }
@@ -102,7 +102,7 @@ bool evl_close_left(struct turn *turn) {
     if (!evl_close_is_over(client))
         return false;
     if (client->state == CLIENT_CLOSING)
-        tear_down(client, false);
+        close_tear_down(client, false);
     evl_close_destroy(client);
     return true;
 }
@@ -114,8 +114,8 @@ void evl_close_ring(struct alarm *alarm, int64_t now) {
     (void)now;
     if (evl_turn_puts_off(evl_client_turn(client), alarm, begun, client->close_by))
         return;
-    client->late = !all_settled(client);
-    drop_all(client, evl_lock_drop);
+    client->late = !close_all_settled(client);
+    close_drop_all(client, evl_lock_drop);
 }
 
 int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
@@ -132,7 +132,7 @@ int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
     client->locks.open = false;
     client->closed = cb;
     client->closed_arg = arg;
-    wind_up_all(client);
+    close_wind_up_all(client);
     client->close_by = evl_turn_now(turn) + evl_client_deployment(client)->config.command_timeout;
     evl_turn_wake(turn, &client->close_alarm, client->close_by);
     evl_turn_rearm(turn);
@@ -146,16 +146,16 @@ void evlock_client_free(evlock_client *client) {
         return;
     turn = evl_client_turn(client);
     if (evl_turn_forked(turn)) {
-        free_forked(client);
+        close_free_forked(client);
         return;
     }
     evl_queue_stop(&client->locks, false); /* first, so that what is given back is not granted to those who go too */
     evl_deployment_part(evl_client_deployment(client));
-    drop_all(client, evl_lock_drop);
+    close_drop_all(client, evl_lock_drop);
     evl_deployment_flush(evl_client_deployment(client));
     client->state = CLIENT_FREED;
     client->locks.open = false;
-    tear_down(client, false);
+    close_tear_down(client, false);
     evl_turn_wake(turn, &client->close_alarm, INT64_MAX);
     if (turn->depth == 0 && TAILQ_EMPTY(&client->locks.done) && !client->closed)
         evl_close_destroy(client);

@@ -9,11 +9,11 @@
 
 #define TEN_YEARS_MS (INT64_C(10) * 366 * 24 * 3600 * 1000)
 
-static int64_t or_default(int64_t given, int64_t otherwise) {
+static int64_t config_or_default(int64_t given, int64_t otherwise) {
     return given == EVLOCK_DEFAULT ? otherwise : given;
 }
 
-static int check_range(const char *name, int64_t value, int64_t least, int64_t most) {
+static int config_check_range(const char *name, int64_t value, int64_t least, int64_t most) {
     if (value >= least && value <= most)
         return EVLOCK_OK;
     return evl_fail(EVLOCK_EINVAL, "%s is %" PRId64 ", not from %" PRId64 " to %" PRId64, name, value, least, most);
@@ -21,7 +21,7 @@ static int check_range(const char *name, int64_t value, int64_t least, int64_t m
 
 /* A program that was built with an older header has a shorter struct: what it lacks keeps its default. No size ends
  * within a member. */
-static int read_struct(void *ret, size_t size, const void *given) {
+static int config_read_struct(void *ret, size_t size, const void *given) {
     size_t given_size;
 
     if (!given)
@@ -36,7 +36,7 @@ static int read_struct(void *ret, size_t size, const void *given) {
 int evl_client_config(struct client_config *ret, evlock_client_options *ret_given,
                       const evlock_client_options *options) {
     evlock_client_options given = EVLOCK_CLIENT_OPTIONS_INIT;
-    int status = read_struct(&given, sizeof(given), options);
+    int status = config_read_struct(&given, sizeof(given), options);
     struct {
         const char *name;
         int64_t *value;
@@ -54,8 +54,8 @@ int evl_client_config(struct client_config *ret, evlock_client_options *ret_give
     };
 
     for (size_t i = 0; status == EVLOCK_OK && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        *numbers[i].value = or_default(*numbers[i].value, numbers[i].otherwise);
-        status = check_range(numbers[i].name, *numbers[i].value, numbers[i].least, numbers[i].most);
+        *numbers[i].value = config_or_default(*numbers[i].value, numbers[i].otherwise);
+        status = config_check_range(numbers[i].name, *numbers[i].value, numbers[i].least, numbers[i].most);
     }
     if (status == EVLOCK_OK && given.backoff_max_ms < given.backoff_min_ms)
         status = evl_fail(EVLOCK_EINVAL, "backoff_max_ms is less than backoff_min_ms");
@@ -83,26 +83,27 @@ int evl_options_read(evlock_options *ret, const evlock_options *options) {
     static const evlock_options defaults = EVLOCK_OPTIONS_INIT;
 
     *ret = defaults;
-    return read_struct(ret, sizeof(*ret), options);
+    return config_read_struct(ret, sizeof(*ret), options);
 }
 
 int evl_acquire_options_read(evlock_acquire_options *ret, const evlock_acquire_options *options) {
     static const evlock_acquire_options defaults = EVLOCK_ACQUIRE_OPTIONS_INIT;
 
     *ret = defaults;
-    return read_struct(ret, sizeof(*ret), options);
+    return config_read_struct(ret, sizeof(*ret), options);
 }
 
 int evl_config_waiting(int64_t *retry_times, int64_t *wait_timeout, int64_t given_times, int64_t given_timeout_ms) {
     int status;
 
     if (given_times != EVLOCK_DEFAULT) {
-        if ((status = check_range("retry_times", given_times, EVLOCK_UNLIMITED, INT64_MAX)) != EVLOCK_OK)
+        if ((status = config_check_range("retry_times", given_times, EVLOCK_UNLIMITED, INT64_MAX)) != EVLOCK_OK)
             return status;
         *retry_times = given_times;
     }
     if (given_timeout_ms != EVLOCK_DEFAULT) {
-        if ((status = check_range("wait_timeout_ms", given_timeout_ms, EVLOCK_UNLIMITED, TEN_YEARS_MS)) != EVLOCK_OK)
+        if ((status = config_check_range("wait_timeout_ms", given_timeout_ms, EVLOCK_UNLIMITED, TEN_YEARS_MS)) !=
+            EVLOCK_OK)
             return status;
         *wait_timeout = given_timeout_ms == EVLOCK_UNLIMITED ? EVLOCK_UNLIMITED : given_timeout_ms * 1000;
     }
@@ -124,8 +125,8 @@ int evl_config_check_retries(bool queue, int64_t retry_times) {
     return EVLOCK_OK;
 }
 
-static int read_wait(struct config *config, const evlock_options *given) {
-    int64_t wait = or_default(given->wait, EVLOCK_WAIT_POLL);
+static int config_read_wait(struct config *config, const evlock_options *given) {
+    int64_t wait = config_or_default(given->wait, EVLOCK_WAIT_POLL);
 
     if (wait != EVLOCK_WAIT_POLL && wait != EVLOCK_WAIT_QUEUE)
         return evl_fail(EVLOCK_EINVAL, "wait is neither EVLOCK_WAIT_POLL nor EVLOCK_WAIT_QUEUE");
@@ -138,9 +139,9 @@ static int read_wait(struct config *config, const evlock_options *given) {
     return evl_config_check_retries(config->queue, config->retry_times);
 }
 
-static int read_retrying(struct config *config, const evlock_options *given) {
-    int64_t delay_ms = or_default(given->retry_delay_ms, 100);
-    int status = check_range("retry_delay_ms", delay_ms, 1, TEN_YEARS_MS);
+static int config_read_retrying(struct config *config, const evlock_options *given) {
+    int64_t delay_ms = config_or_default(given->retry_delay_ms, 100);
+    int status = config_check_range("retry_delay_ms", delay_ms, 1, TEN_YEARS_MS);
 
     if (status != EVLOCK_OK)
         return status;
@@ -149,30 +150,30 @@ static int read_retrying(struct config *config, const evlock_options *given) {
         return evl_fail(EVLOCK_ERETRY, "the retry delay of %" PRId64 " ms is longer than the ttl of %" PRId64 " ms",
                         delay_ms, given->ttl_ms);
     config->retry_delay = delay_ms * 1000;
-    config->retry_jitter = or_default(given->retry_jitter, 50);
+    config->retry_jitter = config_or_default(given->retry_jitter, 50);
     config->retry_times = config->wait_timeout = EVLOCK_UNLIMITED;
-    status = check_range("retry_jitter", config->retry_jitter, 0, 100);
+    status = config_check_range("retry_jitter", config->retry_jitter, 0, 100);
     if (status == EVLOCK_OK)
         status =
             evl_config_waiting(&config->retry_times, &config->wait_timeout, given->retry_times, given->wait_timeout_ms);
     return status;
 }
 
-static int read_renewal(struct config *config, const evlock_options *given) {
+static int config_read_renewal(struct config *config, const evlock_options *given) {
     int64_t ttl = config->terms.ttl;
-    int64_t renewal = or_default(given->auto_renewal, 0);
-    int64_t interval_ms = or_default(given->renewal_interval_ms, ttl / 3000 ? ttl / 3000 : 1);
+    int64_t renewal = config_or_default(given->auto_renewal, 0);
+    int64_t interval_ms = config_or_default(given->renewal_interval_ms, ttl / 3000 ? ttl / 3000 : 1);
     int64_t interval;
-    int64_t max_hold_ms = or_default(given->max_hold_ms, EVLOCK_UNLIMITED);
-    int64_t percent = or_default(given->at_risk_percent, 33);
-    int status = check_range("auto_renewal", renewal, 0, 1);
+    int64_t max_hold_ms = config_or_default(given->max_hold_ms, EVLOCK_UNLIMITED);
+    int64_t percent = config_or_default(given->at_risk_percent, 33);
+    int status = config_check_range("auto_renewal", renewal, 0, 1);
 
     if (status == EVLOCK_OK && given->renewal_interval_ms != EVLOCK_DEFAULT)
-        status = check_range("renewal_interval_ms", interval_ms, 1, TEN_YEARS_MS);
+        status = config_check_range("renewal_interval_ms", interval_ms, 1, TEN_YEARS_MS);
     if (status == EVLOCK_OK && max_hold_ms != EVLOCK_UNLIMITED)
-        status = check_range("max_hold_ms", max_hold_ms, 1, TEN_YEARS_MS);
+        status = config_check_range("max_hold_ms", max_hold_ms, 1, TEN_YEARS_MS);
     if (status == EVLOCK_OK)
-        status = check_range("at_risk_percent", percent, 1, 99);
+        status = config_check_range("at_risk_percent", percent, 1, 99);
     if (status != EVLOCK_OK)
         return status;
     interval = interval_ms * 1000;
@@ -189,7 +190,7 @@ static int read_renewal(struct config *config, const evlock_options *given) {
 }
 
 /* After the renewal: it is told lost after the first renewal was due, or else it would always be. */
-static int read_lead(struct config *config, const evlock_options *given) {
+static int config_read_lead(struct config *config, const evlock_options *given) {
     struct lease_terms *terms = &config->terms;
     int64_t lead_ms = given->lost_lead_ms;
     int status;
@@ -197,7 +198,7 @@ static int read_lead(struct config *config, const evlock_options *given) {
     terms->lead = evl_lease_moment(terms->ttl);
     if (lead_ms == EVLOCK_DEFAULT)
         return EVLOCK_OK;
-    if ((status = check_range("lost_lead_ms", lead_ms, 0, TEN_YEARS_MS)) != EVLOCK_OK)
+    if ((status = config_check_range("lost_lead_ms", lead_ms, 0, TEN_YEARS_MS)) != EVLOCK_OK)
         return status;
     terms->lead = lead_ms * 1000;
     if (terms->ttl && terms->lead >= terms->ttl - evl_lease_drift(terms->ttl) - terms->interval)
@@ -207,17 +208,17 @@ static int read_lead(struct config *config, const evlock_options *given) {
 }
 
 /* What a grant needs besides the first answer. */
-static int read_agreement(struct config *config, const evlock_options *given) {
+static int config_read_agreement(struct config *config, const evlock_options *given) {
     int64_t share_ms = config->terms.ttl / 10000 ? config->terms.ttl / 10000 : 1;
-    int64_t node_ms = or_default(given->node_timeout_ms, share_ms);
-    int64_t replica_ms = or_default(given->replica_timeout_ms, share_ms);
-    int status = check_range("node_timeout_ms", node_ms, 1, TEN_YEARS_MS);
+    int64_t node_ms = config_or_default(given->node_timeout_ms, share_ms);
+    int64_t replica_ms = config_or_default(given->replica_timeout_ms, share_ms);
+    int status = config_check_range("node_timeout_ms", node_ms, 1, TEN_YEARS_MS);
 
-    config->min_replicas = or_default(given->min_replicas, 0);
+    config->min_replicas = config_or_default(given->min_replicas, 0);
     if (status == EVLOCK_OK)
-        status = check_range("replica_timeout_ms", replica_ms, 1, TEN_YEARS_MS);
+        status = config_check_range("replica_timeout_ms", replica_ms, 1, TEN_YEARS_MS);
     if (status == EVLOCK_OK)
-        status = check_range("min_replicas", config->min_replicas, 0, INT32_MAX);
+        status = config_check_range("min_replicas", config->min_replicas, 0, INT32_MAX);
     if (status != EVLOCK_OK)
         return status;
     config->terms.patience = node_ms * 1000;
@@ -226,7 +227,7 @@ static int read_agreement(struct config *config, const evlock_options *given) {
 }
 
 static int read_config(struct config *config, const evlock_options *given) {
-    int64_t ttl_ms = or_default(given->ttl_ms, 30000);
+    int64_t ttl_ms = config_or_default(given->ttl_ms, 30000);
     int status = evl_config_check_ttl(ttl_ms);
 
     if (status != EVLOCK_OK)
@@ -234,28 +235,30 @@ static int read_config(struct config *config, const evlock_options *given) {
     config->terms.ttl = ttl_ms * 1000;
     config->on_lost = given->on_lost;
     config->on_at_risk = given->on_at_risk;
-    if ((status = read_retrying(config, given)) != EVLOCK_OK || (status = read_wait(config, given)) != EVLOCK_OK ||
-        (status = read_agreement(config, given)) != EVLOCK_OK || (status = read_renewal(config, given)) != EVLOCK_OK)
+    if ((status = config_read_retrying(config, given)) != EVLOCK_OK ||
+        (status = config_read_wait(config, given)) != EVLOCK_OK ||
+        (status = config_read_agreement(config, given)) != EVLOCK_OK ||
+        (status = config_read_renewal(config, given)) != EVLOCK_OK)
         return status;
-    return read_lead(config, given);
+    return config_read_lead(config, given);
 }
 
-static bool same_text(const char *a, const char *b) {
+static bool config_same_text(const char *a, const char *b) {
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool same(const struct config *a, const struct config *b, const evlock_options *b_strings) {
+static bool config_same(const struct config *a, const struct config *b, const evlock_options *b_strings) {
     return a->terms.ttl == b->terms.ttl && a->terms.interval == b->terms.interval && a->terms.lead == b->terms.lead &&
            a->terms.max_hold == b->terms.max_hold && a->terms.risk == b->terms.risk &&
            a->terms.patience == b->terms.patience && a->min_replicas == b->min_replicas &&
            a->replica_timeout == b->replica_timeout && a->retry_delay == b->retry_delay &&
            a->retry_jitter == b->retry_jitter && a->retry_times == b->retry_times &&
            a->wait_timeout == b->wait_timeout && a->queue == b->queue && a->on_lost == b->on_lost &&
-           a->on_at_risk == b->on_at_risk && same_text(a->holder, b_strings->holder) &&
-           same_text(a->prefix, b_strings->prefix) && same_text(a->label, b_strings->label);
+           a->on_at_risk == b->on_at_risk && config_same_text(a->holder, b_strings->holder) &&
+           config_same_text(a->prefix, b_strings->prefix) && config_same_text(a->label, b_strings->label);
 }
 
-static char *copy_text(const char *text, bool *failed) {
+static char *config_copy_text(const char *text, bool *failed) {
     char *copy = text ? evl_dup(text, strlen(text)) : NULL;
 
     *failed |= text && !copy;
@@ -273,7 +276,7 @@ int evl_config_get(struct config **ret, struct config *last, const evlock_option
         status = read_config(&read, &given);
     if (status != EVLOCK_OK)
         return status;
-    if (last && same(last, &read, &given)) {
+    if (last && config_same(last, &read, &given)) {
         last->references++;
         *ret = last;
         return EVLOCK_OK;
@@ -282,9 +285,9 @@ int evl_config_get(struct config **ret, struct config *last, const evlock_option
     if (!config)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a lock's options");
     *config = read;
-    config->holder = copy_text(given.holder, &failed);
-    config->prefix = copy_text(given.prefix, &failed);
-    config->label = copy_text(given.label, &failed);
+    config->holder = config_copy_text(given.holder, &failed);
+    config->prefix = config_copy_text(given.prefix, &failed);
+    config->label = config_copy_text(given.label, &failed);
     if (failed) {
         evl_config_unref(config);
         return evl_fail(EVLOCK_ENOMEM, "no memory for a lock's options");

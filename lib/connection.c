@@ -18,11 +18,11 @@
 
 static void connection_begin(struct connection *connection);
 
-static void wake_at(struct connection *connection, int64_t at) {
+static void connection_wake_at(struct connection *connection, int64_t at) {
     evl_turn_wake(connection->turn, &connection->alarm, at);
 }
 
-static void changed(struct connection *connection) {
+static void connection_changed(struct connection *connection) {
     if (connection->hooks->changed)
         connection->hooks->changed(connection);
 }
@@ -38,7 +38,7 @@ void evl_connection_explain(struct connection *connection, const char *why) {
 }
 
 /* Hiredis has freed the context by itself, or is about to. */
-static bool is_gone(const struct connection *connection) {
+static bool connection_is_gone(const struct connection *connection) {
     switch (connection->state) {
     case CONNECTION_CONNECTING:
     case CONNECTION_RETURNING:
@@ -56,14 +56,14 @@ static bool is_gone(const struct connection *connection) {
 /* --- What it carries ---------------------------------------------------------------------------------------------- */
 
 /* A server that does not know a command quotes what it was sent with it: a token, or a password. */
-static void drop_quotes(char *error) {
+static void connection_drop_quotes(char *error) {
     char *quotes = strstr(error, ", with args");
 
     if (quotes)
         *quotes = '\0';
 }
 
-static struct reply reply_from(const redisReply *from) {
+static struct reply connection_reply_from(const redisReply *from) {
     struct reply reply = {REPLY_OTHER, 0, "", 0};
 
     switch (from->type) {
@@ -83,7 +83,7 @@ static struct reply reply_from(const redisReply *from) {
         reply.len = (size_t)from->len;
         break;
     case REDIS_REPLY_ERROR:
-        drop_quotes(from->str);
+        connection_drop_quotes(from->str);
         reply.type = REPLY_ERROR;
         reply.text = from->str;
         reply.len = strlen(from->str);
@@ -95,7 +95,7 @@ static struct reply reply_from(const redisReply *from) {
 }
 
 /* The connection that hiredis calls back, if there is anything to be done for it. */
-static struct connection *called_back(const redisAsyncContext *context, const void *reply) {
+static struct connection *connection_called_back(const redisAsyncContext *context, const void *reply) {
     struct connection *connection = context->data;
 
     if (!connection || connection->broken)
@@ -106,57 +106,57 @@ static struct connection *called_back(const redisAsyncContext *context, const vo
     return NULL;
 }
 
-static void on_reply(redisAsyncContext *context, void *raw, void *request) {
-    struct connection *connection = called_back(context, raw);
+static void connection_on_reply(redisAsyncContext *context, void *raw, void *request) {
+    struct connection *connection = connection_called_back(context, raw);
     struct reply reply;
 
     if (!connection)
         return;
     connection->since = connection->turn->now; /* hiredis has many replies from one reading of the socket */
     connection->unanswered--;
-    reply = reply_from(raw);
+    reply = connection_reply_from(raw);
     connection->hooks->answered(connection, request, &reply, connection->since);
 }
 
-static void on_greeting(redisAsyncContext *context, void *raw, void *step) {
-    struct connection *connection = called_back(context, raw);
+static void connection_on_greeting(redisAsyncContext *context, void *raw, void *step) {
+    struct connection *connection = connection_called_back(context, raw);
     struct reply reply;
 
     if (!connection)
         return;
-    reply = reply_from(raw);
+    reply = connection_reply_from(raw);
     connection->hooks->greeted(connection, (int)(intptr_t)step, &reply);
 }
 
-static bool says(const redisReply *reply, const char *word) {
+static bool connection_says(const redisReply *reply, const char *word) {
     return reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 && reply->element[0]->type == REDIS_REPLY_STRING &&
            strcmp(reply->element[0]->str, word) == 0;
 }
 
-static void on_message(redisAsyncContext *context, void *raw, void *unused) {
-    struct connection *connection = called_back(context, raw);
+static void connection_on_message(redisAsyncContext *context, void *raw, void *unused) {
+    struct connection *connection = connection_called_back(context, raw);
     const redisReply *reply = raw;
 
     (void)unused;
     if (!connection)
         return;
-    if (connection->state == CONNECTION_CONNECTING && says(reply, "subscribe"))
+    if (connection->state == CONNECTION_CONNECTING && connection_says(reply, "subscribe"))
         connection->hooks->heard(connection, NULL);
-    else if (connection->state == CONNECTION_READY && says(reply, "message") &&
+    else if (connection->state == CONNECTION_READY && connection_says(reply, "message") &&
              reply->element[2]->type == REDIS_REPLY_STRING)
         connection->hooks->heard(connection, reply->element[2]->str);
 }
 
 bool evl_connection_greet(struct connection *connection, int step, int count, const char **words) {
-    return redisAsyncCommandArgv(connection->context, on_greeting, (void *)(intptr_t)step, count, words, NULL) ==
-           REDIS_OK;
+    return redisAsyncCommandArgv(connection->context, connection_on_greeting, (void *)(intptr_t)step, count, words,
+                                 NULL) == REDIS_OK;
 }
 
 void evl_connection_listen(struct connection *connection, const char *channel) {
     const char *words[] = {"SUBSCRIBE", channel};
 
-    evl_shield_listen(&connection->shield, channel, strlen(channel));
-    if (redisAsyncCommandArgv(connection->context, on_message, NULL, 2, words, NULL) != REDIS_OK)
+    evl_reply_guard_listen(&connection->guard, channel, strlen(channel));
+    if (redisAsyncCommandArgv(connection->context, connection_on_message, NULL, 2, words, NULL) != REDIS_OK)
         evl_connection_break(connection, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
 
@@ -166,14 +166,14 @@ bool evl_connection_takes(const struct connection *connection) {
 
 /* What is queued while the loop has called in is written when it is left, all at once: to wait until the loop says that
  * the socket is writable, as hiredis would, costs a turn and three system calls. */
-static int queue(struct connection *connection, void *request, struct bytes text) {
+static int connection_queue(struct connection *connection, void *request, struct bytes text) {
     void (*add_write)(void *data) = connection->context->ev.addWrite;
     int status;
 
     connection->unwritten += text.len;
     if (connection->turn->depth > 0)
         connection->context->ev.addWrite = NULL;
-    status = redisAsyncFormattedCommand(connection->context, on_reply, request, text.data, text.len);
+    status = redisAsyncFormattedCommand(connection->context, connection_on_reply, request, text.data, text.len);
     connection->context->ev.addWrite = add_write;
     return status;
 }
@@ -182,17 +182,17 @@ void evl_connection_send(struct connection *connection, void *request, struct by
     if (connection->unanswered++ == 0) {
         connection->since = now;
         if (!connection->alarm.set)
-            wake_at(connection, now + connection->config->command_timeout);
+            connection_wake_at(connection, now + connection->config->command_timeout);
     }
-    if (queue(connection, request, text) != REDIS_OK)
+    if (connection_queue(connection, request, text) != REDIS_OK)
         evl_connection_break(connection, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
 
 void evl_connection_hush(struct connection *connection, struct bytes text) {
-    (void)queue(connection, NULL, text);
+    (void)connection_queue(connection, NULL, text);
 }
 
-static void write_queued(struct connection *connection) {
+static void connection_write_queued(struct connection *connection) {
     struct transport_quiet quiet;
 
     connection->unwritten = 0;
@@ -204,7 +204,7 @@ static void write_queued(struct connection *connection) {
 
 void evl_connection_flush(struct connection *connection) {
     if (evl_connection_is_usable(connection))
-        write_queued(connection);
+        connection_write_queued(connection);
 }
 
 void evl_connection_write(struct connection *connection, size_t bytes) {
@@ -221,13 +221,13 @@ void evl_connection_drain(struct connection *connection) {
 
 /* --- From the loop ------------------------------------------------------------------------------------------------ */
 
-static void read_guarded(struct connection *connection) {
+static void connection_read_guarded(struct connection *connection) {
     evl_transport_read(connection->context);
-    if (connection->context && evl_shield_overrun(&connection->shield))
-        evl_connection_break(connection, EVLOCK_EPROTOCOL, connection->shield.refused);
+    if (connection->context && evl_reply_guard_overrun(&connection->guard))
+        evl_connection_break(connection, EVLOCK_EPROTOCOL, connection->guard.refused);
 }
 
-static void release_context(struct connection *connection, bool forked) {
+static void connection_release_context(struct connection *connection, bool forked) {
     redisAsyncContext *context = connection->context;
 
     connection->context = NULL;
@@ -245,28 +245,28 @@ static void release_context(struct connection *connection, bool forked) {
 
 /* Brackets of what a connection's socket is ready for. A forked child that runs its copy of the loop is not to be
  * called again for what it must not read: it lets go of the connection. */
-static bool enter(struct connection *connection) {
+static bool connection_enter(struct connection *connection) {
     if (!connection)
         return false;
     if (evl_turn_enter(connection->turn))
         return true;
     if (evl_turn_loop_forks(connection->turn))
-        release_context(connection, true);
+        connection_release_context(connection, true);
     return false;
 }
 
 void evlock_on_readable(redisAsyncContext *context) {
     struct connection *connection = context->data;
 
-    if (!enter(connection))
+    if (!connection_enter(connection))
         return;
     if (connection->context == context) /* deadlines have been seen to, which may have ended it */
-        read_guarded(connection);
+        connection_read_guarded(connection);
     evl_turn_leave(connection->turn);
 }
 
 /* A server that is full says so without being asked, and hangs up: to be read before a write fails for it. */
-static bool spoke_first(struct connection *connection) {
+static bool connection_spoke_first(struct connection *connection) {
     int failed = 0;
     bool spoke;
 
@@ -281,12 +281,12 @@ static bool spoke_first(struct connection *connection) {
 void evlock_on_writable(redisAsyncContext *context) {
     struct connection *connection = context->data;
 
-    if (!enter(connection))
+    if (!connection_enter(connection))
         return;
-    if (connection->context == context && spoke_first(connection))
-        read_guarded(connection);
+    if (connection->context == context && connection_spoke_first(connection))
+        connection_read_guarded(connection);
     if (connection->context == context && !connection->broken)
-        write_queued(connection);
+        connection_write_queued(connection);
     if (connection->hooks->writable)
         connection->hooks->writable(connection, connection->turn->now);
     evl_turn_leave(connection->turn);
@@ -294,7 +294,7 @@ void evlock_on_writable(redisAsyncContext *context) {
 
 /* --- Its end ------------------------------------------------------------------------------------------------------ */
 
-static void forget_addresses(struct connection *connection) {
+static void connection_forget_addresses(struct connection *connection) {
     for (size_t i = 0; i < connection->address_count; i++)
         evl_free(connection->addresses[i]);
     evl_free(connection->addresses);
@@ -303,15 +303,15 @@ static void forget_addresses(struct connection *connection) {
 }
 
 /* A quick return cannot help. */
-static bool is_hopeless(const struct connection *connection, int status) {
+static bool connection_is_hopeless(const struct connection *connection, int status) {
     return status == EVLOCK_EAUTH || status == EVLOCK_EPERM || status == EVLOCK_EUNSUPPORTED ||
            status == EVLOCK_ESAME || strncmp(connection->error, "ERR max", 7) == 0;
 }
 
 /* Pauses, half of it at random, before the next connection. */
-static void back_off(struct connection *connection, int status) {
+static void connection_back_off(struct connection *connection, int status) {
     int64_t most = connection->config->backoff_max;
-    int64_t pause = is_hopeless(connection, status) ? most : connection->backoff;
+    int64_t pause = connection_is_hopeless(connection, status) ? most : connection->backoff;
 
     connection->state = CONNECTION_AWAY;
     connection->status = status;
@@ -319,21 +319,21 @@ static void back_off(struct connection *connection, int status) {
     pause = pause / 2 + (int64_t)(evl_turn_random(connection->turn) % (uint64_t)(pause / 2 + 1));
     connection->retry_at = evl_turn_now(connection->turn) + pause;
     connection->telling = connection->hooks->away && connection->hooks->away(connection, true, 0);
-    wake_at(connection, connection->telling ? 0 : connection->retry_at);
+    connection_wake_at(connection, connection->telling ? 0 : connection->retry_at);
     evl_log(&connection->turn->log, status == EVLOCK_EAUTH ? EVLOCK_LOG_ERROR : EVLOCK_LOG_WARN,
             "node %u: not connected: %s; next try in %" PRId64 " ms", connection->index,
             connection->error[0] ? connection->error : evlock_strerror(status), pause / 1000);
-    changed(connection);
+    connection_changed(connection);
 }
 
-static void cancel_resolution(struct connection *connection) {
+static void connection_cancel_resolution(struct connection *connection) {
     if (connection->resolution)
         connection->turn->loop.ops->resolve_cancel(connection->resolution);
     connection->resolution = NULL;
 }
 
 /* One that was of use, or lasted, is worth an immediate try. One without commands may have been closed for idling. */
-static void end_served(struct connection *connection, int status) {
+static void connection_end_served(struct connection *connection, int status) {
     const struct client_config *config = connection->config;
     bool worth;
 
@@ -350,23 +350,23 @@ static void end_served(struct connection *connection, int status) {
         connection->hooks->lost(connection);
     connection->unanswered = 0;
     connection->state = CONNECTION_ENDED;
-    wake_at(connection, 0);
+    connection_wake_at(connection, 0);
 }
 
-static void open_next(struct connection *connection);
+static void connection_open_next(struct connection *connection);
 
-static void end(struct connection *connection, int status) {
-    cancel_resolution(connection);
-    release_context(connection, false);
+static void connection_end(struct connection *connection, int status) {
+    connection_cancel_resolution(connection);
+    connection_release_context(connection, false);
     connection->broken = EVLOCK_OK;
     connection->full = false;
     connection->unwritten = 0;
     if (connection->state == CONNECTION_READY)
-        end_served(connection, status);
+        connection_end_served(connection, status);
     else if (connection->address_next < connection->address_count && status == EVLOCK_EUNREACHABLE)
-        open_next(connection);
+        connection_open_next(connection);
     else
-        back_off(connection, status);
+        connection_back_off(connection, status);
 }
 
 void evl_connection_break(struct connection *connection, int status, const char *words) {
@@ -374,21 +374,21 @@ void evl_connection_break(struct connection *connection, int status, const char 
         return;
     connection->broken = status;
     evl_connection_note(connection, words);
-    wake_at(connection, 0);
+    connection_wake_at(connection, 0);
 }
 
 void evl_connection_settle(struct connection *connection) {
     if (connection->state == CONNECTION_STOPPED)
         return;
     if (connection->broken)
-        end(connection, connection->broken);
-    else if (is_gone(connection))
-        end(connection, EVLOCK_EUNREACHABLE);
+        connection_end(connection, connection->broken);
+    else if (connection_is_gone(connection))
+        connection_end(connection, EVLOCK_EUNREACHABLE);
 }
 
 /* --- Its beginning ------------------------------------------------------------------------------------------------ */
 
-static void on_connect(const redisAsyncContext *context, int status) {
+static void connection_on_connect(const redisAsyncContext *context, int status) {
     struct connection *connection = context->data;
 
     if (!connection || status == REDIS_OK)
@@ -397,20 +397,20 @@ static void on_connect(const redisAsyncContext *context, int status) {
     evl_connection_note(connection, context->c.errstr);
 }
 
-static void on_disconnect(const redisAsyncContext *context, int status) {
+static void connection_on_disconnect(const redisAsyncContext *context, int status) {
     struct connection *connection = context->data;
 
     (void)status;
     if (!connection)
         return;
     connection->context = NULL;
-    if (connection->shield.refused)
-        evl_connection_break(connection, EVLOCK_EPROTOCOL, connection->shield.refused);
+    if (connection->guard.refused)
+        evl_connection_break(connection, EVLOCK_EPROTOCOL, connection->guard.refused);
     if (!connection->broken && !connection->explained)
         evl_connection_note(connection, context->errstr && context->errstr[0] ? context->errstr : "connection closed");
 }
 
-static redisAsyncContext *new_context(const struct connection *connection) {
+static redisAsyncContext *connection_new_context(const struct connection *connection) {
     const struct url *url = &connection->url;
 
     if (url->path)
@@ -419,7 +419,7 @@ static redisAsyncContext *new_context(const struct connection *connection) {
                              url->port);
 }
 
-static bool attach(struct connection *connection) {
+static bool connection_attach(struct connection *connection) {
     redisAsyncContext *context = connection->context;
 
     context->data = connection;
@@ -427,49 +427,49 @@ static bool attach(struct connection *connection) {
     if (!connection->url.path)
         redisEnableKeepAlive(&context->c);
     context->c.err = 0; /* a keep-alive that the system refuses is no reason not to connect */
-    evl_shield_raise(&connection->shield, context);
+    evl_reply_guard_raise(&connection->guard, context);
     if (connection->turn->loop.ops->attach(connection->turn->loop.data, context) != 0)
         return false;
-    redisAsyncSetConnectCallback(context, on_connect);
-    redisAsyncSetDisconnectCallback(context, on_disconnect);
+    redisAsyncSetConnectCallback(context, connection_on_connect);
+    redisAsyncSetDisconnectCallback(context, connection_on_disconnect);
     return true;
 }
 
-static void connect_within(struct connection *connection, int64_t time) {
+static void connection_connect_within(struct connection *connection, int64_t time) {
     connection->connect_by = evl_turn_now(connection->turn) + time;
-    wake_at(connection, connection->connect_by);
+    connection_wake_at(connection, connection->connect_by);
 }
 
 /* Opens a connection to the present address, or the next ones while that fails at once. Each has its share of the
  * time. */
-static void open_next(struct connection *connection) {
+static void connection_open_next(struct connection *connection) {
     size_t count = connection->address_count ? connection->address_count : 1;
     int status = EVLOCK_EUNREACHABLE;
     redisAsyncContext *context;
 
-    connect_within(connection, connection->config->connect_timeout / (int64_t)count);
+    connection_connect_within(connection, connection->config->connect_timeout / (int64_t)count);
     do {
-        context = new_context(connection);
+        context = connection_new_context(connection);
         connection->context = context;
         connection->address_next++;
         if (context && !context->err) {
             connection->state = CONNECTION_CONNECTING;
             connection->explained = false;
-            changed(connection);
-            if (attach(connection) && connection->hooks->greet(connection))
+            connection_changed(connection);
+            if (connection_attach(connection) && connection->hooks->greet(connection))
                 return;
             status = EVLOCK_ENOMEM;
         }
         if (!context)
             status = EVLOCK_ENOMEM;
         evl_connection_note(connection, status == EVLOCK_ENOMEM ? evlock_strerror(EVLOCK_ENOMEM) : context->errstr);
-        release_context(connection, false);
+        connection_release_context(connection, false);
     } while (connection->address_next < connection->address_count);
-    back_off(connection, status);
+    connection_back_off(connection, status);
 }
 
-static bool keep_addresses(struct connection *connection, const char *const *addresses, size_t count) {
-    forget_addresses(connection);
+static bool connection_keep_addresses(struct connection *connection, const char *const *addresses, size_t count) {
+    connection_forget_addresses(connection);
     connection->addresses = evl_alloc(count * sizeof(*connection->addresses));
     for (size_t i = 0; connection->addresses && i < count; i++) {
         if (!(connection->addresses[i] = evl_dup(addresses[i], strlen(addresses[i]))))
@@ -479,12 +479,12 @@ static bool keep_addresses(struct connection *connection, const char *const *add
     return connection->address_count == count;
 }
 
-static void fail_to_begin(struct connection *connection, int status, const char *words) {
+static void connection_fail_to_begin(struct connection *connection, int status, const char *words) {
     evl_connection_note(connection, words);
-    back_off(connection, status);
+    connection_back_off(connection, status);
 }
 
-static void on_resolved(const char *const *addresses, size_t count, const char *error, void *arg) {
+static void connection_on_resolved(const char *const *addresses, size_t count, const char *error, void *arg) {
     struct connection *connection = arg;
     struct turn *turn = connection->turn;
 
@@ -493,11 +493,11 @@ static void on_resolved(const char *const *addresses, size_t count, const char *
         return;
     if (connection->state == CONNECTION_RESOLVING) {
         if (count == 0)
-            fail_to_begin(connection, EVLOCK_EUNREACHABLE, error);
-        else if (!keep_addresses(connection, addresses, count))
-            fail_to_begin(connection, EVLOCK_ENOMEM, evlock_strerror(EVLOCK_ENOMEM));
+            connection_fail_to_begin(connection, EVLOCK_EUNREACHABLE, error);
+        else if (!connection_keep_addresses(connection, addresses, count))
+            connection_fail_to_begin(connection, EVLOCK_ENOMEM, evlock_strerror(EVLOCK_ENOMEM));
         else
-            open_next(connection);
+            connection_open_next(connection);
     }
     evl_turn_leave(turn);
 }
@@ -505,116 +505,118 @@ static void on_resolved(const char *const *addresses, size_t count, const char *
 static void connection_begin(struct connection *connection) {
     const struct evlock_loop *loop = &connection->turn->loop;
 
-    forget_addresses(connection);
+    connection_forget_addresses(connection);
     if (connection->url.path || connection->url.literal) {
-        open_next(connection);
+        connection_open_next(connection);
         return;
     }
     connection->state = CONNECTION_RESOLVING;
-    changed(connection);
-    connect_within(connection, connection->config->connect_timeout);
+    connection_changed(connection);
+    connection_connect_within(connection, connection->config->connect_timeout);
     if (loop->ops->resolve)
-        connection->resolution = loop->ops->resolve(loop->data, connection->url.host, on_resolved, connection);
+        connection->resolution =
+            loop->ops->resolve(loop->data, connection->url.host, connection_on_resolved, connection);
     if (!connection->resolution)
-        fail_to_begin(connection, EVLOCK_EUNREACHABLE,
-                      loop->ops->resolve ? "the name cannot be resolved now" : "this loop resolves no names");
+        connection_fail_to_begin(connection, EVLOCK_EUNREACHABLE,
+                                 loop->ops->resolve ? "the name cannot be resolved now"
+                                                    : "this loop resolves no names");
 }
 
-static void serve(struct connection *connection) {
+static void connection_serve(struct connection *connection) {
     connection->state = CONNECTION_READY;
     connection->proved = false;
     connection->ready_at = connection->since = evl_turn_now(connection->turn);
-    wake_at(connection, INT64_MAX);
-    changed(connection);
+    connection_wake_at(connection, INT64_MAX);
+    connection_changed(connection);
 }
 
 void evl_connection_return(struct connection *connection) {
     connection->error[0] = '\0';
     connection->explained = false;
     if (!connection->hooks->returning) {
-        serve(connection);
+        connection_serve(connection);
         return;
     }
     connection->state = CONNECTION_RETURNING;
-    wake_at(connection, 0);
+    connection_wake_at(connection, 0);
 }
 
 /* --- Its alarm ---------------------------------------------------------------------------------------------------- */
 
-static void give_up(struct connection *connection, const char *what, int64_t timeout) {
+static void connection_give_up(struct connection *connection, const char *what, int64_t timeout) {
     char words[64];
 
     snprintf(words, sizeof(words), "no %s within %" PRId64 " ms", what, timeout / 1000);
     evl_connection_note(connection, words);
-    end(connection, EVLOCK_EUNREACHABLE);
+    connection_end(connection, EVLOCK_EUNREACHABLE);
 }
 
-static void give_up_on_silence(struct connection *connection, int64_t now) {
+static void connection_give_up_on_silence(struct connection *connection, int64_t now) {
     int64_t timeout = connection->config->command_timeout;
     int64_t limit = connection->since + timeout;
 
     if (connection->unanswered == 0)
         return;
     if (now < limit)
-        wake_at(connection, limit);
+        connection_wake_at(connection, limit);
     else if (!evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, limit))
-        give_up(connection, "answer", timeout);
+        connection_give_up(connection, "answer", timeout);
 }
 
-static void give_up_connecting(struct connection *connection) {
+static void connection_give_up_connecting(struct connection *connection) {
     if (!evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, connection->connect_by))
-        give_up(connection, "connection", connection->config->connect_timeout);
+        connection_give_up(connection, "connection", connection->config->connect_timeout);
 }
 
-static void go_on_away(struct connection *connection, int64_t now) {
+static void connection_go_on_away(struct connection *connection, int64_t now) {
     if (!connection->telling) {
         connection_begin(connection);
         return;
     }
     connection->telling = connection->hooks->away(connection, false, now);
-    wake_at(connection, connection->telling ? now : connection->retry_at);
+    connection_wake_at(connection, connection->telling ? now : connection->retry_at);
 }
 
 /* A connection that served is worth an immediate try; nobody needs to be told that it is away. */
-static void go_on_ended(struct connection *connection, int64_t now) {
+static void connection_go_on_ended(struct connection *connection, int64_t now) {
     if (connection->hooks->ended && connection->hooks->ended(connection, now))
-        wake_at(connection, now);
+        connection_wake_at(connection, now);
     else if (connection->quick)
         connection_begin(connection);
     else
-        back_off(connection, connection->status);
+        connection_back_off(connection, connection->status);
 }
 
-static void go_on_returning(struct connection *connection, int64_t now) {
+static void connection_go_on_returning(struct connection *connection, int64_t now) {
     if (connection->hooks->returning(connection, now))
-        wake_at(connection, now);
+        connection_wake_at(connection, now);
     else
-        serve(connection);
+        connection_serve(connection);
 }
 
 void evl_connection_ring(struct alarm *alarm, int64_t now) {
     struct connection *connection = EVL_OWNER(struct connection, alarm, alarm);
 
-    if (connection->broken || is_gone(connection)) {
+    if (connection->broken || connection_is_gone(connection)) {
         evl_connection_settle(connection);
         return;
     }
     switch (connection->state) {
     case CONNECTION_AWAY:
-        go_on_away(connection, now);
+        connection_go_on_away(connection, now);
         break;
     case CONNECTION_RESOLVING:
     case CONNECTION_CONNECTING:
-        give_up_connecting(connection);
+        connection_give_up_connecting(connection);
         break;
     case CONNECTION_RETURNING:
-        go_on_returning(connection, now);
+        connection_go_on_returning(connection, now);
         break;
     case CONNECTION_READY:
-        give_up_on_silence(connection, now);
+        connection_give_up_on_silence(connection, now);
         break;
     case CONNECTION_ENDED:
-        go_on_ended(connection, now);
+        connection_go_on_ended(connection, now);
         break;
     case CONNECTION_STOPPED:
         break;
@@ -644,11 +646,11 @@ void evl_connection_stop(struct connection *connection, bool forked) {
         return;
     if (forked && !evl_turn_loop_forks(connection->turn))
         connection->resolution = NULL; /* it stays until the child exits */
-    cancel_resolution(connection);
-    release_context(connection, forked);
+    connection_cancel_resolution(connection);
+    connection_release_context(connection, forked);
     connection->state = CONNECTION_STOPPED;
-    wake_at(connection, INT64_MAX);
-    forget_addresses(connection);
+    connection_wake_at(connection, INT64_MAX);
+    connection_forget_addresses(connection);
     evl_url_clear(&connection->url);
 }
 

@@ -18,7 +18,7 @@
 #include "bytes.h"
 #include "config.h"
 #include "reply.h"
-#include "shield.h"
+#include "reply_guard.h"
 #include "status.h"
 #include "turn.h"
 #include "url.h"
@@ -80,7 +80,7 @@ struct connection {
     unsigned index; /* of the node, for log lines */
     struct url url;
     struct redisAsyncContext *context; /* NULL: there is none, or hiredis has freed it */
-    struct shield shield;              /* before its reader */
+    struct reply_guard guard;          /* before its reader */
     struct alarm alarm; /* connect timeout, command timeout, or the end of the pause; or there is more to tell */
     enum connection_state state;
     int status;          /* AWAY, ENDED: why */

@@ -27,7 +27,7 @@ static const struct request_ops *const request_ops[REQUEST_KINDS] = {
 };
 
 /* Something is to be done in a turn of its own, soon. */
-static bool is_waiting(const struct turn *turn) {
+static bool create_is_waiting(const struct turn *turn) {
     const struct evlock_client *client = evl_client_of_turn(turn);
 
     return evl_deliver_has_some(client) || evl_close_is_over(client);
@@ -44,40 +44,40 @@ static const struct turn_hooks turn_hooks = {
     .rung = evl_deliver_rung,
     .finish = evl_deliver_finish,
     .left = evl_close_left,
-    .waiting = is_waiting,
+    .waiting = create_is_waiting,
 };
 
-static struct evlock_client *client_of(struct node *node) {
+static struct evlock_client *create_client_of(struct node *node) {
     return evl_client_of_turn(evl_node_connection(node)->turn);
 }
 
-static void on_returned(struct node *node) {
-    struct evlock_client *client = client_of(node);
+static void create_on_returned(struct node *node) {
+    struct evlock_client *client = create_client_of(node);
 
     evl_queue_follow(&client->locks, node);
     evl_tenures_begin_to_tell(&client->locks.tenures, node);
 }
 
-static bool tell_back(struct node *node, int64_t now) {
-    return evl_tenures_tell_back(&client_of(node)->locks.tenures, node, now);
+static bool create_tell_back(struct node *node, int64_t now) {
+    return evl_tenures_tell_back(&create_client_of(node)->locks.tenures, node, now);
 }
 
-static void on_changed(struct node *node) {
-    struct evlock_client *client = client_of(node);
+static void create_on_changed(struct node *node) {
+    struct evlock_client *client = create_client_of(node);
 
     client->news = true;
     evl_turn_rearm(evl_client_turn(client));
 }
 
 static const struct deployment_hooks deployment_hooks = {
-    .returned = on_returned,
-    .tell_back = tell_back,
-    .changed = on_changed,
+    .returned = create_on_returned,
+    .tell_back = create_tell_back,
+    .changed = create_on_changed,
 };
 
 /* --- The beginning ------------------------------------------------------------------------------------------------ */
 
-static int check_loop(evlock_loop loop) {
+static int create_check_loop(evlock_loop loop) {
     if (!loop.ops || loop.ops->size < offsetof(evlock_loop_ops, forks) || !loop.ops->now || !loop.ops->timer_new ||
         !loop.ops->timer_set || !loop.ops->timer_free || !loop.ops->attach ||
         (loop.ops->resolve && !loop.ops->resolve_cancel))
@@ -86,8 +86,8 @@ static int check_loop(evlock_loop loop) {
 }
 
 /* A client of zeroed memory gets a turn, and nodes that are not started. */
-static int make(struct evlock_client *client, evlock_loop loop, const char *const *urls, size_t count,
-                const struct client_config *config, const evlock_client_options *given) {
+static int create_make(struct evlock_client *client, evlock_loop loop, const char *const *urls, size_t count,
+                       const struct client_config *config, const evlock_client_options *given) {
     struct deployment *deployment = evl_client_deployment(client);
     struct log_sink log = {config->on_log, config->log_level, config->arg};
     int status;
@@ -119,12 +119,13 @@ int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const
         return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_client ? "the list of URLs" : "ret_client");
     if (count < 1 || count > EVLOCK_NODES_MAX)
         return evl_fail(EVLOCK_EINVAL, "%zu URLs, not 1 to %d", count, EVLOCK_NODES_MAX);
-    if ((status = check_loop(loop)) != EVLOCK_OK || (status = evl_client_config(&config, &given, options)) != EVLOCK_OK)
+    if ((status = create_check_loop(loop)) != EVLOCK_OK ||
+        (status = evl_client_config(&config, &given, options)) != EVLOCK_OK)
         return status;
     client = evl_alloc(sizeof(*client));
     if (!client)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
-    if ((status = make(client, loop, urls, count, &config, &given)) != EVLOCK_OK) {
+    if ((status = create_make(client, loop, urls, count, &config, &given)) != EVLOCK_OK) {
         evl_free(client);
         return status;
     }

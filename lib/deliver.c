@@ -4,7 +4,7 @@
 /* So much at once keeps the server at work meanwhile, and the commands in the cache. */
 #define WRITE_SIZE 16384
 
-static void write_out(struct evlock_client *client, size_t bytes) {
+static void deliver_write_out(struct evlock_client *client, size_t bytes) {
     evl_connections_write(&evl_client_deployment(client)->connections, bytes);
 }
 
@@ -12,12 +12,12 @@ void evl_deliver_rung(struct turn *turn, int64_t now) {
     struct evlock_client *client = evl_client_of_turn(turn);
 
     evl_deployment_send_waiting(evl_client_deployment(client), now);
-    write_out(client, WRITE_SIZE);
+    deliver_write_out(client, WRITE_SIZE);
 }
 
 /* --- What users are called for ------------------------------------------------------------------------------------ */
 
-static bool has_news(const struct evlock_client *client) {
+static bool deliver_has_news(const struct evlock_client *client) {
     const struct deployment *deployment = &client->locks.tenures.deployment;
     const struct node *trouble;
 
@@ -26,13 +26,13 @@ static bool has_news(const struct evlock_client *client) {
             (int)evl_deployment_connection(deployment, &trouble) != client->told_connection);
 }
 
-static void tell_connection(struct evlock_client *client) {
+static void deliver_tell_connection(struct evlock_client *client) {
     const struct deployment *deployment = evl_client_deployment(client);
     const struct connection *away = NULL;
     const struct node *trouble = NULL;
     enum evlock_connection connection;
 
-    if (!has_news(client))
+    if (!deliver_has_news(client))
         return;
     connection = evl_deployment_connection(deployment, &trouble);
     client->told_connection = (int)connection;
@@ -45,7 +45,7 @@ static void tell_connection(struct evlock_client *client) {
                                          deployment->config.arg);
 }
 
-static void tell_notices(struct evlock *lock) {
+static void deliver_tell_notices(struct evlock *lock) {
     enum evlock_lost_reason reason = lock->lost;
     const struct config *config = lock->config;
     bool risky = lock->risky;
@@ -64,7 +64,7 @@ static void tell_notices(struct evlock *lock) {
 
 /* It is told after the user has been called, and not before: that may have ended the connection, and with it the last
  * request. */
-static void tell_call(struct call *call) {
+static void deliver_tell_call(struct call *call) {
     struct evlock *lock = call->lock;
     evlock *handle = lock->freed ? NULL : lock;
 
@@ -107,18 +107,18 @@ static void deliver(struct evlock_client *client) {
     while (client->state == state) {
         bool rung = evl_turn_ring(turn, evl_turn_now(turn));
         if ((lock = evl_locks_next_notice(&client->locks))) {
-            tell_notices(lock);
+            deliver_tell_notices(lock);
             evl_handle_unref(lock);
             continue;
         }
         if (!rung || count-- == 0 || !(call = TAILQ_FIRST(&client->locks.done)))
             break;
         TAILQ_REMOVE(&client->locks.done, call, link);
-        tell_call(call);
-        write_out(client, WRITE_SIZE);
+        deliver_tell_call(call);
+        deliver_write_out(client, WRITE_SIZE);
     }
     if (client->state == CLIENT_OPEN)
-        tell_connection(client);
+        deliver_tell_connection(client);
 }
 
 void evl_deliver_finish(struct turn *turn) {
@@ -126,9 +126,9 @@ void evl_deliver_finish(struct turn *turn) {
 
     evl_connections_settle(&evl_client_deployment(client)->connections);
     deliver(client);
-    write_out(client, 0);
+    deliver_write_out(client, 0);
 }
 
 bool evl_deliver_has_some(const struct evlock_client *client) {
-    return !TAILQ_EMPTY(&client->locks.done) || !STAILQ_EMPTY(&client->locks.noticed) || has_news(client);
+    return !TAILQ_EMPTY(&client->locks.done) || !STAILQ_EMPTY(&client->locks.noticed) || deliver_has_news(client);
 }

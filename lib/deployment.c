@@ -10,13 +10,13 @@
 
 /* --- From the nodes ----------------------------------------------------------------------------------------------- */
 
-static struct deployment *owner_of(struct node *node) {
+static struct deployment *deployment_owner_of(struct node *node) {
     return evl_deployment_of(evl_node_connection(node)->turn);
 }
 
 /* Whether leases may count on what `other` said for the very server process that `login` has met: while it serves, and
  * until the longest of them must have ended. */
-static bool has_voted(const struct node *other, const struct login *login) {
+static bool deployment_has_voted(const struct node *other, const struct login *login) {
     const struct connection *connection = evl_node_connection_of(other);
     int64_t until = connection->served ? connection->served + connection->config->max_ttl : 0;
 
@@ -24,21 +24,21 @@ static bool has_voted(const struct node *other, const struct login *login) {
            (connection->state == CONNECTION_READY || evl_turn_now(connection->turn) < until);
 }
 
-static bool is_twin(const struct node *other, const struct login *login) {
+static bool deployment_is_twin(const struct node *other, const struct login *login) {
     return evl_node_state(other) == CONNECTION_RETURNING && strcmp(other->pipe.login.run_id, login->run_id) == 0;
 }
 
 /* Of two nodes that are one server, the later is kept away. One that has voted stays, also while it is away, or the
  * same server would vote again by its other address. */
-static void refuse_twins(struct node *node) {
-    struct deployment *deployment = owner_of(node);
+static void deployment_refuse_twins(struct node *node) {
+    struct deployment *deployment = deployment_owner_of(node);
     const struct login *login = &node->pipe.login;
     char words[64];
 
     for (unsigned i = 0; i < deployment->node_count; i++) {
         struct node *other = &deployment->nodes[i];
-        bool voted = has_voted(other, login);
-        if (other == node || !login->run_id[0] || (!voted && !is_twin(other, login)))
+        bool voted = deployment_has_voted(other, login);
+        if (other == node || !login->run_id[0] || (!voted && !deployment_is_twin(other, login)))
             continue;
         snprintf(words, sizeof(words), "node %u and node %u are the same server", i, evl_node_index(node));
         evl_connection_break(evl_node_connection(voted || i < evl_node_index(node) ? node : other), EVLOCK_ESAME,
@@ -49,7 +49,7 @@ static void refuse_twins(struct node *node) {
 /* --- The beginning ------------------------------------------------------------------------------------------------ */
 
 /* The options' user and password win over the URL's. */
-static int log_in_as(struct url *url, const evlock_client_options *options) {
+static int deployment_log_in_as(struct url *url, const evlock_client_options *options) {
     const char *given[] = {options->user, options->password};
     char **places[] = {&url->user, &url->password};
 
@@ -68,8 +68,8 @@ static int log_in_as(struct url *url, const evlock_client_options *options) {
     return EVLOCK_OK;
 }
 
-static int make_node(struct deployment *deployment, const char *const *urls, unsigned index,
-                     const evlock_client_options *options) {
+static int deployment_make_node(struct deployment *deployment, const char *const *urls, unsigned index,
+                                const evlock_client_options *options) {
     struct node *node = &deployment->nodes[index];
     struct url url;
     int status = urls[index] ? evl_url_parse(&url, urls[index]) : evl_fail(EVLOCK_EINVAL, "it is NULL");
@@ -78,7 +78,7 @@ static int make_node(struct deployment *deployment, const char *const *urls, uns
         return status;
     evl_node_init(node, &deployment->connections, index, &url, &deployment->hooks, deployment->ops);
     deployment->node_count++;
-    if ((status = log_in_as(&evl_node_connection(node)->url, options)) != EVLOCK_OK)
+    if ((status = deployment_log_in_as(&evl_node_connection(node)->url, options)) != EVLOCK_OK)
         return status;
     for (unsigned i = 0; i < index; i++)
         if (strcmp(urls[index], urls[i]) == 0)
@@ -94,7 +94,7 @@ int evl_deployment_make(struct deployment *deployment, const char *const *urls, 
 
     deployment->ops = ops;
     deployment->hooks = (struct node_hooks){
-        .met = refuse_twins,
+        .met = deployment_refuse_twins,
         .returned = hooks->returned,
         .tell_back = hooks->tell_back,
         .changed = hooks->changed,
@@ -104,7 +104,7 @@ int evl_deployment_make(struct deployment *deployment, const char *const *urls, 
     if (!deployment->nodes)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
     for (unsigned i = 0; status == EVLOCK_OK && i < count; i++) {
-        status = make_node(deployment, urls, i, options);
+        status = deployment_make_node(deployment, urls, i, options);
         deployment->nodes[i].excludable = excludable;
         if (status != EVLOCK_OK && count > 1)
             evl_fail_within("the URL of node %u: ", i);

@@ -13,7 +13,7 @@ static const int64_t span_most = 10000000;
 /* No clock shows more; sums of such times do not overflow. */
 static const int64_t time_most = INT64_MAX / 4;
 
-static bool proves(const struct clock_reading *from, const struct clock_reading *to, struct drift_found *ret) {
+static bool drift_proves(const struct clock_reading *from, const struct clock_reading *to, struct drift_found *ret) {
     int64_t passed = to->server - from->server;
     int64_t most = to->received - from->sent;
     int64_t least = to->sent - from->received;
@@ -32,7 +32,7 @@ static bool proves(const struct clock_reading *from, const struct clock_reading 
 bool evl_drift_note(struct drift *drift, const struct clock_reading *reading, struct drift_found *ret) {
     if (drift->found || reading->server > time_most)
         return false;
-    if (drift->from.server && proves(&drift->from, reading, ret)) {
+    if (drift->from.server && drift_proves(&drift->from, reading, ret)) {
         drift->found = true;
         return true;
     }

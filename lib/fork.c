@@ -20,12 +20,12 @@ static number unwiped; /* 0: no page is wiped here */
 static _Atomic(number *) mine = &unasked;
 static uint32_t handled; /* without a page: forks that a handler was told of; written while there is one thread */
 
-static void in_child(void) {
+static void fork_in_child(void) {
     handled++;
 }
 
 /* A page that is wiped in children; NULL where there are none. Some emulators take any advice, and follow none. */
-static number *new_page(void) {
+static number *fork_new_page(void) {
     void *page = mmap(NULL, sizeof(number), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (page == MAP_FAILED)
@@ -37,11 +37,11 @@ static number *new_page(void) {
 }
 
 /* Threads may come here together. A handler that is set for nothing counts what nobody reads. */
-static number *begin(void) {
-    number *page = new_page(), *found = &unasked;
+static number *fork_begin(void) {
+    number *page = fork_new_page(), *found = &unasked;
 
     if (!page)
-        (void)pthread_atfork(NULL, NULL, in_child);
+        (void)pthread_atfork(NULL, NULL, fork_in_child);
     if (atomic_compare_exchange_strong(&mine, &found, page ? page : &unwiped))
         return page ? page : &unwiped;
     if (page)
@@ -50,14 +50,14 @@ static number *begin(void) {
 }
 
 /* Threads of a child may draw together; one of the numbers is the process's. */
-static uint32_t draw(number *page) {
+static uint32_t fork_draw(number *page) {
     uint32_t next = atomic_fetch_add(&drawn, 1) + 1, found = 0;
 
     return atomic_compare_exchange_strong(page, &found, next) ? next : found;
 }
 
 /* The number of the process is of 22 bits at the most, and a child may have that of an ancestor that is gone. */
-static uint32_t without_page(void) {
+static uint32_t fork_without_page(void) {
     return handled << 22 | (uint32_t)getpid();
 }
 
@@ -68,6 +68,6 @@ uint32_t evlock_process(void) {
     if (now)
         return now;
     if (page == &unasked)
-        page = begin();
-    return page == &unwiped ? without_page() : draw(page);
+        page = fork_begin();
+    return page == &unwiped ? fork_without_page() : fork_draw(page);
 }

@@ -17,7 +17,7 @@ void evl_handle_unref(struct evlock *lock) {
 }
 
 /* The label, or the name with unprintable bytes as \xXX, cut to what fits. */
-static void write_name(const struct evlock *lock, char *to, size_t size) {
+static void handle_write_name(const struct evlock *lock, char *to, size_t size) {
     const char *label = lock->config->label, *prefix = lock->config->prefix;
     size_t skipped = prefix ? strlen(prefix) : 0;
     size_t len = label ? strlen(label) : lock->key_len - skipped;
@@ -39,7 +39,7 @@ void evl_handle_log(const struct evlock *lock, enum evlock_log_level level, cons
 
     if (!evl_log_wants(sink, level))
         return;
-    write_name(lock, name, sizeof(name));
+    handle_write_name(lock, name, sizeof(name));
     va_start(args, format);
     vsnprintf(words, sizeof(words), format, args);
     va_end(args);

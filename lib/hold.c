@@ -8,13 +8,13 @@ static const struct call_sort releases = {CALL_RELEASE, NULL, NULL};
 static const struct call_sort extensions = {CALL_EXTEND, NULL, NULL};
 static const struct call_sort adoptions = {CALL_ADOPT, NULL, NULL};
 
-static enum lease_state state_of(const struct evlock *lock) {
-    return lock->tenure && !evl_lock_acquiring(lock) ? evl_lease_state(lease_of(lock->tenure)) : LEASE_ENDED;
+static enum lease_state hold_state_of(const struct evlock *lock) {
+    return lock->tenure && !evl_lock_acquiring(lock) ? evl_lease_state(evl_tenure_lease(lock->tenure)) : LEASE_ENDED;
 }
 
 /* Whether the handle holds a lease: EVLOCK_OK, EVLOCK_ELOST or EVLOCK_ENOTHELD. */
-static int check_held(const struct evlock *lock) {
-    enum lease_state state = state_of(lock);
+static int hold_check_held(const struct evlock *lock) {
+    enum lease_state state = hold_state_of(lock);
 
     if (evl_lock_holds(lock))
         return EVLOCK_OK;
@@ -23,7 +23,7 @@ static int check_held(const struct evlock *lock) {
     return evl_fail(EVLOCK_ENOTHELD, "this handle holds nothing");
 }
 
-static void end_extensions(struct evlock *lock, int status) {
+static void hold_end_extensions(struct evlock *lock, int status) {
     struct call *call;
 
     while ((call = evl_call_pending(lock, CALL_EXTEND)))
@@ -38,7 +38,7 @@ int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
 
     if (status != EVLOCK_OK)
         return status;
-    switch (state_of(lock)) {
+    switch (hold_state_of(lock)) {
     case LEASE_HELD:
     case LEASE_LOST:
         break;
@@ -52,7 +52,7 @@ int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
         return evl_fail(EVLOCK_ENOMEM, "no memory for a release");
     call->cb = cb;
     evl_lock_forget_notices(lock);
-    end_extensions(lock, EVLOCK_ECANCELLED);
+    hold_end_extensions(lock, EVLOCK_ECANCELLED);
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "releasing");
     evl_tenure_release(lock->tenure);
     evl_turn_rearm(evl_turn_of(lock));
@@ -61,7 +61,7 @@ int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
 
 /* --- Extensions --------------------------------------------------------------------------------------------------- */
 
-static void begin_extension(struct call *call) {
+static void hold_begin_extension(struct call *call) {
     evl_tenure_extend(call->lock->tenure, call->extend.command, call->extend.ttl);
 }
 
@@ -76,10 +76,10 @@ void evl_hold_extended(struct evlock *lock, struct trouble trouble) {
 
     if (call)
         evl_hold_end(call, trouble);
-    if (state_of(lock) != LEASE_HELD)
-        end_extensions(lock, EVLOCK_ELOST);
+    if (hold_state_of(lock) != LEASE_HELD)
+        hold_end_extensions(lock, EVLOCK_ELOST);
     else if ((call = evl_call_pending(lock, CALL_EXTEND)))
-        begin_extension(call);
+        hold_begin_extension(call);
 }
 
 void evl_hold_note(struct evlock *lock, const char *words) {
@@ -92,21 +92,22 @@ void evl_hold_note(struct evlock *lock, const char *words) {
 }
 
 /* Among several nodes no lease may outlast what a restarted node is kept out for. */
-static int check_max_ttl(const struct evlock *lock, int64_t ttl, enum lease_command command) {
+static int hold_check_max_ttl(const struct evlock *lock, int64_t ttl, enum lease_command command) {
     const struct deployment *deployment = lock->config->deployment;
     int64_t max = deployment->config.max_ttl;
 
     if (deployment->node_count == 1)
         return EVLOCK_OK;
     if (command == LEASE_ADD)
-        ttl += evl_lease_deadline(lease_of(lock->tenure)) - evl_turn_now(&deployment->turn) + evl_lease_drift(max);
+        ttl +=
+            evl_lease_deadline(evl_tenure_lease(lock->tenure)) - evl_turn_now(&deployment->turn) + evl_lease_drift(max);
     if (ttl <= max)
         return EVLOCK_OK;
     return evl_fail(EVLOCK_ETTL, "the lease would last longer than the client's max_ttl of %" PRId64 " ms", max / 1000);
 }
 
 /* Else it would be told lost at once. */
-static int check_lead(const struct evlock *lock, int64_t ttl_ms) {
+static int hold_check_lead(const struct evlock *lock, int64_t ttl_ms) {
     int64_t lead = lock->config->terms.lead;
 
     if (ttl_ms * 1000 > evl_lease_drift(ttl_ms * 1000) + lead)
@@ -116,15 +117,15 @@ static int check_lead(const struct evlock *lock, int64_t ttl_ms) {
                     lead);
 }
 
-static int extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlock_cb cb, void *arg) {
+static int hold_extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlock_cb cb, void *arg) {
     struct call *call;
     int status;
 
-    if ((status = check_held(lock)) != EVLOCK_OK)
+    if ((status = hold_check_held(lock)) != EVLOCK_OK)
         return status;
-    if (evl_lease_deadline(lease_of(lock->tenure)) == LEASE_NEVER)
+    if (evl_lease_deadline(evl_tenure_lease(lock->tenure)) == LEASE_NEVER)
         return evl_fail(EVLOCK_ENOTTL, "the lock has no expiry to extend");
-    if ((status = check_max_ttl(lock, ttl_ms * 1000, command)) != EVLOCK_OK)
+    if ((status = hold_check_max_ttl(lock, ttl_ms * 1000, command)) != EVLOCK_OK)
         return status;
     call = evl_call_new(lock, &extensions, arg);
     if (!call)
@@ -133,7 +134,7 @@ static int extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlo
     call->extend.command = command;
     call->extend.ttl = ttl_ms * 1000;
     if (evl_call_pending(lock, CALL_EXTEND) == call) /* no other is before it */
-        begin_extension(call);
+        hold_begin_extension(call);
     evl_turn_rearm(evl_turn_of(lock));
     return EVLOCK_OK;
 }
@@ -149,22 +150,22 @@ int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mode mode, evlock
         return evl_fail(EVLOCK_ETTL, "an extension is 1 ms or more");
     status = evl_config_check_ttl(mode == EVLOCK_EXTEND_ADD && ms < 10 ? 10 : ms);
     if (status == EVLOCK_OK && mode == EVLOCK_EXTEND_REPLACE)
-        status = check_lead(lock, ms);
+        status = hold_check_lead(lock, ms);
     if (status != EVLOCK_OK)
         return status;
-    return extend(lock, ms, mode == EVLOCK_EXTEND_ADD ? LEASE_ADD : LEASE_REPLACE, cb, arg);
+    return hold_extend(lock, ms, mode == EVLOCK_EXTEND_ADD ? LEASE_ADD : LEASE_REPLACE, cb, arg);
 }
 
 int evlock_reacquire(evlock *lock, evlock_cb cb, void *arg) {
     int status = evl_lock_check(lock);
 
     if (status == EVLOCK_OK)
-        status = check_held(lock);
+        status = hold_check_held(lock);
     if (status != EVLOCK_OK)
         return status;
     if (lock->config->terms.ttl == 0)
         return evl_fail(EVLOCK_ENOTTL, "the lock has no ttl to go back to");
-    return extend(lock, lock->config->terms.ttl / 1000, LEASE_REPLACE, cb, arg);
+    return hold_extend(lock, lock->config->terms.ttl / 1000, LEASE_REPLACE, cb, arg);
 }
 
 /* --- The token's way ---------------------------------------------------------------------------------------------- */
@@ -173,18 +174,18 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
     int status = evl_lock_check(lock);
 
     if (status == EVLOCK_OK)
-        status = check_held(lock);
+        status = hold_check_held(lock);
     if (status != EVLOCK_OK)
         return status;
-    if (!token || !ret_len || size < token_of(lock->tenure).len)
-        return evl_fail(EVLOCK_EINVAL, "there is no room for a token of %zu bytes", token_of(lock->tenure).len);
-    if (!evl_lease_exportable(lease_of(lock->tenure)))
+    if (!token || !ret_len || size < evl_tenure_token(lock->tenure).len)
+        return evl_fail(EVLOCK_EINVAL, "there is no room for a token of %zu bytes", evl_tenure_token(lock->tenure).len);
+    if (!evl_lease_exportable(evl_tenure_lease(lock->tenure)))
         return evl_fail(EVLOCK_EALREADY, "what is unanswered might shorten it later, or wait in its queue");
-    memcpy(token, token_of(lock->tenure).data, token_of(lock->tenure).len);
-    *ret_len = token_of(lock->tenure).len;
+    memcpy(token, evl_tenure_token(lock->tenure).data, evl_tenure_token(lock->tenure).len);
+    *ret_len = evl_tenure_token(lock->tenure).len;
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "handed over");
     evl_lock_forget_notices(lock);
-    end_extensions(lock, EVLOCK_ECANCELLED);
+    hold_end_extensions(lock, EVLOCK_ECANCELLED);
     evl_tenure_export(lock->tenure);
     evl_turn_rearm(evl_turn_of(lock));
     return EVLOCK_OK;
@@ -192,10 +193,10 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
 
 /* A lease that was lost and not released is given up, unless it is the very one to be adopted. Where something on its
  * way might still change that one unseen, it is released too, and must not be adopted before: false. */
-static bool give_up_lost_but(struct evlock *lock, struct bytes token) {
+static bool hold_give_up_lost_but(struct evlock *lock, struct bytes token) {
     struct tenure *lost = lock->tenure;
-    bool same = lost && same_bytes(token_of(lost), token);
-    bool stays = same && evl_lease_exportable(lease_of(lost));
+    bool same = lost && evl_same_bytes(evl_tenure_token(lost), token);
+    bool stays = same && evl_lease_exportable(evl_tenure_lease(lost));
 
     if (stays)
         evl_tenure_export(lost);
@@ -219,11 +220,11 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
         return evl_fail(EVLOCK_ENOMEM, "no memory for an adoption");
     call->cb = cb;
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "adopting");
-    if (!give_up_lost_but(lock, (struct bytes){token, token_len})) {
+    if (!hold_give_up_lost_but(lock, (struct bytes){token, token_len})) {
         evl_call_finish(call, EVLOCK_ENOTOWNED, "what this handle lost is released");
         return EVLOCK_OK;
     }
-    status = evl_report(evl_tenure_begin(lock, &(struct entry){{token, token_len}, {.adopt = true, .own = true}},
+    status = evl_report(evl_tenure_begin(lock, &(struct tenure_entry){{token, token_len}, {.adopt = true, .own = true}},
                                          evl_turn_now(evl_turn_of(lock))));
     if (status != EVLOCK_OK) {
         evl_call_drop(call);

@@ -9,7 +9,7 @@
 
 #include <evlock/evlock.h>
 
-#include "least.h"
+#include "minmax.h"
 #include "quorum.h"
 
 #define MS INT64_C(1000)
@@ -32,12 +32,12 @@ static int64_t lifetime(int64_t ttl) {
 
 /* Until when a node keeps what it was asked for at `sent` and granted for `ttl`. */
 static int64_t kept_until(int64_t sent, int64_t ttl) {
-    return ttl == LEASE_NEVER ? LEASE_NEVER : max64(sent + ttl - evl_lease_drift(ttl), 1);
+    return ttl == LEASE_NEVER ? LEASE_NEVER : evl_max(sent + ttl - evl_lease_drift(ttl), 1);
 }
 
 /* The token is on a server for so long, perhaps. */
 static void note_life(struct lease *lease, int64_t life) {
-    uint32_t ms = (uint32_t)min64((life + MS - 1) / MS, LEASE_AGES);
+    uint32_t ms = (uint32_t)evl_min((life + MS - 1) / MS, LEASE_AGES);
 
     if (lease->longest_ms < ms)
         lease->longest_ms = ms;
@@ -50,7 +50,7 @@ static int64_t longest_life(const struct lease *lease) {
 /* For how long a node that has the token for `ttl` is believed in: if it starts again without its data, it is asked for
  * nothing for no longer than the greatest ttl. */
 static int64_t believed(const struct lease *lease, int64_t ttl) {
-    return lease->nodes > 1 && lease->terms->max_ttl ? min64(ttl, lease->terms->max_ttl) : ttl;
+    return lease->nodes > 1 && lease->terms->max_ttl ? evl_min(ttl, lease->terms->max_ttl) : ttl;
 }
 
 /* The ttl of which this is kept: the reverse of kept_until(). */
@@ -60,7 +60,7 @@ static int64_t ttl_for(int64_t span) {
 
 /* A replacement's ttl as it is kept: rounded down, and weeks at most, which no lease is believed in for longer then. */
 static uint32_t in_ms(int64_t ttl) {
-    return (uint32_t)min64(ttl / MS, LEASE_NO_CUT - 1);
+    return (uint32_t)evl_min(ttl / MS, LEASE_NO_CUT - 1);
 }
 
 static int64_t cut_to(const struct lease_slot *slot) {
@@ -83,7 +83,7 @@ int64_t evl_lease_deadline(const struct lease *lease) {
 }
 
 int64_t evl_lease_moment(int64_t ttl) {
-    return ttl ? min64(MS, ttl / 20) : MS;
+    return ttl ? evl_min(MS, ttl / 20) : MS;
 }
 
 /* It keeps the token for as long as that is believed in, but for a moment. */
@@ -106,7 +106,7 @@ static int64_t told_lost_at(const struct lease *lease) {
 
 /* The pause before something that was refused is tried again, short beside the time there is for it. */
 static int64_t retry_pause(int64_t whole) {
-    return min64(max64(whole / 8, 10 * MS), SECOND);
+    return evl_min(evl_max(whole / 8, 10 * MS), SECOND);
 }
 
 /* Whether a command may bring the token to a node where it is not. */
@@ -239,7 +239,7 @@ static void undo(struct lease *lease, int64_t now, struct lease_out *out) {
 }
 
 static void repeat_later(struct lease *lease, int64_t now) {
-    lease->due = min64(lease->due, now + retry_pause(longest_life(lease)));
+    lease->due = evl_min(lease->due, now + retry_pause(longest_life(lease)));
 }
 
 /* The token is not there now. Where an acquire may still run, or it waits in a queue, it may yet come. */
@@ -327,7 +327,7 @@ static void plan_renewal(struct lease *lease, int64_t sent, int64_t ttl) {
     if (!interval)
         return;
     if (ttl < lease->terms->ttl)
-        interval = min64(interval, ttl / 3);
+        interval = evl_min(interval, ttl / 3);
     lease->due = sent + interval;
     if (lease->terms->grain && interval == lease->terms->interval)
         lease->due -= (lease->due - lease->terms->phase) % lease->terms->grain;
@@ -346,7 +346,7 @@ static bool hung(const struct lease *lease, int64_t now) {
 
 /* A short hold is over before this, and pays nothing. */
 static int64_t mends_from(const struct lease *lease) {
-    return lease->since + min64(50 * MS, lease->terms->ttl / 20);
+    return lease->since + evl_min(50 * MS, lease->terms->ttl / 20);
 }
 
 /* The node does not keep the token, or may have forgotten it, and nothing can still run that would bring it there. */
@@ -358,9 +358,9 @@ static bool lacks(const struct lease *lease, const struct lease_slot *slot) {
 }
 
 static void plan_mend(struct lease *lease, unsigned node, int64_t at) {
-    int64_t after = max64(at, mends_from(lease)) - lease->since;
+    int64_t after = evl_max(at, mends_from(lease)) - lease->since;
 
-    lease->slots[node].mend_ms = (uint32_t)min64((after + MS - 1) / MS, LEASE_AGES);
+    lease->slots[node].mend_ms = (uint32_t)evl_min((after + MS - 1) / MS, LEASE_AGES);
 }
 
 static int64_t mends_at(const struct lease *lease, unsigned node) {
@@ -373,14 +373,14 @@ static int64_t next_mend(const struct lease *lease) {
     int64_t next = LEASE_NEVER;
 
     for (unsigned i = 0; i < lease->nodes; i++)
-        next = min64(next, mends_at(lease, i));
+        next = evl_min(next, mends_at(lease, i));
     return next;
 }
 
 /* A node has not done what it was asked, or must not be asked for a while. Who had the lock there when this lease was
  * granted may have lost it since; else there is a pause, or the next renewal. */
 static void see_to(struct lease *lease, unsigned node, enum lease_command command, int64_t now) {
-    int64_t pause = min64(max64(lease->terms->ttl / 8, 10 * MS), 10 * SECOND);
+    int64_t pause = evl_min(evl_max(lease->terms->ttl / 8, 10 * MS), 10 * SECOND);
 
     if (lease->nodes == 1)
         return;
@@ -429,7 +429,7 @@ static bool settle_fence(struct lease *lease, struct lease_out *out) {
         return true;
     for (unsigned i = 0; i < lease->nodes && !lease->raising; i++)
         if (lease->slots[i].vote == YES)
-            lease->fence = max64(lease->fence, lease->slots[i].counter);
+            lease->fence = evl_max(lease->fence, lease->slots[i].counter);
     lease->raising = true;
     for (unsigned i = 0; i < lease->nodes; i++) {
         struct lease_slot *slot = &lease->slots[i];
@@ -580,7 +580,7 @@ static int64_t asked_for(const struct lease *lease, const struct lease_slot *slo
     case LEASE_ADD:
         if (slot->deadline == LEASE_NEVER)
             return LEASE_NEVER;
-        return ttl_for(max64(slot->deadline - slot->sent, 0) + lease->extension);
+        return ttl_for(evl_max(slot->deadline - slot->sent, 0) + lease->extension);
     case LEASE_REPLACE:
         return lease->extension;
     default: /* a renewal, or a re-arming */
@@ -592,13 +592,13 @@ static int64_t asked_for(const struct lease *lease, const struct lease_slot *slo
  * somebody made the key live longer, or it does not say the truth. */
 static void confirm(struct lease *lease, unsigned node, int64_t ttl) {
     struct lease_slot *slot = &lease->slots[node];
-    int64_t certain = min64(believed(lease, ttl), cut_to(slot));
+    int64_t certain = evl_min(believed(lease, ttl), cut_to(slot));
     int64_t deadline = kept_until(slot->sent, certain);
 
     slot->trace = THERE;
     slot->replaced = false;
     slot->fresh = true;
-    slot->deadline = max64(slot->deadline, deadline); /* both are what the server keeps at least */
+    slot->deadline = evl_max(slot->deadline, deadline); /* both are what the server keeps at least */
     note_life(lease, lifetime(ttl));
     if (confirmed(lease)) {
         lease->asked = 0;
@@ -616,7 +616,7 @@ static void note_unconfirmed(struct lease *lease, enum lease_command command, in
         return; /* one node that refuses does not make all be asked more often */
     lease->failing |= command == LEASE_RENEW;
     if (lease->due != LEASE_NEVER)
-        lease->due = min64(lease->due, now + retry_pause(min64(lease->terms->interval, left)));
+        lease->due = evl_min(lease->due, now + retry_pause(evl_min(lease->terms->interval, left)));
 }
 
 /* Its deadline comes before anything else, also before an answer that would have moved it. */
@@ -667,15 +667,15 @@ static void note_armed(struct lease_slot *slot, const struct lease_answer *answe
 static void note_armed_late(const struct lease *lease, struct lease_slot *slot, const struct lease_answer *answer) {
     note_armed(slot, answer);
     if (answer->verdict == LEASE_YES)
-        slot->deadline = kept_until(slot->sent, min64(answer->ttl, lease->terms->ttl));
+        slot->deadline = kept_until(slot->sent, evl_min(answer->ttl, lease->terms->ttl));
 }
 
 /* What the node now keeps counts until the lease's deadline, which it does not move. It renews nothing. */
 static void note_mended(struct lease *lease, struct lease_slot *slot, int64_t ttl) {
-    int64_t kept = kept_until(slot->sent, min64(believed(lease, ttl), cut_to(slot)));
+    int64_t kept = kept_until(slot->sent, evl_min(believed(lease, ttl), cut_to(slot)));
 
     slot->replaced = false;
-    slot->deadline = min64(kept, evl_lease_deadline(lease));
+    slot->deadline = evl_min(kept, evl_lease_deadline(lease));
 }
 
 /* The answer to a re-arming while the lease is held. */
@@ -689,7 +689,7 @@ static void note_rearmed(struct lease *lease, unsigned node, enum lease_command 
     if (answer->verdict != LEASE_YES)
         return;
     if (command == LEASE_REARM) {
-        confirm(lease, node, min64(answer->ttl, asked_for(lease, slot, command)));
+        confirm(lease, node, evl_min(answer->ttl, asked_for(lease, slot, command)));
         return;
     }
     note_mended(lease, slot, answer->ttl);
@@ -736,7 +736,7 @@ static void note_prolonged(struct lease *lease, unsigned node, enum lease_comman
         return;
     }
     if (answer->verdict == LEASE_YES)
-        confirm(lease, node, min64(answer->ttl, asked_for(lease, slot, command)));
+        confirm(lease, node, evl_min(answer->ttl, asked_for(lease, slot, command)));
     else if (answer->verdict == LEASE_NO)
         note_gone(lease, node, now, out);
     else
@@ -772,7 +772,7 @@ static int64_t risk_at(const struct lease *lease) {
         return LEASE_NEVER;
     if (lease->failing)
         return deadline - lease->terms->risk;
-    return max64(deadline - lease->terms->risk, lease->asked + (deadline - lease->asked) / 4);
+    return evl_max(deadline - lease->terms->risk, lease->asked + (deadline - lease->asked) / 4);
 }
 
 /* What ends by its time has no answer: of several nodes, none speaks for those that are silent. */
@@ -867,7 +867,7 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
     if (command == LEASE_REPLACE) { /* it may run from now on: a shorter time counts before it is sent */
         slot->replacing_ms = in_ms(lease->extension);
         slot->uncut = slot->deadline;
-        slot->deadline = min64(slot->deadline, kept_until(now, lease->extension));
+        slot->deadline = evl_min(slot->deadline, kept_until(now, lease->extension));
     }
     return command;
 }
@@ -876,7 +876,7 @@ int64_t evl_lease_ttl(const struct lease *lease, enum lease_command command, int
     if (command == LEASE_ADD || command == LEASE_REPLACE)
         return lease->extension;
     if (command == LEASE_MEND)
-        return max64(ttl_for(min64(evl_lease_deadline(lease) - now, LEASE_NEVER / 2)), MS);
+        return evl_max(ttl_for(evl_min(evl_lease_deadline(lease) - now, LEASE_NEVER / 2)), MS);
     return lease->terms->ttl;
 }
 
@@ -1129,7 +1129,7 @@ static int64_t patience_ends(const struct lease *lease, const struct lease_slot 
         return LEASE_NEVER;
     if (slot->flying == LEASE_ACQUIRE && lease->terms->ttl && !lease->queued)
         limit = kept_until(slot->sent, lease->terms->ttl);
-    return lease->nodes > 1 ? min64(limit, lease->since + lease->terms->patience) : limit;
+    return lease->nodes > 1 ? evl_min(limit, lease->since + lease->terms->patience) : limit;
 }
 
 static void time_attempt(struct lease *lease, int64_t now, int64_t heard, struct lease_out *out) {
@@ -1174,18 +1174,19 @@ int64_t evl_lease_next_patiently(const struct lease *lease, int64_t patient) {
     switch (lease->state) {
     case LEASE_ACQUIRING:
         for (unsigned i = 0; i < lease->nodes; i++)
-            next = min64(next, patience_ends(lease, &lease->slots[i]));
-        next = max64(next, patient);
+            next = evl_min(next, patience_ends(lease, &lease->slots[i]));
+        next = evl_max(next, patient);
         break;
     case LEASE_HELD:
-        next = min64(min64(told_lost_at(lease), lease->due), max64(min64(risk_at(lease), lease->until), patient));
-        next = min64(next, next_mend(lease));
+        next =
+            evl_min(evl_min(told_lost_at(lease), lease->due), evl_max(evl_min(risk_at(lease), lease->until), patient));
+        next = evl_min(next, next_mend(lease));
         break;
     case LEASE_RELEASING:
-        next = min64(lease->due, max64(lease->until, patient));
+        next = evl_min(lease->due, evl_max(lease->until, patient));
         break;
     case LEASE_UNDOING:
-        next = may_be_late(lease) ? lease->due : min64(lease->due, lease->until);
+        next = may_be_late(lease) ? lease->due : evl_min(lease->due, lease->until);
         break;
     case LEASE_LOST:
     case LEASE_ENDED:

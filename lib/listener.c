@@ -6,7 +6,7 @@ static struct listener *listener_of(struct connection *connection) {
 }
 
 /* It answers nothing that would prove it to be of use. */
-static void begin_to_hear(struct connection *connection) {
+static void listener_begin_to_hear(struct connection *connection) {
     struct listener *listener = listener_of(connection);
 
     evl_login_keep(&listener->login);
@@ -15,16 +15,16 @@ static void begin_to_hear(struct connection *connection) {
     listener->hooks->listens(listener);
 }
 
-static void on_heard(struct connection *connection, const char *message) {
+static void listener_on_heard(struct connection *connection, const char *message) {
     struct listener *listener = listener_of(connection);
 
     if (message)
         listener->hooks->heard(listener, message);
     else
-        begin_to_hear(connection);
+        listener_begin_to_hear(connection);
 }
 
-static void on_login_done(struct login *login, bool settled) {
+static void listener_on_login_done(struct login *login, bool settled) {
     (void)settled;
     evl_connection_listen(&login->connection, login->channel);
 }
@@ -32,11 +32,11 @@ static void on_login_done(struct login *login, bool settled) {
 static const struct connection_hooks connection_hooks = {
     .greet = evl_login_greet_to_listen,
     .greeted = evl_login_greeted,
-    .heard = on_heard,
+    .heard = listener_on_heard,
     .lost = evl_login_lost,
 };
 
-static const struct login_hooks login_hooks = {.done = on_login_done};
+static const struct login_hooks login_hooks = {.done = listener_on_login_done};
 
 void evl_listener_init(struct listener *listener, struct connections *all, struct url *url, const char *channel,
                        const struct listener_hooks *hooks) {

@@ -20,9 +20,9 @@ int evl_lock_check(const struct evlock *lock) {
 int evl_lock_check_idle(const struct evlock *lock) {
     if (evl_lock_acquiring(lock))
         return evl_fail(EVLOCK_EALREADY, "an acquire or an adoption of this handle is pending");
-    if (lock->tenure && evl_lease_state(lease_of(lock->tenure)) == LEASE_RELEASING)
+    if (lock->tenure && evl_lease_state(evl_tenure_lease(lock->tenure)) == LEASE_RELEASING)
         return evl_fail(EVLOCK_EALREADY, "this handle is being released");
-    if (lock->tenure && evl_lease_state(lease_of(lock->tenure)) == LEASE_HELD)
+    if (lock->tenure && evl_lease_state(evl_tenure_lease(lock->tenure)) == LEASE_HELD)
         return evl_fail(EVLOCK_EALREADY, "this handle holds the lock");
     return EVLOCK_OK;
 }
@@ -38,9 +38,10 @@ int evl_lock_check_token(const void *token, size_t *len) {
 }
 
 bool evl_lock_holds(const struct evlock *lock) {
-    return lock && evl_locks_of(lock) && lock->tenure && evl_lease_state(lease_of(lock->tenure)) == LEASE_HELD &&
-           !evl_lock_acquiring(lock) && !evl_turn_forked(evl_turn_of(lock)) &&
-           evl_turn_now(evl_turn_of(lock)) < evl_lease_deadline(lease_of(lock->tenure));
+    return lock && evl_locks_of(lock) && lock->tenure &&
+           evl_lease_state(evl_tenure_lease(lock->tenure)) == LEASE_HELD && !evl_lock_acquiring(lock) &&
+           !evl_turn_forked(evl_turn_of(lock)) &&
+           evl_turn_now(evl_turn_of(lock)) < evl_lease_deadline(evl_tenure_lease(lock->tenure));
 }
 
 bool evl_lock_acquiring(const struct evlock *lock) {
@@ -48,12 +49,12 @@ bool evl_lock_acquiring(const struct evlock *lock) {
 }
 
 bool evl_lock_queues(const struct evlock *lock) {
-    return lock->tenure && evl_lease_in_line(lease_of(lock->tenure));
+    return lock->tenure && evl_lease_in_line(evl_tenure_lease(lock->tenure));
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
 
-static int check_name(const void *name, size_t *len, size_t prefix_len) {
+static int lock_check_name(const void *name, size_t *len, size_t prefix_len) {
     if (!name)
         return evl_fail(EVLOCK_ENAME, "the name is NULL");
     if (*len == EVLOCK_CSTRING)
@@ -66,12 +67,12 @@ static int check_name(const void *name, size_t *len, size_t prefix_len) {
     return EVLOCK_OK;
 }
 
-static size_t length_of(const char *prefix) {
+static size_t lock_length_of(const char *prefix) {
     return prefix ? strlen(prefix) : 0;
 }
 
-static struct evlock *make(struct config *config, const void *name, size_t len, void *arg) {
-    size_t prefix_len = length_of(config->prefix);
+static struct evlock *lock_make(struct config *config, const void *name, size_t len, void *arg) {
+    size_t prefix_len = lock_length_of(config->prefix);
     struct evlock *lock = evl_alloc(sizeof(*lock) + prefix_len + len + 1);
 
     if (!lock)
@@ -87,7 +88,7 @@ static struct evlock *make(struct config *config, const void *name, size_t len, 
 }
 
 /* A new config becomes the client's. */
-static void take_on(struct locks *locks, struct config *config) {
+static void lock_take_on(struct locks *locks, struct config *config) {
     config->deployment = evl_deployment(locks);
     LIST_INSERT_HEAD(&locks->configs, config, link);
     config->terms.max_ttl = config->deployment->config.max_ttl;
@@ -96,7 +97,7 @@ static void take_on(struct locks *locks, struct config *config) {
 }
 
 /* The newest config is remembered, for the next handle often wants the same. */
-static void remember(struct locks *locks, struct config *config) {
+static void lock_remember(struct locks *locks, struct config *config) {
     if (locks->last_config == config)
         return;
     evl_config_unref(locks->last_config);
@@ -105,7 +106,7 @@ static void remember(struct locks *locks, struct config *config) {
 }
 
 /* What a lock asks of its client's nodes. */
-static int check_deployment(struct deployment *deployment, const struct config *config) {
+static int lock_check_deployment(struct deployment *deployment, const struct config *config) {
     int64_t max = deployment->config.max_ttl;
     bool several = deployment->node_count > 1;
 
@@ -126,8 +127,8 @@ static int check_deployment(struct deployment *deployment, const struct config *
 }
 
 /* A lock with a config, whose reference it takes, also on failure. */
-static int make_with(struct evlock **ret_lock, struct config *config, const void *name, size_t len, void *arg) {
-    struct evlock *lock = make(config, name, len, arg);
+static int lock_make_with(struct evlock **ret_lock, struct config *config, const void *name, size_t len, void *arg) {
+    struct evlock *lock = lock_make(config, name, len, arg);
 
     if (!lock) {
         evl_config_unref(config);
@@ -155,18 +156,18 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
         return status;
     if ((status = evl_options_read(&given, options)) != EVLOCK_OK)
         return status;
-    if ((status = check_name(name, &name_len, length_of(given.prefix))) != EVLOCK_OK)
+    if ((status = lock_check_name(name, &name_len, lock_length_of(given.prefix))) != EVLOCK_OK)
         return status;
     if ((status = evl_config_get(&config, locks->last_config, options)) != EVLOCK_OK)
         return status;
     if (!config->deployment)
-        take_on(locks, config);
-    if ((status = check_deployment(evl_deployment(locks), config)) != EVLOCK_OK) {
+        lock_take_on(locks, config);
+    if ((status = lock_check_deployment(evl_deployment(locks), config)) != EVLOCK_OK) {
         evl_config_unref(config);
         return status;
     }
-    if ((status = make_with(ret_lock, config, name, name_len, given.arg)) == EVLOCK_OK)
-        remember(locks, config);
+    if ((status = lock_make_with(ret_lock, config, name, name_len, given.arg)) == EVLOCK_OK)
+        lock_remember(locks, config);
     return status;
 }
 
@@ -176,7 +177,7 @@ void evl_lock_forget_notices(struct evlock *lock) {
 }
 
 /* A lease that was adopted and not yet told is left as it was found. */
-static void drop_tenure(struct evlock *lock) {
+static void lock_drop_tenure(struct evlock *lock) {
     struct call *untold = lock->untold;
 
     lock->untold = NULL;
@@ -192,7 +193,7 @@ void evl_lock_drop(struct evlock *lock) {
     struct call *call;
 
     evl_lock_forget_notices(lock);
-    drop_tenure(lock);
+    lock_drop_tenure(lock);
     while ((call = lock->calls))
         evl_call_cancel(call);
 }
@@ -212,7 +213,7 @@ void evl_lock_wind_up(struct evlock *lock) {
 }
 
 void evl_lock_cancel_acquire(struct evlock *lock, struct call *call) {
-    drop_tenure(lock);
+    lock_drop_tenure(lock);
     if (call)
         evl_call_cancel(call);
 }
@@ -244,8 +245,8 @@ void evlock_free(evlock *lock) {
 
 const void *evlock_name(const evlock *lock, size_t *ret_len) {
     if (ret_len)
-        *ret_len = lock ? lock->key_len - length_of(lock->config->prefix) : 0;
-    return lock ? lock->key + length_of(lock->config->prefix) : NULL;
+        *ret_len = lock ? lock->key_len - lock_length_of(lock->config->prefix) : 0;
+    return lock ? lock->key + lock_length_of(lock->config->prefix) : NULL;
 }
 
 /* --- What is known without asking --------------------------------------------------------------------------------- */
@@ -259,7 +260,7 @@ int64_t evlock_remaining_ms(const evlock *lock) {
 
     if (!evl_lock_holds(lock))
         return 0;
-    deadline = evl_lease_deadline(lease_of(lock->tenure));
+    deadline = evl_lease_deadline(evl_tenure_lease(lock->tenure));
     if (deadline == LEASE_NEVER)
         return INT64_MAX;
     deadline -= evl_turn_now(evl_turn_of(lock));
@@ -267,19 +268,19 @@ int64_t evlock_remaining_ms(const evlock *lock) {
 }
 
 uint64_t evlock_fence(const evlock *lock) {
-    return evl_lock_holds(lock) ? (uint64_t)evl_lease_fence(lease_of(lock->tenure)) : 0;
+    return evl_lock_holds(lock) ? (uint64_t)evl_lease_fence(evl_tenure_lease(lock->tenure)) : 0;
 }
 
 const void *evlock_token(const evlock *lock, size_t *ret_len) {
     if (!evl_lock_holds(lock))
         return NULL;
     if (ret_len)
-        *ret_len = token_of(lock->tenure).len;
-    return token_of(lock->tenure).data;
+        *ret_len = evl_tenure_token(lock->tenure).len;
+    return evl_tenure_token(lock->tenure).data;
 }
 
 size_t evlock_keepers(const evlock *lock) {
-    return evl_lock_holds(lock) ? evl_lease_keepers(lease_of(lock->tenure)) : 0;
+    return evl_lock_holds(lock) ? evl_lease_keepers(evl_tenure_lease(lock->tenure)) : 0;
 }
 
 int64_t evlock_waited_ms(const evlock *lock) {

@@ -12,10 +12,10 @@
 /* Of one command, at most. */
 #define WORDS 4
 
-static bool greet(struct login *login, enum login_step step, const char *word, ...) __attribute__((sentinel));
+static bool login_greet(struct login *login, enum login_step step, const char *word, ...) __attribute__((sentinel));
 
 /* Queues a command of these words, the last of which is NULL. */
-static bool greet(struct login *login, enum login_step step, const char *word, ...) {
+static bool login_greet(struct login *login, enum login_step step, const char *word, ...) {
     const char *words[WORDS] = {NULL};
     va_list rest;
     int count = 0;
@@ -28,101 +28,101 @@ static bool greet(struct login *login, enum login_step step, const char *word, .
     return evl_connection_greet(&login->connection, (int)step, count, words);
 }
 
-static void refuse(struct login *login, int status, const char *words) {
+static void login_refuse(struct login *login, int status, const char *words) {
     evl_connection_break(&login->connection, status, words);
 }
 
-static const struct log_sink *log_of(const struct login *login) {
+static const struct log_sink *login_log_of(const struct login *login) {
     return &login->connection.turn->log;
 }
 
 /* What was found out on the way is to be asked about as well. */
-static void ask_more(struct login *login, bool queued) {
+static void login_ask_more(struct login *login, bool queued) {
     if (!queued)
-        refuse(login, EVLOCK_ENOMEM, "hiredis could not queue a command");
+        login_refuse(login, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
 
 /* --- Each step's command ------------------------------------------------------------------------------------------ */
 
-static bool ask_auth(struct login *login) {
+static bool login_ask_auth(struct login *login) {
     const struct url *url = &login->connection.url;
 
     if (!url->password)
         return true;
     if (url->user)
-        return greet(login, AUTH, "AUTH", url->user, url->password, NULL);
-    return greet(login, AUTH, "AUTH", url->password, NULL);
+        return login_greet(login, AUTH, "AUTH", url->user, url->password, NULL);
+    return login_greet(login, AUTH, "AUTH", url->password, NULL);
 }
 
-static bool ask_select(struct login *login) {
+static bool login_ask_select(struct login *login) {
     char number[16];
 
     if (login->connection.url.db == 0)
         return true;
     snprintf(number, sizeof(number), "%d", login->connection.url.db);
-    return greet(login, SELECT, "SELECT", number, NULL);
+    return login_greet(login, SELECT, "SELECT", number, NULL);
 }
 
-static bool ask_server(struct login *login) {
-    return greet(login, SERVER, "INFO", "server", NULL);
+static bool login_ask_server(struct login *login) {
+    return login_greet(login, SERVER, "INFO", "server", NULL);
 }
 
-static bool ask_id(struct login *login) {
-    return greet(login, ID, "CLIENT", "ID", NULL);
+static bool login_ask_id(struct login *login) {
+    return login_greet(login, ID, "CLIENT", "ID", NULL);
 }
 
-static bool ask_memory(struct login *login) {
-    return greet(login, MEMORY, "INFO", "memory", NULL);
+static bool login_ask_memory(struct login *login) {
+    return login_greet(login, MEMORY, "INFO", "memory", NULL);
 }
 
-static bool ask_replication(struct login *login) {
-    return greet(login, REPLICATION, "INFO", "replication", NULL);
+static bool login_ask_replication(struct login *login) {
+    return login_greet(login, REPLICATION, "INFO", "replication", NULL);
 }
 
-static bool ask_load(struct login *login) {
+static bool login_ask_load(struct login *login) {
     bool done = true;
 
     for (unsigned i = 0; i < evl_script_count; i++)
-        done = done && greet(login, LOAD, "SCRIPT", "LOAD", evl_scripts[i].text, NULL);
+        done = done && login_greet(login, LOAD, "SCRIPT", "LOAD", evl_scripts[i].text, NULL);
     return done;
 }
 
 /* Without arguments: a server that has the command does nothing. */
-static bool ask_call(struct login *login) {
-    return greet(login, CALL, "EVALSHA", NULL);
+static bool login_ask_call(struct login *login) {
+    return login_greet(login, CALL, "EVALSHA", NULL);
 }
 
-static bool ask_shards(struct login *login) {
-    return greet(login, SHARDS, "CLUSTER", "INFO", NULL);
+static bool login_ask_shards(struct login *login) {
+    return login_greet(login, SHARDS, "CLUSTER", "INFO", NULL);
 }
 
-static bool ask_spell(struct login *login) {
-    return greet(login, SPELL, "EVAL", "return 1", "0", NULL);
+static bool login_ask_spell(struct login *login) {
+    return login_greet(login, SPELL, "EVAL", "return 1", "0", NULL);
 }
 
 /* The number of a connection means nothing to another process. */
-static bool ask_kill(struct login *login) {
+static bool login_ask_kill(struct login *login) {
     char number[24];
 
     if (!login->unsettled || !login->lost_id || !evl_login_is_same_process(login))
         return true;
     snprintf(number, sizeof(number), "%" PRId64, login->lost_id);
-    return greet(login, KILL, "CLIENT", "KILL", "ID", number, NULL);
+    return login_greet(login, KILL, "CLIENT", "KILL", "ID", number, NULL);
 }
 
-static bool ask_count(struct login *login) {
-    return greet(login, COUNT, "PUBSUB", "NUMSUB", login->channel, NULL);
+static bool login_ask_count(struct login *login) {
+    return login_greet(login, COUNT, "PUBSUB", "NUMSUB", login->channel, NULL);
 }
 
 /* What a release does to tell a waiter is tried, so that nobody waits for what may not be told. */
-static bool ask_publish(struct login *login) {
-    return greet(login, PUBLISH, "PUBLISH", login->channel, "", NULL);
+static bool login_ask_publish(struct login *login) {
+    return login_greet(login, PUBLISH, "PUBLISH", login->channel, "", NULL);
 }
 
 /* --- What is answered --------------------------------------------------------------------------------------------- */
 
 /* Copies the value of a line "field:value" of INFO. */
-static void info_field(const char *info, const char *field, char *ret, size_t size) {
+static void login_info_field(const char *info, const char *field, char *ret, size_t size) {
     const char *line = strstr(info, field);
     size_t len;
 
@@ -138,127 +138,127 @@ static void info_field(const char *info, const char *field, char *ret, size_t si
 }
 
 /* Keys with an expiry that a full server may evict are locks that it may drop. */
-static void warn_of_eviction(struct login *login, const char *info) {
+static void login_warn_of_eviction(struct login *login, const char *info) {
     char limit[24], policy[32];
 
-    info_field(info, "\nmaxmemory:", limit, sizeof(limit));
-    info_field(info, "\nmaxmemory_policy:", policy, sizeof(policy));
+    login_info_field(info, "\nmaxmemory:", limit, sizeof(limit));
+    login_info_field(info, "\nmaxmemory_policy:", policy, sizeof(policy));
     if (limit[0] && strcmp(limit, "0") != 0 && policy[0] && strcmp(policy, "noeviction") != 0)
-        evl_log(log_of(login), EVLOCK_LOG_WARN, "the server's maxmemory-policy %s may evict locks; use noeviction",
-                policy);
+        evl_log(login_log_of(login), EVLOCK_LOG_WARN,
+                "the server's maxmemory-policy %s may evict locks; use noeviction", policy);
 }
 
 /* A lock whose slot another node of the cluster has is refused by this one. `info` is what is known of the cluster: how
  * many have slots is not, while it is down. */
-static void warn_of_shards(struct login *login, const char *info) {
+static void login_warn_of_shards(struct login *login, const char *info) {
     char shards[8] = "";
 
     if (strstr(info, "cluster_state:ok"))
-        info_field(info, "\ncluster_size:", shards, sizeof(shards));
+        login_info_field(info, "\ncluster_size:", shards, sizeof(shards));
     if (strcmp(shards, "1") != 0)
-        evl_log(log_of(login), EVLOCK_LOG_WARN,
+        evl_log(login_log_of(login), EVLOCK_LOG_WARN,
                 "node %u: belongs to a cluster%s%s%s; names whose slots are not on this node are refused",
                 login->connection.index, shards[0] ? " of " : "", shards, shards[0] ? " shards" : "");
 }
 
 /* Which kind of server this is. A Sentinel knows none of the commands; of a cluster, one node may have all slots. */
-static void meet_mode(struct login *login, const char *info) {
+static void login_meet_mode(struct login *login, const char *info) {
     char mode[16];
 
-    info_field(info, "\nredis_mode:", mode, sizeof(mode));
+    login_info_field(info, "\nredis_mode:", mode, sizeof(mode));
     if (!mode[0]) /* Valkey has a name of its own for it */
-        info_field(info, "\nserver_mode:", mode, sizeof(mode));
+        login_info_field(info, "\nserver_mode:", mode, sizeof(mode));
     if (strcmp(mode, "sentinel") == 0)
-        refuse(login, EVLOCK_EUNSUPPORTED, "this is a Sentinel, which has no locks; give the server's address");
+        login_refuse(login, EVLOCK_EUNSUPPORTED, "this is a Sentinel, which has no locks; give the server's address");
     else if (strcmp(mode, "cluster") == 0)
-        ask_more(login, ask_shards(login));
+        login_ask_more(login, login_ask_shards(login));
 }
 
 /* Which process this is, what it can do, and since when it runs. The uptime is in whole seconds, of a clock read at two
  * moments: it may be one too many. One that is nonsense is taken for a start just now. */
-static void meet(struct login *login, const char *info) {
+static void login_meet(struct login *login, const char *info) {
     static const int64_t century = INT64_C(100) * 366 * 24 * 3600;
     char text[24];
     int64_t uptime;
 
-    info_field(info, "\nrun_id:", login->run_id, sizeof(login->run_id));
-    info_field(info, "\nredis_version:", text, sizeof(text));
+    login_info_field(info, "\nrun_id:", login->run_id, sizeof(login->run_id));
+    login_info_field(info, "\nredis_version:", text, sizeof(text));
     login->renews_many = strtol(text, NULL, 10) >= 7;
-    info_field(info, "\nuptime_in_seconds:", text, sizeof(text));
+    login_info_field(info, "\nuptime_in_seconds:", text, sizeof(text));
     uptime = strtoll(text, NULL, 10);
     if (uptime < 0 || uptime > century)
         uptime = 0;
     if (text[0])
         login->started = evl_turn_now(login->connection.turn) - (uptime - 1) * 1000000;
-    meet_mode(login, info);
+    login_meet_mode(login, info);
     if (login->hooks->met)
         login->hooks->met(login);
 }
 
 /* Which history its data have, and whether that began here: a second one is that of a server whose data it took. */
-static void meet_data(struct login *login, const char *info) {
+static void login_meet_data(struct login *login, const char *info) {
     static const char none[] = "0000000000000000000000000000000000000000";
     char role[16], second[41];
 
-    info_field(info, "\nmaster_replid:", login->replid, sizeof(login->replid));
-    info_field(info, "\nmaster_replid2:", second, sizeof(second));
-    info_field(info, "\nrole:", role, sizeof(role));
+    login_info_field(info, "\nmaster_replid:", login->replid, sizeof(login->replid));
+    login_info_field(info, "\nmaster_replid2:", second, sizeof(second));
+    login_info_field(info, "\nrole:", role, sizeof(role));
     login->inherited = strcmp(role, "master") != 0 || strcmp(second, none) != 0;
 }
 
-static void on_server(struct login *login, const struct reply *reply) {
+static void login_on_server(struct login *login, const struct reply *reply) {
     if (reply->type == REPLY_STRING)
-        meet(login, reply->text);
+        login_meet(login, reply->text);
 }
 
-static void on_shards(struct login *login, const struct reply *reply) {
+static void login_on_shards(struct login *login, const struct reply *reply) {
     if (reply->type == REPLY_STRING)
-        warn_of_shards(login, reply->text);
+        login_warn_of_shards(login, reply->text);
 }
 
-static void on_id(struct login *login, const struct reply *reply) {
+static void login_on_id(struct login *login, const struct reply *reply) {
     if (reply->type == REPLY_INTEGER)
         login->id = reply->integer;
 }
 
-static void on_memory(struct login *login, const struct reply *reply) {
+static void login_on_memory(struct login *login, const struct reply *reply) {
     if (reply->type == REPLY_STRING)
-        warn_of_eviction(login, reply->text);
+        login_warn_of_eviction(login, reply->text);
 }
 
-static void on_replication(struct login *login, const struct reply *reply) {
+static void login_on_replication(struct login *login, const struct reply *reply) {
     if (reply->type == REPLY_STRING)
-        meet_data(login, reply->text);
+        login_meet_data(login, reply->text);
 }
 
-static void on_load(struct login *login, const struct reply *reply) {
+static void login_on_load(struct login *login, const struct reply *reply) {
     (void)reply;
     login->load_error[0] = '\0';
 }
 
 /* None with that number is as good: it has ended. */
-static void on_kill(struct login *login, const struct reply *reply) {
+static void login_on_kill(struct login *login, const struct reply *reply) {
     login->killed = reply->type == REPLY_INTEGER;
 }
 
 /* --- What is refused ---------------------------------------------------------------------------------------------- */
 
-static void on_no_shards(struct login *login, const char *error) {
+static void login_on_no_shards(struct login *login, const char *error) {
     (void)error;
-    warn_of_shards(login, "");
+    login_warn_of_shards(login, "");
 }
 
-static void on_no_load(struct login *login, const char *error) {
+static void login_on_no_load(struct login *login, const char *error) {
     snprintf(login->load_error, sizeof(login->load_error), "%s", error);
 }
 
 /* A server without EVALSHA may have EVAL. */
-static void on_no_call(struct login *login, const char *error) {
+static void login_on_no_call(struct login *login, const char *error) {
     if (evl_reply_meaning(error).status != EVLOCK_EUNSUPPORTED)
         return;
     evl_login_spell(login, error);
     login->lacks_evalsha = true;
-    ask_more(login, ask_spell(login));
+    login_ask_more(login, login_ask_spell(login));
 }
 
 /* --- The steps ---------------------------------------------------------------------------------------------------- */
@@ -270,19 +270,19 @@ static const struct step {
     void (*refused)(struct login *login, const char *error);
     bool needed; /* without it the connection is of no use */
 } steps[] = {
-    [AUTH] = {ask_auth, NULL, NULL, true},
-    [SERVER] = {ask_server, on_server, NULL, false},
-    [SHARDS] = {ask_shards, on_shards, on_no_shards, false},
-    [SELECT] = {ask_select, NULL, NULL, true},
-    [ID] = {ask_id, on_id, NULL, false},
-    [MEMORY] = {ask_memory, on_memory, NULL, false},
-    [REPLICATION] = {ask_replication, on_replication, NULL, false},
-    [LOAD] = {ask_load, on_load, on_no_load, false},
-    [CALL] = {ask_call, NULL, on_no_call, false},
-    [SPELL] = {ask_spell, NULL, NULL, false},
-    [KILL] = {ask_kill, on_kill, NULL, false},
-    [COUNT] = {ask_count, NULL, NULL, true},
-    [PUBLISH] = {ask_publish, NULL, NULL, true},
+    [AUTH] = {login_ask_auth, NULL, NULL, true},
+    [SERVER] = {login_ask_server, login_on_server, NULL, false},
+    [SHARDS] = {login_ask_shards, login_on_shards, login_on_no_shards, false},
+    [SELECT] = {login_ask_select, NULL, NULL, true},
+    [ID] = {login_ask_id, login_on_id, NULL, false},
+    [MEMORY] = {login_ask_memory, login_on_memory, NULL, false},
+    [REPLICATION] = {login_ask_replication, login_on_replication, NULL, false},
+    [LOAD] = {login_ask_load, login_on_load, login_on_no_load, false},
+    [CALL] = {login_ask_call, NULL, login_on_no_call, false},
+    [SPELL] = {login_ask_spell, NULL, NULL, false},
+    [KILL] = {login_ask_kill, login_on_kill, NULL, false},
+    [COUNT] = {login_ask_count, NULL, NULL, true},
+    [PUBLISH] = {login_ask_publish, NULL, NULL, true},
 };
 
 /* What each sort of connection begins with. SHARDS and SPELL come where an answer asks for them, KILL is the last. */
@@ -291,7 +291,7 @@ static const enum login_step to_listen[] = {AUTH, COUNT, PUBLISH};
 
 /* What is refused for now alone is asked again by the next login: a server that could not say who it is might be taken
  * for another. */
-static bool can_do_without(enum login_step step, const char *error) {
+static bool login_can_do_without(enum login_step step, const char *error) {
     struct reply_meaning meaning = evl_reply_meaning(error);
 
     if (meaning.reconnect || evl_reply_passes(error))
@@ -301,29 +301,29 @@ static bool can_do_without(enum login_step step, const char *error) {
     return !steps[step].needed;
 }
 
-static void on_refused(struct login *login, enum login_step step, const char *error) {
+static void login_on_refused(struct login *login, enum login_step step, const char *error) {
     struct reply_meaning meaning = evl_reply_meaning(error);
 
     if (steps[step].refused)
         steps[step].refused(login, error);
-    if (can_do_without(step, error)) {
+    if (login_can_do_without(step, error)) {
         evl_connection_explain(&login->connection, error);
         return;
     }
     if (step == AUTH && meaning.verdict != LEASE_REFUSED)
         meaning.status = EVLOCK_EAUTH;
-    refuse(login, meaning.status, error);
+    login_refuse(login, meaning.status, error);
 }
 
-static void on_granted(struct login *login, enum login_step step, const struct reply *reply) {
+static void login_on_granted(struct login *login, enum login_step step, const struct reply *reply) {
     evl_connection_explain(&login->connection, NULL);
     if (steps[step].granted)
         steps[step].granted(login, reply);
 }
 
 /* What was sent on the last connection may lie in its socket, unread: that connection is ended on the server. */
-static bool kills(struct login *login, enum login_step step) {
-    return step != KILL && ask_kill(login) && login->open > 0;
+static bool login_kills(struct login *login, enum login_step step) {
+    return step != KILL && login_ask_kill(login) && login->open > 0;
 }
 
 void evl_login_greeted(struct connection *connection, int answered, const struct reply *reply) {
@@ -331,15 +331,16 @@ void evl_login_greeted(struct connection *connection, int answered, const struct
     enum login_step step = (enum login_step)answered;
 
     if (reply->type == REPLY_ERROR && !(step == CALL && strstr(reply->text, "number of arguments")))
-        on_refused(login, step, reply->text);
+        login_on_refused(login, step, reply->text);
     else
-        on_granted(login, step, reply);
-    if (--login->open > 0 || connection->broken || connection->state != CONNECTION_CONNECTING || kills(login, step))
+        login_on_granted(login, step, reply);
+    if (--login->open > 0 || connection->broken || connection->state != CONNECTION_CONNECTING ||
+        login_kills(login, step))
         return;
     login->hooks->done(login, !login->unsettled || login->killed);
 }
 
-static bool begin(struct login *login, const enum login_step *sort, size_t count) {
+static bool login_begin(struct login *login, const enum login_step *sort, size_t count) {
     login->id = 0;
     login->open = 0;
     login->killed = false;
@@ -357,11 +358,11 @@ static bool begin(struct login *login, const enum login_step *sort, size_t count
 }
 
 bool evl_login_greet(struct connection *connection) {
-    return begin(evl_login_of(connection), to_send, sizeof(to_send) / sizeof(to_send[0]));
+    return login_begin(evl_login_of(connection), to_send, sizeof(to_send) / sizeof(to_send[0]));
 }
 
 bool evl_login_greet_to_listen(struct connection *connection) {
-    return begin(evl_login_of(connection), to_listen, sizeof(to_listen) / sizeof(to_listen[0]));
+    return login_begin(evl_login_of(connection), to_listen, sizeof(to_listen) / sizeof(to_listen[0]));
 }
 
 void evl_login_init(struct login *login, const struct login_hooks *hooks) {
@@ -380,16 +381,17 @@ void evl_login_lost(struct connection *connection) {
 bool evl_login_load_scripts(struct login *login) {
     bool loads = login->connection.state == CONNECTION_READY && login->open > 0; /* ahead of whatever is sent now */
 
-    return loads || ask_load(login);
+    return loads || login_ask_load(login);
 }
 
 void evl_login_spell(struct login *login, const char *why) {
     if (!login->spells)
-        evl_log(log_of(login), EVLOCK_LOG_WARN, "node %u: sends its scripts whole: %s", login->connection.index, why);
+        evl_log(login_log_of(login), EVLOCK_LOG_WARN, "node %u: sends its scripts whole: %s", login->connection.index,
+                why);
     login->spells = true;
 }
 
-static bool differs(const char *before, const char *now) {
+static bool login_differs(const char *before, const char *now) {
     return before[0] && now[0] && strcmp(before, now) != 0;
 }
 
@@ -398,17 +400,17 @@ bool evl_login_is_same_process(const struct login *login) {
 }
 
 bool evl_login_is_other_process(const struct login *login) {
-    return differs(login->old_run_id, login->run_id);
+    return login_differs(login->old_run_id, login->run_id);
 }
 
 /* A process gives the history of its data another name when its first replica comes, and again a while after its last
  * has gone, and has lost nothing by that: where it took over data, it names their history beside its own. */
 bool evl_login_has_other_data(const struct login *login) {
-    return differs(login->old_replid, login->replid) && (login->inherited || !evl_login_is_same_process(login));
+    return login_differs(login->old_replid, login->replid) && (login->inherited || !evl_login_is_same_process(login));
 }
 
 void evl_login_keep(struct login *login) {
-    evl_log(log_of(login), EVLOCK_LOG_INFO, "node %u: connected%s", login->connection.index,
+    evl_log(login_log_of(login), EVLOCK_LOG_INFO, "node %u: connected%s", login->connection.index,
             evl_login_is_other_process(login) ? ", to another server process than before" : "");
     memcpy(login->old_run_id, login->run_id, sizeof(login->run_id));
     memcpy(login->old_replid, login->replid, sizeof(login->replid));

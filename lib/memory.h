@@ -25,7 +25,7 @@ char *evl_dup(const void *bytes, size_t len);
 
 /** Has memory on its way into the cache while something else is worked on: for what is gone through one after the
  * other, and is more than a cache holds. It begins so many bytes from `memory`, before it if negative. */
-static inline void prefetch(const void *memory, ptrdiff_t from, size_t size) {
+static inline void evl_prefetch(const void *memory, ptrdiff_t from, size_t size) {
     uintptr_t begin = (uintptr_t)memory + (uintptr_t)from;
 
     for (size_t at = 0; at < size; at += CACHE_LINE)

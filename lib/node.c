@@ -7,14 +7,14 @@ static struct node *node_of(struct connection *connection) {
     return EVL_OWNER(struct node, pipe.login.connection, connection);
 }
 
-static const struct log_sink *log_of(const struct node *node) {
+static const struct log_sink *node_log_of(const struct node *node) {
     return &node->pipe.login.connection.turn->log;
 }
 
 /* --- What may have been forgotten --------------------------------------------------------------------------------- */
 
 /* Until when, at the latest, it may have forgotten locks. */
-static int64_t may_have_forgotten_until(const struct node *node, int64_t now) {
+static int64_t node_may_have_forgotten_until(const struct node *node, int64_t now) {
     const struct login *login = &node->pipe.login;
     bool stranger = login->connection.config->distrust_uptime && !evl_login_is_same_process(login);
 
@@ -23,17 +23,17 @@ static int64_t may_have_forgotten_until(const struct node *node, int64_t now) {
 
 /* Among several nodes, one that may have forgotten locks does not count before the longest of them must have ended.
  * What was found out before stays: another login is no reason to count earlier. */
-static void exclude(struct node *node) {
+static void node_exclude(struct node *node) {
     const struct connection *connection = evl_node_connection_of(node);
     int64_t now = evl_turn_now(connection->turn);
-    int64_t until = may_have_forgotten_until(node, now) + connection->config->max_ttl;
+    int64_t until = node_may_have_forgotten_until(node, now) + connection->config->max_ttl;
 
     if (!node->excludable)
         return;
     if (node->excluded_until < until)
         node->excluded_until = until;
     if (node->excluded_until > now)
-        evl_log(log_of(node), EVLOCK_LOG_WARN,
+        evl_log(node_log_of(node), EVLOCK_LOG_WARN,
                 "node %u: may have forgotten locks, and does not count for %" PRId64 " ms", connection->index,
                 (node->excluded_until - now) / 1000);
 }
@@ -63,7 +63,7 @@ void evl_node_compare_clocks(struct node *node, int64_t sent, int64_t server) {
     struct drift_found found;
 
     if (evl_drift_note(&node->drift, &reading, &found))
-        evl_log(log_of(node), EVLOCK_LOG_WARN,
+        evl_log(node_log_of(node), EVLOCK_LOG_WARN,
                 "node %u: the server's clock %s %" PRId64 " ms or more in %" PRId64
                 " ms: it steps, or drifts by more than leases allow for",
                 connection->index, found.gained > 0 ? "gained" : "lost",
@@ -72,14 +72,14 @@ void evl_node_compare_clocks(struct node *node, int64_t sent, int64_t server) {
 
 /* --- From its connection ------------------------------------------------------------------------------------------ */
 
-static void on_met(struct login *login) {
+static void node_on_met(struct login *login) {
     struct node *node = node_of(&login->connection);
 
     node->hooks->met(node);
 }
 
 /* The commands of a process that has ended cannot run any more. */
-static void on_login_done(struct login *login, bool settled) {
+static void node_on_login_done(struct login *login, bool settled) {
     struct node *node = node_of(&login->connection);
 
     node->hooks->met(node);
@@ -88,14 +88,14 @@ static void on_login_done(struct login *login, bool settled) {
     node->replaced = evl_login_is_other_process(login);
     node->settled = settled || node->replaced;
     node->drift = (struct drift){0};
-    exclude(node);
+    node_exclude(node);
     node->hooks->returned(node);
     evl_connection_return(&login->connection);
 }
 
 /* Had this connection ended before all were told, the next would tell all anew, and those who had been told would keep
  * to the worse of the two. */
-static bool on_returning(struct connection *connection, int64_t now) {
+static bool node_on_returning(struct connection *connection, int64_t now) {
     struct node *node = node_of(connection);
 
     if (node->hooks->tell_back(node, now))
@@ -105,7 +105,7 @@ static bool on_returning(struct connection *connection, int64_t now) {
     return false;
 }
 
-static void on_changed(struct connection *connection) {
+static void node_on_changed(struct connection *connection) {
     struct node *node = node_of(connection);
 
     node->hooks->changed(node);
@@ -119,11 +119,11 @@ static const struct connection_hooks connection_hooks = {
     .lost = evl_login_lost,
     .ended = evl_pipe_ended,
     .away = evl_pipe_away,
-    .returning = on_returning,
-    .changed = on_changed,
+    .returning = node_on_returning,
+    .changed = node_on_changed,
 };
 
-static const struct login_hooks login_hooks = {.met = on_met, .done = on_login_done};
+static const struct login_hooks login_hooks = {.met = node_on_met, .done = node_on_login_done};
 
 void evl_node_init(struct node *node, struct connections *all, unsigned index, struct url *url,
                    const struct node_hooks *hooks, const struct request_ops *const ops[REQUEST_KINDS]) {

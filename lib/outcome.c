@@ -9,7 +9,7 @@
 #include "replicas.h"
 #include "waiter.h"
 
-static void on_granted(struct evlock *lock) {
+static void outcome_on_granted(struct evlock *lock) {
     struct call *acquire = evl_call_pending(lock, CALL_ACQUIRE);
 
     if (acquire && lock->config->min_replicas > 0)
@@ -19,18 +19,18 @@ static void on_granted(struct evlock *lock) {
 }
 
 /* A missing quorum is reported by numbers, and by what one of the nodes said, if any did. */
-static void count_denied(char *to, size_t size, const struct evlock *lock, uint8_t denied, const char *words) {
+static void outcome_count_denied(char *to, size_t size, const struct evlock *lock, uint8_t denied, const char *words) {
     snprintf(to, size, "%u of %u nodes did not agree%s%.200s", denied, lock->config->deployment->node_count,
              words[0] ? ": " : "", words);
 }
 
-static void on_failed(struct evlock *lock, int status, uint8_t denied, const char *words) {
+static void outcome_on_failed(struct evlock *lock, int status, uint8_t denied, const char *words) {
     struct call *acquire = evl_call_pending(lock, CALL_ACQUIRE);
     struct trouble why = {status, words};
     char counted[256];
 
     if (status == EVLOCK_EQUORUM) {
-        count_denied(counted, sizeof(counted), lock, denied, words);
+        outcome_count_denied(counted, sizeof(counted), lock, denied, words);
         why.words = counted;
     }
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "not acquired: %s", evlock_strerror(status));
@@ -42,7 +42,7 @@ static void on_failed(struct evlock *lock, int status, uint8_t denied, const cha
 }
 
 /* A grant that is lost before it could be reported is a failed attempt. */
-static void on_lost_untold(struct evlock *lock) {
+static void outcome_on_lost_untold(struct evlock *lock) {
     static const char words[] = "the lease was over before it could be told";
     struct call *call = lock->untold;
 
@@ -56,11 +56,11 @@ static void on_lost_untold(struct evlock *lock) {
     }
 }
 
-static void on_lost(struct evlock *lock, int reason, uint8_t agreed) {
+static void outcome_on_lost(struct evlock *lock, int reason, uint8_t agreed) {
     struct call *acquire = evl_call_pending(lock, CALL_ACQUIRE);
 
     if (lock->untold) {
-        on_lost_untold(lock);
+        outcome_on_lost_untold(lock);
         return;
     }
     if (acquire) { /* granted, and its replicas were being asked */
@@ -75,14 +75,14 @@ static void on_lost(struct evlock *lock, int reason, uint8_t agreed) {
     evl_locks_notice(evl_locks_of(lock), lock);
 }
 
-static void on_released(struct evlock *lock, struct trouble trouble) {
+static void outcome_on_released(struct evlock *lock, struct trouble trouble) {
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "released: %s", evlock_strerror(trouble.status));
     lock->config->deployment->stats.released += trouble.status == EVLOCK_OK;
     evl_tenure_let_go(lock->tenure);
     evl_hold_end(evl_call_pending(lock, CALL_RELEASE), trouble);
 }
 
-static void on_risk(struct evlock *lock) {
+static void outcome_on_risk(struct evlock *lock) {
     evl_handle_log(lock, EVLOCK_LOG_WARN, "at risk: %" PRId64 " ms left, and not renewed", evlock_remaining_ms(lock));
     if (evl_lock_acquiring(lock)) /* its user does not know yet that it holds */
         return;
@@ -90,25 +90,25 @@ static void on_risk(struct evlock *lock) {
     evl_locks_notice(evl_locks_of(lock), lock);
 }
 
-static void happened(struct evlock *lock, const struct lease_out *out, const char *words) {
+static void outcome_happened(struct evlock *lock, const struct lease_out *out, const char *words) {
     struct trouble trouble = {out->status, words};
 
     if (out->events & LEASE_TELL_LOST)
-        on_lost(lock, out->reason, out->agreed);
+        outcome_on_lost(lock, out->reason, out->agreed);
     if (out->events & LEASE_TELL_GRANTED)
-        on_granted(lock);
+        outcome_on_granted(lock);
     if (out->events & LEASE_TELL_FAILED)
-        on_failed(lock, out->status, out->denied, words);
+        outcome_on_failed(lock, out->status, out->denied, words);
     if (out->events & LEASE_TELL_EXTENDED)
         evl_hold_extended(lock, trouble);
     if (out->events & LEASE_TELL_RELEASED)
-        on_released(lock, trouble);
+        outcome_on_released(lock, trouble);
     if (out->events & LEASE_TELL_RISK)
-        on_risk(lock);
+        outcome_on_risk(lock);
 }
 
 const struct tenure_hooks evl_outcome_hooks = {
-    .happened = happened,
+    .happened = outcome_happened,
     .spoken = evl_hold_note,
     .queued = evl_waiter_queued,
 };

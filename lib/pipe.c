@@ -13,15 +13,15 @@ void evl_pipe_init(struct pipe *pipe, const struct request_ops *const ops[REQUES
     TAILQ_INIT(&pipe->flying);
 }
 
-static int64_t now_of(const struct pipe *pipe) {
+static int64_t pipe_now_of(const struct pipe *pipe) {
     return evl_turn_now(pipe->login.connection.turn);
 }
 
-static const struct request_ops *ops_of(const struct pipe *pipe, const struct request *request) {
+static const struct request_ops *pipe_ops_of(const struct pipe *pipe, const struct request *request) {
     return pipe->ops[request->kind];
 }
 
-static void break_connection(struct pipe *pipe, int status, const char *words) {
+static void pipe_break_connection(struct pipe *pipe, int status, const char *words) {
     evl_connection_break(&pipe->login.connection, status, words);
 }
 
@@ -30,7 +30,7 @@ static void break_connection(struct pipe *pipe, int status, const char *words) {
 /* A script that is missing is loaded, and the command sent again by its owner; the second time in a row it is sent with
  * the script in it; a third time, of which no server can be thought, the owner is told. The refusal of a batch counts
  * for each of its members, whoever they are sent with next; one load serves all. */
-static struct reply mend_noscript(struct pipe *pipe, struct request *request, const struct reply *reply) {
+static struct reply pipe_mend_noscript(struct pipe *pipe, struct request *request, const struct reply *reply) {
     static const char words[] = "TRYAGAIN the server keeps losing its scripts";
     struct login *login = &pipe->login;
 
@@ -38,7 +38,7 @@ static struct reply mend_noscript(struct pipe *pipe, struct request *request, co
     switch (request->noscripts++) {
     case 0:
         if (!evl_login_load_scripts(login))
-            break_connection(pipe, EVLOCK_ENOMEM, "hiredis could not queue a command");
+            pipe_break_connection(pipe, EVLOCK_ENOMEM, "hiredis could not queue a command");
         return *reply;
     case 1:
         evl_login_spell(login, login->load_error[0] ? login->load_error : "those that were loaded are not there");
@@ -49,12 +49,12 @@ static struct reply mend_noscript(struct pipe *pipe, struct request *request, co
     }
 }
 
-static bool may_not_call(const struct reply *reply) {
+static bool pipe_may_not_call(const struct reply *reply) {
     return reply->type == REPLY_ERROR && strncmp(reply->text, "NOPERM", 6) == 0 && strstr(reply->text, "'evalsha'");
 }
 
 /* Who may not send a digest may be allowed to send the script itself: as if the script were missing. */
-static struct reply mend_no_right(struct pipe *pipe, struct request *request, const struct reply *reply) {
+static struct reply pipe_mend_no_right(struct pipe *pipe, struct request *request, const struct reply *reply) {
     static const char words[] = "NOSCRIPT";
 
     if (request->noscripts > 0) {
@@ -67,43 +67,43 @@ static struct reply mend_no_right(struct pipe *pipe, struct request *request, co
 }
 
 /* Who may not send scripts whole may be allowed to load them by the next time. */
-static void note_refusal(struct login *login, const struct reply *reply) {
+static void pipe_note_refusal(struct login *login, const struct reply *reply) {
     if (login->spells && reply->type == REPLY_ERROR && evl_reply_is_lacking(evl_reply_meaning(reply->text)))
         login->spells = login->lacks_evalsha;
 }
 
 /* --- The way back ------------------------------------------------------------------------------------------------- */
 
-static void land(struct pipe *pipe, struct request *request) {
+static void pipe_land(struct pipe *pipe, struct request *request) {
     assert(request->flying > 0 && !request->batch);
     if (--request->flying == 0)
         TAILQ_REMOVE(&pipe->flying, request, link);
 }
 
 /* To the oldest command of a request. */
-static void answer(struct pipe *pipe, struct request *request, const struct reply *reply, int64_t now) {
+static void pipe_answer(struct pipe *pipe, struct request *request, const struct reply *reply, int64_t now) {
     bool noscript = reply->type == REPLY_ERROR && strncmp(reply->text, "NOSCRIPT", 8) == 0;
     struct reply mended;
 
     if (request->older > 0) { /* it was sent before that was mended */
         request->older--;
     } else if (noscript) {
-        mended = mend_noscript(pipe, request, reply);
+        mended = pipe_mend_noscript(pipe, request, reply);
         reply = &mended;
-    } else if (may_not_call(reply)) {
-        mended = mend_no_right(pipe, request, reply);
+    } else if (pipe_may_not_call(reply)) {
+        mended = pipe_mend_no_right(pipe, request, reply);
         reply = &mended;
     } else if (reply->type != REPLY_AGAIN) {
         request->noscripts = 0;
-        note_refusal(&pipe->login, reply);
+        pipe_note_refusal(&pipe->login, reply);
     }
-    land(pipe, request);
-    if (!ops_of(pipe, request)->answer(request, reply, now))
-        break_connection(pipe, EVLOCK_EPROTOCOL, "a reply that the command cannot have");
+    pipe_land(pipe, request);
+    if (!pipe_ops_of(pipe, request)->answer(request, reply, now))
+        pipe_break_connection(pipe, EVLOCK_EPROTOCOL, "a reply that the command cannot have");
 }
 
 /* A request flies until it is answered. So the next member is still there when one is, which may be gone by that. */
-static void answer_batch(struct pipe *pipe, struct request *first, const struct reply *reply, int64_t now) {
+static void pipe_answer_batch(struct pipe *pipe, struct request *first, const struct reply *reply, int64_t now) {
     static const struct reply again = {.type = REPLY_AGAIN};
     struct request *member = first, *next;
     unsigned count = first->batch;
@@ -117,9 +117,9 @@ static void answer_batch(struct pipe *pipe, struct request *first, const struct 
     for (unsigned i = 0; i < count; i++, member = next) {
         next = TAILQ_NEXT(member, link);
         if (next && TAILQ_NEXT(next, link))
-            prefetch(TAILQ_NEXT(next, link), CACHE_LINE - OWNER_SIZE, OWNER_SIZE);
+            evl_prefetch(TAILQ_NEXT(next, link), CACHE_LINE - OWNER_SIZE, OWNER_SIZE);
         own = evl_batch_part(reply, i, count);
-        answer(pipe, member, &own, now);
+        pipe_answer(pipe, member, &own, now);
     }
 }
 
@@ -131,11 +131,11 @@ void evl_pipe_answered(struct connection *connection, void *of, const struct rep
     if (reply->type != REPLY_ERROR)
         connection->proved = true;
     else if ((meaning = evl_reply_meaning(reply->text)).reconnect)
-        break_connection(pipe, meaning.status, reply->text);
+        pipe_break_connection(pipe, meaning.status, reply->text);
     if (request->batch)
-        answer_batch(pipe, request, reply, now);
+        pipe_answer_batch(pipe, request, reply, now);
     else
-        answer(pipe, request, reply, now);
+        pipe_answer(pipe, request, reply, now);
     evl_pipe_send_waiting(pipe, now);
 }
 
@@ -153,13 +153,13 @@ bool evl_pipe_away(struct connection *connection, bool begins, int64_t now) {
             continue;
         TAILQ_REMOVE(&pipe->waiting, request, link);
         TAILQ_INSERT_TAIL(&pipe->waiting, request, link);
-        ops_of(pipe, request)->away(request, (struct trouble){connection->status, connection->error}, now);
+        pipe_ops_of(pipe, request)->away(request, (struct trouble){connection->status, connection->error}, now);
     }
     return pipe->untold > 0;
 }
 
 /* The owner may go with its last answer, and queues nothing here before it. */
-static void lose(struct pipe *pipe, struct request *request, const struct reply *reply, int64_t now) {
+static void pipe_lose(struct pipe *pipe, struct request *request, const struct reply *reply, int64_t now) {
     unsigned count = request->flying;
 
     TAILQ_REMOVE(&pipe->flying, request, link);
@@ -168,7 +168,7 @@ static void lose(struct pipe *pipe, struct request *request, const struct reply 
     request->older = 0;
     request->batch = 0;
     while (count-- > 0)
-        ops_of(pipe, request)->answer(request, reply, now);
+        pipe_ops_of(pipe, request)->answer(request, reply, now);
 }
 
 bool evl_pipe_ended(struct connection *connection, int64_t now) {
@@ -177,25 +177,25 @@ bool evl_pipe_ended(struct connection *connection, int64_t now) {
     struct request *request;
 
     for (int i = 0; i < TOLD_A_RING && (request = TAILQ_FIRST(&pipe->flying)); i++)
-        lose(pipe, request, &reply, now);
+        pipe_lose(pipe, request, &reply, now);
     return !TAILQ_EMPTY(&pipe->flying);
 }
 
 /* --- The way out -------------------------------------------------------------------------------------------------- */
 
-static bool may_send(const struct pipe *pipe) {
+static bool pipe_may_send(const struct pipe *pipe) {
     const struct connection *connection = &pipe->login.connection;
 
     return evl_connection_takes(connection) &&
            (pipe->parting || connection->unanswered < connection->config->max_inflight);
 }
 
-static void fly(struct pipe *pipe, struct request *request) {
+static void pipe_fly(struct pipe *pipe, struct request *request) {
     if (request->flying++ == 0)
         TAILQ_INSERT_TAIL(&pipe->flying, request, link);
 }
 
-static void send_command(struct pipe *pipe, struct request *request, struct command *command, int64_t now) {
+static void pipe_send_command(struct pipe *pipe, struct request *request, struct command *command, int64_t now) {
     struct connection *connection = &pipe->login.connection;
     char *text;
     size_t len;
@@ -206,24 +206,24 @@ static void send_command(struct pipe *pipe, struct request *request, struct comm
         evl_connection_send(connection, request, (struct bytes){text, len}, now);
         evl_free(text);
     } else {
-        break_connection(pipe, EVLOCK_ENOMEM, "hiredis could not queue a command");
+        pipe_break_connection(pipe, EVLOCK_ENOMEM, "hiredis could not queue a command");
     }
 }
 
-static void send_alone(struct pipe *pipe, struct request *request, int64_t now) {
+static void pipe_send_alone(struct pipe *pipe, struct request *request, int64_t now) {
     struct command command;
 
-    if (ops_of(pipe, request)->take(request, now, &command)) {
-        fly(pipe, request);
-        send_command(pipe, request, &command, now);
+    if (pipe_ops_of(pipe, request)->take(request, now, &command)) {
+        pipe_fly(pipe, request);
+        pipe_send_command(pipe, request, &command, now);
     }
 }
 
 /* Takes the request that waits in front, if it wants to be renewed and the batch has room for it. What waits has
  * nothing unanswered, so it flies right behind the one that was taken before. */
-static bool take_into(struct batch *batch, struct pipe *pipe, int64_t now) {
+static bool pipe_take_into(struct batch *batch, struct pipe *pipe, int64_t now) {
     struct request *request = TAILQ_FIRST(&pipe->waiting);
-    const struct request_ops *ops = request ? ops_of(pipe, request) : NULL;
+    const struct request_ops *ops = request ? pipe_ops_of(pipe, request) : NULL;
     struct renewal *place = evl_batch_place(batch);
 
     if (!place || !ops || !ops->join || !ops->join(request, now, place))
@@ -231,13 +231,13 @@ static bool take_into(struct batch *batch, struct pipe *pipe, int64_t now) {
     assert(!request->flying);
     evl_batch_add(batch);
     evl_pipe_withdraw(pipe, request);
-    fly(pipe, request);
+    pipe_fly(pipe, request);
     return true;
 }
 
 /* Sends the renewals at the front of those that wait as one command, up to the first request that wants something else;
  * false if there are none, or the server cannot renew many at once: then each is sent alone. */
-static bool send_batch(struct pipe *pipe, int64_t now) {
+static bool pipe_send_batch(struct pipe *pipe, int64_t now) {
     struct request *first = TAILQ_FIRST(&pipe->waiting);
     struct command command;
     struct batch batch;
@@ -245,13 +245,13 @@ static bool send_batch(struct pipe *pipe, int64_t now) {
     if (!pipe->login.renews_many || first == TAILQ_LAST(&pipe->waiting, requests))
         return false;
     evl_batch_begin(&batch);
-    while (take_into(&batch, pipe, now))
+    while (pipe_take_into(&batch, pipe, now))
         ;
     if (batch.count == 0)
         return false;
     first->batch = (uint8_t)batch.count;
     evl_batch_write(&batch, &command);
-    send_command(pipe, first, &command, now);
+    pipe_send_command(pipe, first, &command, now);
     return true;
 }
 
@@ -259,11 +259,11 @@ void evl_pipe_send_waiting(struct pipe *pipe, int64_t now) {
     struct request *request;
 
     pipe->gathered = 0;
-    while (may_send(pipe) && (request = TAILQ_FIRST(&pipe->waiting))) {
-        if (send_batch(pipe, now))
+    while (pipe_may_send(pipe) && (request = TAILQ_FIRST(&pipe->waiting))) {
+        if (pipe_send_batch(pipe, now))
             continue;
         evl_pipe_withdraw(pipe, request);
-        send_alone(pipe, request, now);
+        pipe_send_alone(pipe, request, now);
     }
 }
 
@@ -273,13 +273,13 @@ void evl_pipe_writable(struct connection *connection, int64_t now) {
 
 /* What follows an unanswered command of its own goes the same way, so as to arrive behind it. Others arrive behind what
  * was asked for before them: who has released a lock may ask for it by another handle. */
-static bool must_wait(const struct pipe *pipe, const struct request *request) {
+static bool pipe_must_wait(const struct pipe *pipe, const struct request *request) {
     if (!evl_connection_is_usable(&pipe->login.connection))
         return true;
-    return !request->flying && (!may_send(pipe) || pipe->waiting_count > pipe->gathered);
+    return !request->flying && (!pipe_may_send(pipe) || pipe->waiting_count > pipe->gathered);
 }
 
-static void hold_back(struct pipe *pipe, struct request *request) {
+static void pipe_hold_back(struct pipe *pipe, struct request *request) {
     TAILQ_INSERT_TAIL(&pipe->waiting, request, link);
     request->waiting = true;
     pipe->waiting_count++;
@@ -290,22 +290,22 @@ void evl_pipe_submit(struct pipe *pipe, struct request *request, int64_t now) {
 
     if (request->waiting || connection->state == CONNECTION_STOPPED)
         return;
-    if (must_wait(pipe, request)) {
+    if (pipe_must_wait(pipe, request)) {
         assert(!request->flying || connection->broken || !connection->context);
         if (!request->flying)
-            hold_back(pipe, request);
-    } else if (connection->turn->gathering && ops_of(pipe, request)->join && !request->flying) {
-        hold_back(pipe, request); /* for others to be sent with */
+            pipe_hold_back(pipe, request);
+    } else if (connection->turn->gathering && pipe_ops_of(pipe, request)->join && !request->flying) {
+        pipe_hold_back(pipe, request); /* for others to be sent with */
         if (++pipe->gathered == BATCH_MEMBERS)
             evl_pipe_send_waiting(pipe, now);
     } else {
-        send_alone(pipe, request, now);
+        pipe_send_alone(pipe, request, now);
     }
 }
 
 void evl_pipe_follow(struct pipe *pipe, struct request *request, int64_t now) {
     assert(evl_connection_is_usable(&pipe->login.connection));
-    send_alone(pipe, request, now);
+    pipe_send_alone(pipe, request, now);
 }
 
 void evl_pipe_withdraw(struct pipe *pipe, struct request *request) {
@@ -324,15 +324,15 @@ void evl_pipe_part(struct pipe *pipe) {
     static const char quiet[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3\r\nOFF\r\n";
 
     pipe->parting = true;
-    if (may_send(pipe) && pipe->login.id)
+    if (pipe_may_send(pipe) && pipe->login.id)
         evl_connection_hush(&pipe->login.connection, (struct bytes){quiet, sizeof(quiet) - 1});
 }
 
 void evl_pipe_flush(struct pipe *pipe) {
     do {
-        evl_pipe_send_waiting(pipe, now_of(pipe));
+        evl_pipe_send_waiting(pipe, pipe_now_of(pipe));
         evl_connection_flush(&pipe->login.connection);
-    } while (may_send(pipe) && !TAILQ_EMPTY(&pipe->waiting));
+    } while (pipe_may_send(pipe) && !TAILQ_EMPTY(&pipe->waiting));
 }
 
 void evl_pipe_stop(struct pipe *pipe, bool forked) {
@@ -344,6 +344,6 @@ void evl_pipe_stop(struct pipe *pipe, bool forked) {
 }
 
 void evl_pipe_wind_up(struct pipe *pipe) {
-    while (evl_pipe_ended(&pipe->login.connection, now_of(pipe)))
+    while (evl_pipe_ended(&pipe->login.connection, pipe_now_of(pipe)))
         ;
 }

@@ -34,13 +34,13 @@ static const struct call_sort sorts[] = {
     [CALL_PLACE] = {CALL_PLACE, NULL, free_query},
 };
 
-static bool asks_number(const struct call *call) {
+static bool query_asks_number(const struct call *call) {
     return call->sort->kind == CALL_SERVER_TTL || call->sort->kind == CALL_WAITERS || call->sort->kind == CALL_PLACE;
 }
 
 /* --- What the nodes' answers come to ------------------------------------------------------------------------------ */
 
-static unsigned count(const struct call *call, enum finding_state state) {
+static unsigned query_count(const struct call *call, enum finding_state state) {
     unsigned sum = 0;
 
     for (unsigned i = 0; i < call->count; i++)
@@ -48,35 +48,35 @@ static unsigned count(const struct call *call, enum finding_state state) {
     return sum;
 }
 
-static unsigned count_token(const struct call *call, const char *token, size_t len) {
+static unsigned query_count_token(const struct call *call, const char *token, size_t len) {
     const struct finding *findings = call->query.findings;
     const struct bytes sought = {token, len};
     unsigned sum = 0;
 
     for (unsigned i = 0; i < call->count; i++)
-        sum +=
-            findings[i].state == FOUND && same_bytes((struct bytes){findings[i].token, findings[i].token_len}, sought);
+        sum += findings[i].state == FOUND &&
+               evl_same_bytes((struct bytes){findings[i].token, findings[i].token_len}, sought);
     return sum;
 }
 
 /* On how many nodes what is asked for is: the handle's token, or the one that most nodes have, or any. */
-static unsigned count_holder(const struct call *call) {
+static unsigned query_count_holder(const struct call *call) {
     const struct finding *findings = call->query.findings;
     unsigned most = 0, sum;
 
-    if (asks_number(call))
-        return count(call, FOUND);
+    if (query_asks_number(call))
+        return query_count(call, FOUND);
     if (call->sort->kind == CALL_OWNED)
-        return count_token(call, call->query.token, call->query.token_len);
+        return query_count_token(call, call->query.token, call->query.token_len);
     for (unsigned i = 0; i < call->count; i++) {
-        sum = findings[i].state == FOUND ? count_token(call, findings[i].token, findings[i].token_len) : 0;
+        sum = findings[i].state == FOUND ? query_count_token(call, findings[i].token, findings[i].token_len) : 0;
         most = sum > most ? sum : most;
     }
     return most;
 }
 
 /* What a quorum has at least: of ttls, so long a quorum keeps the key. */
-static int64_t quorum_number(const struct call *call) {
+static int64_t query_quorum_number(const struct call *call) {
     const struct finding *findings = call->query.findings;
     int64_t numbers[LEASE_NODES] = {0};
 
@@ -87,12 +87,12 @@ static int64_t quorum_number(const struct call *call) {
 }
 
 /* The name in the token that a quorum has. */
-static void note_name(struct call *call) {
+static void query_note_name(struct call *call) {
     struct finding *findings = call->query.findings;
 
     for (unsigned i = 0; i < call->count; i++) {
         if (findings[i].state != FOUND ||
-            !evl_quorum_reached(call->count, count_token(call, findings[i].token, findings[i].token_len)))
+            !evl_quorum_reached(call->count, query_count_token(call, findings[i].token, findings[i].token_len)))
             continue;
         call->query.name = findings[i].token;
         call->query.name_len = evl_token_holder_len(findings[i].token, findings[i].token_len);
@@ -101,75 +101,76 @@ static void note_name(struct call *call) {
     }
 }
 
-static void finish_held(struct call *call, const char *words) {
-    call->value = asks_number(call) ? quorum_number(call) : 1;
+static void query_finish_held(struct call *call, const char *words) {
+    call->value = query_asks_number(call) ? query_quorum_number(call) : 1;
     if (call->sort->kind == CALL_HOLDER)
-        note_name(call);
+        query_note_name(call);
     evl_call_finish(call, call->value == INT64_MAX ? EVLOCK_ENOTTL : EVLOCK_OK, words);
 }
 
-static void finish_free(struct call *call, const char *words) {
+static void query_finish_free(struct call *call, const char *words) {
     bool is_answer = call->sort->kind == CALL_LOCKED || call->sort->kind == CALL_OWNED;
 
     call->value = 0;
     evl_call_finish(call, is_answer ? EVLOCK_OK : EVLOCK_ENOTHELD, words);
 }
 
-static void finish_failed(struct call *call, const char *words) {
+static void query_finish_failed(struct call *call, const char *words) {
     evl_call_finish(call, call->count == 1 ? call->status : EVLOCK_EQUORUM, words);
 }
 
 /* A break is reported when it is done on a quorum, and goes on with the others. */
-static void decide_break(struct call *call, const char *words) {
-    if (evl_quorum_missed(call->count, count(call, FAILED)))
-        finish_failed(call, words);
-    else if (!evl_quorum_reached(call->count, count(call, BROKEN) + count(call, ABSENT) + count(call, CHANGED)))
+static void query_decide_break(struct call *call, const char *words) {
+    if (evl_quorum_missed(call->count, query_count(call, FAILED)))
+        query_finish_failed(call, words);
+    else if (!evl_quorum_reached(call->count,
+                                 query_count(call, BROKEN) + query_count(call, ABSENT) + query_count(call, CHANGED)))
         return;
-    else if (count(call, BROKEN) > 0)
+    else if (query_count(call, BROKEN) > 0)
         evl_call_finish(call, EVLOCK_OK, "");
     else
-        evl_call_finish(call, count(call, CHANGED) > 0 ? EVLOCK_ENOTOWNED : EVLOCK_ENOTHELD, words);
+        evl_call_finish(call, query_count(call, CHANGED) > 0 ? EVLOCK_ENOTOWNED : EVLOCK_ENOTHELD, words);
 }
 
 /* `words` are those of the node that was heard last. */
-static void decide(struct call *call, const char *words) {
-    unsigned open = count(call, ASKED);
+static void query_decide(struct call *call, const char *words) {
+    unsigned open = query_count(call, ASKED);
     unsigned holder;
 
     if (call->sort->kind == CALL_BREAK) {
-        decide_break(call, words);
+        query_decide_break(call, words);
         return;
     }
-    holder = count_holder(call);
+    holder = query_count_holder(call);
     if (evl_quorum_reached(call->count, holder))
-        finish_held(call, words);
-    else if (evl_quorum_missed(call->count, count(call, FAILED)))
-        finish_failed(call, words);
+        query_finish_held(call, words);
+    else if (evl_quorum_missed(call->count, query_count(call, FAILED)))
+        query_finish_failed(call, words);
     else if (open == 0 || !evl_quorum_reached(call->count, holder + open))
-        finish_free(call, words);
+        query_finish_free(call, words);
 }
 
 /* --- On the wire -------------------------------------------------------------------------------------------------- */
 
-static struct finding *finding_of(struct request *request) {
+static struct finding *query_finding_of(struct request *request) {
     return &evl_call_of(request)->query.findings[request->node];
 }
 
-static void submit(struct request *request) {
+static void query_submit(struct request *request) {
     const struct call *call = evl_call_of(request);
 
     evl_pipe_submit(evl_call_pipe(call, request->node), request, evl_turn_now(evl_turn_of(call->lock)));
 }
 
-static bool is_second_step(struct request *request) {
-    return evl_call_of(request)->sort->kind == CALL_BREAK && finding_of(request)->state == FOUND;
+static bool query_is_second_step(struct request *request) {
+    return evl_call_of(request)->sort->kind == CALL_BREAK && query_finding_of(request)->state == FOUND;
 }
 
-static const struct dialect *dialect_of(const struct call *call) {
+static const struct dialect *query_dialect_of(const struct call *call) {
     return evl_dialect(call->lock->config->queue, false, false);
 }
 
-static enum ask ask_of(struct request *request) {
+static enum ask query_ask_of(struct request *request) {
     switch (evl_call_of(request)->sort->kind) {
     case CALL_SERVER_TTL:
         return ASK_TTL;
@@ -178,193 +179,193 @@ static enum ask ask_of(struct request *request) {
     case CALL_PLACE:
         return ASK_PLACE;
     case CALL_BREAK:
-        return is_second_step(request) ? ASK_BREAK : ASK_MARK;
+        return query_is_second_step(request) ? ASK_BREAK : ASK_MARK;
     default:
         return ASK_TOKEN;
     }
 }
 
-static bool take(struct request *request, int64_t now, struct command *command) {
+static bool query_take(struct request *request, int64_t now, struct command *command) {
     const struct call *call = evl_call_of(request);
-    const struct finding *finding = finding_of(request);
+    const struct finding *finding = query_finding_of(request);
     struct subject subject = {
         .key = evl_handle_key(call->lock),
         .sought = {call->query.token, call->query.token_len},
     };
 
     (void)now;
-    if (is_second_step(request))
+    if (query_is_second_step(request))
         subject.sought = (struct bytes){finding->token, finding->token_len};
-    evl_command_write(command, &dialect_of(call)->asks[ask_of(request)]->form, &subject);
+    evl_command_write(command, &query_dialect_of(call)->asks[query_ask_of(request)]->form, &subject);
     return true;
 }
 
-static void fail(struct request *request, int status) {
+static void query_fail(struct request *request, int status) {
     struct call *call = evl_call_of(request);
 
-    finding_of(request)->state = FAILED;
+    query_finding_of(request)->state = FAILED;
     if (!call->finished)
         call->status = status;
 }
 
-static void note_broken(struct finding *finding, const struct found *found) {
+static void query_note_broken(struct finding *finding, const struct found *found) {
     /* Gone after a release whose answer was lost: by that one. */
     finding->state = found->number || finding->resent ? BROKEN : CHANGED;
 }
 
-static void note_token(struct request *request, const struct found *found) {
-    struct finding *finding = finding_of(request);
+static void query_note_token(struct request *request, const struct found *found) {
+    struct finding *finding = query_finding_of(request);
 
     finding->token = evl_dup(found->text.data, found->text.len);
     finding->token_len = found->text.len;
     if (!finding->token) {
-        fail(request, EVLOCK_ENOMEM);
+        query_fail(request, EVLOCK_ENOMEM);
         return;
     }
     finding->state = FOUND;
     finding->resent = false;
     if (evl_call_of(request)->sort->kind == CALL_BREAK)
-        submit(request);
+        query_submit(request);
 }
 
-static void note_found(struct request *request, const struct found *found) {
-    struct finding *finding = finding_of(request);
+static void query_note_found(struct request *request, const struct found *found) {
+    struct finding *finding = query_finding_of(request);
 
-    if (is_second_step(request)) {
-        note_broken(finding, found);
+    if (query_is_second_step(request)) {
+        query_note_broken(finding, found);
     } else if (!found->there) {
         finding->state = ABSENT;
-    } else if (asks_number(evl_call_of(request))) {
+    } else if (query_asks_number(evl_call_of(request))) {
         finding->state = FOUND;
         finding->number = found->number;
     } else {
-        note_token(request, found);
+        query_note_token(request, found);
     }
 }
 
-static bool is_stopped(struct request *request) {
+static bool query_is_stopped(struct request *request) {
     return evl_pipe_connection(evl_call_pipe(evl_call_of(request), request->node))->state == CONNECTION_STOPPED;
 }
 
 /* The second step of a break may run late, and would then end another lease of the same token: whoever wants to use
  * that as their own must know. False: out of memory. */
-static bool watch(struct request *request) {
+static bool query_watch(struct request *request) {
     struct call *call = evl_call_of(request);
-    const struct finding *finding = finding_of(request);
+    const struct finding *finding = query_finding_of(request);
     bool token = finding->token_len > 0 && finding->token_len <= TOKEN_MAX;
 
-    if (!token || !evl_locks_of(call->lock)->open || is_stopped(request))
+    if (!token || !evl_locks_of(call->lock)->open || query_is_stopped(request))
         return true;
     return evl_tenure_watch(call->lock, (struct bytes){finding->token, finding->token_len}, request->node);
 }
 
 /* The command did not run, or may be run twice without harm. */
-static bool send_again(struct request *request, const struct reply *reply) {
-    struct finding *finding = finding_of(request);
+static bool query_send_again(struct request *request, const struct reply *reply) {
+    struct finding *finding = query_finding_of(request);
     bool missing = reply->type == REPLY_ERROR && evl_reply_meaning(reply->text).verdict == LEASE_AGAIN;
 
-    if (!missing && (reply->type != REPLY_LOST || finding->resent || is_stopped(request)))
+    if (!missing && (reply->type != REPLY_LOST || finding->resent || query_is_stopped(request)))
         return false;
     finding->resent = !missing;
-    submit(request);
+    query_submit(request);
     return true;
 }
 
 /* False for an answer that the command cannot have. */
-static bool note(struct request *request, const struct reply *reply) {
+static bool query_note(struct request *request, const struct reply *reply) {
     struct found found;
 
     if (reply->type == REPLY_ERROR || reply->type == REPLY_LOST) {
-        fail(request, reply->type == REPLY_LOST ? EVLOCK_EUNREACHABLE : evl_reply_meaning(reply->text).status);
+        query_fail(request, reply->type == REPLY_LOST ? EVLOCK_EUNREACHABLE : evl_reply_meaning(reply->text).status);
         return true;
     }
-    if (!evl_dialect_find(dialect_of(evl_call_of(request)), ask_of(request), reply, &found)) {
-        fail(request, EVLOCK_EPROTOCOL);
+    if (!evl_dialect_find(query_dialect_of(evl_call_of(request)), query_ask_of(request), reply, &found)) {
+        query_fail(request, EVLOCK_EPROTOCOL);
         return false;
     }
-    note_found(request, &found);
+    query_note_found(request, &found);
     return true;
 }
 
 /* Nobody is called for it any more: its second step goes at once or not at all. */
-static void answer_finished(struct request *request, const struct reply *reply) {
+static void query_answer_finished(struct request *request, const struct reply *reply) {
     struct call *call = evl_call_of(request);
 
     if (call->sort->kind == CALL_BREAK && reply->type != REPLY_LOST)
-        note(request, reply);
+        query_note(request, reply);
     evl_pipe_withdraw(evl_call_pipe(call, request->node), request);
     evl_call_settle(call);
 }
 
-static bool answer(struct request *request, const struct reply *reply, int64_t now) {
+static bool query_answer(struct request *request, const struct reply *reply, int64_t now) {
     struct call *call = evl_call_of(request);
-    bool watched = reply->type != REPLY_LOST || !is_second_step(request) || watch(request);
+    bool watched = reply->type != REPLY_LOST || !query_is_second_step(request) || query_watch(request);
     bool says = reply->type == REPLY_ERROR || reply->type == REPLY_LOST;
     bool fits;
 
     (void)now;
     if (call->finished) {
-        answer_finished(request, reply);
+        query_answer_finished(request, reply);
         return true;
     }
     if (!watched) {
-        fail(request, EVLOCK_ENOMEM);
-        decide(call, "no memory to go on with a break");
+        query_fail(request, EVLOCK_ENOMEM);
+        query_decide(call, "no memory to go on with a break");
         return true;
     }
-    if (send_again(request, reply))
+    if (query_send_again(request, reply))
         return true;
-    fits = note(request, reply);
-    decide(call, says ? reply->text : "");
+    fits = query_note(request, reply);
+    query_decide(call, says ? reply->text : "");
     return fits;
 }
 
-static void away(struct request *request, struct trouble why, int64_t now) {
+static void query_away(struct request *request, struct trouble why, int64_t now) {
     struct call *call = evl_call_of(request);
 
     (void)now;
     if (why.status == EVLOCK_EEXCLUDED) /* it grants nothing, and may still tell what it has */
         return;
     evl_pipe_withdraw(evl_call_pipe(call, request->node), request);
-    fail(request, why.status);
-    decide(call, why.words);
+    query_fail(request, why.status);
+    query_decide(call, why.words);
 }
 
-const struct request_ops evl_query_requests = {take, answer, NULL, away};
+const struct request_ops evl_query_requests = {query_take, query_answer, NULL, query_away};
 
 /* --- The calls ---------------------------------------------------------------------------------------------------- */
 
-static void begin(struct call *call) {
+static void query_begin(struct call *call) {
     const struct connection *connection;
     const char *words = "";
 
     for (unsigned i = 0; i < call->count; i++) {
         connection = evl_pipe_connection(evl_call_pipe(call, i));
         if (connection->state != CONNECTION_AWAY) {
-            submit(&call->requests[i]);
+            query_submit(&call->requests[i]);
             continue;
         }
         words = connection->error;
-        fail(&call->requests[i], connection->status);
+        query_fail(&call->requests[i], connection->status);
     }
-    decide(call, words);
+    query_decide(call, words);
     evl_turn_rearm(evl_turn_of(call->lock));
 }
 
 /* A copy of what the query is to look for, if anything; false: out of memory. */
-static bool copy_sought(struct call *call) {
+static bool query_copy_sought(struct call *call) {
     struct tenure *tenure = call->lock->tenure;
     char waiter[WAITER_SIZE];
     struct waiter place;
 
     if (call->sort->kind == CALL_OWNED && evl_lock_holds(call->lock)) {
-        call->query.token = evl_dup(token_of(tenure).data, token_of(tenure).len);
-        call->query.token_len = token_of(tenure).len;
+        call->query.token = evl_dup(evl_tenure_token(tenure).data, evl_tenure_token(tenure).len);
+        call->query.token_len = evl_tenure_token(tenure).len;
         return call->query.token;
     }
     if (call->sort->kind == CALL_PLACE && evl_lock_queues(call->lock)) {
         place = evl_tenure_waiter(tenure);
-        call->query.token_len = evl_waiter_write(waiter, token_of(tenure), &place);
+        call->query.token_len = evl_waiter_write(waiter, evl_tenure_token(tenure), &place);
         call->query.token = evl_dup(waiter, call->query.token_len);
         return call->query.token;
     }
@@ -379,7 +380,7 @@ static struct call *new_query(evlock *lock, enum call_kind kind, void *arg) {
         return NULL;
     evl_call_ask(call, REQUEST_QUERY);
     call->query.findings = evl_alloc(call->count * sizeof(struct finding));
-    if (call->query.findings && copy_sought(call))
+    if (call->query.findings && query_copy_sought(call))
         return call;
     evl_call_drop(call);
     return NULL;
@@ -401,9 +402,9 @@ static int query(evlock *lock, enum call_kind kind, evlock_value_cb cb, evlock_t
     call->value_cb = cb;
     call->text_cb = text_cb;
     if ((kind == CALL_OWNED || kind == CALL_PLACE) && !call->query.token)
-        finish_free(call, "");
+        query_finish_free(call, "");
     else
-        begin(call);
+        query_begin(call);
     return EVLOCK_OK;
 }
 
@@ -442,6 +443,6 @@ int evlock_break(evlock *lock, evlock_cb cb, void *arg) {
         return evl_fail(EVLOCK_ENOMEM, "no memory for a break");
     call->cb = cb;
     evl_handle_log(lock, EVLOCK_LOG_INFO, "breaking");
-    begin(call);
+    query_begin(call);
     return EVLOCK_OK;
 }

@@ -5,17 +5,17 @@
 
 #include "acquire.h"
 #include "dialect.h"
-#include "least.h"
+#include "minmax.h"
 #include "quorum.h"
 
-static bool take(struct request *request, int64_t now, struct command *command) {
+static bool replicas_take(struct request *request, int64_t now, struct command *command) {
     const struct call *call = evl_call_of(request);
     const struct evlock *lock = call->lock;
     enum ask ask = call->acquire.waiting & 1U << request->node ? ASK_REPLICAS : ASK_RENEWAL;
     const struct subject subject = {
         .key = evl_handle_key(lock),
-        .token = token_of(lock->tenure),
-        .ttl = evl_lease_terms(lease_of(lock->tenure))->ttl,
+        .token = evl_tenure_token(lock->tenure),
+        .ttl = evl_lease_terms(evl_tenure_lease(lock->tenure))->ttl,
         .replicas = lock->config->min_replicas,
         .timeout = lock->config->replica_timeout,
     };
@@ -26,7 +26,7 @@ static bool take(struct request *request, int64_t now, struct command *command) 
 }
 
 /* What can still come of it; `why` is what it fails with: the words are those of the node that was heard last. */
-static void decide(struct call *call, struct trouble why) {
+static void replicas_decide(struct call *call, struct trouble why) {
     if (evl_quorum_reached(call->count, (unsigned)__builtin_popcount(call->acquire.confirmed))) {
         evl_call_withdraw(call);
         call->aside = false;
@@ -39,16 +39,16 @@ static void decide(struct call *call, struct trouble why) {
 }
 
 /* Among several nodes, one that refuses for good is one that does not confirm. */
-static int status_of(const struct call *call, struct reply_meaning meaning) {
+static int replicas_status_of(const struct call *call, struct reply_meaning meaning) {
     return call->count == 1 && meaning.verdict == LEASE_FORBIDDEN ? meaning.status : EVLOCK_EREPLICAS;
 }
 
-static void deny(struct call *call, uint16_t node, int status, const char *words) {
+static void replicas_deny(struct call *call, uint16_t node, int status, const char *words) {
     call->acquire.denied |= node;
-    decide(call, (struct trouble){status, words});
+    replicas_decide(call, (struct trouble){status, words});
 }
 
-static void on_refused(struct call *call, struct request *request, const char *error, int64_t now) {
+static void replicas_on_refused(struct call *call, struct request *request, const char *error, int64_t now) {
     struct reply_meaning meaning = evl_reply_meaning(error);
     uint16_t node = (uint16_t)(1U << request->node);
 
@@ -56,12 +56,12 @@ static void on_refused(struct call *call, struct request *request, const char *e
         evl_pipe_submit(evl_call_pipe(call, request->node), request, now);
         return;
     }
-    deny(call, node, status_of(call, meaning), error);
+    replicas_deny(call, node, replicas_status_of(call, meaning), error);
 }
 
 /* Of several nodes, the second connection leads to the server that the node's own one was made to last. Or else it may
  * be a server that has another address among the nodes: its replicas would confirm twice. */
-static bool leads_home(const struct call *call, unsigned node) {
+static bool replicas_leads_home(const struct call *call, unsigned node) {
     const struct deployment *deployment = call->lock->config->deployment;
 
     return deployment->node_count == 1 ||
@@ -70,7 +70,7 @@ static bool leads_home(const struct call *call, unsigned node) {
 
 /* The replicas are asked on the connection on which the renewal was answered, or not at all: what is known to another
  * server's says nothing of this one's writes. */
-static bool answer(struct request *request, const struct reply *reply, int64_t now) {
+static bool replicas_answer(struct request *request, const struct reply *reply, int64_t now) {
     struct call *call = evl_call_of(request);
     uint16_t node = (uint16_t)(1U << request->node);
     int64_t number = reply->type == REPLY_INTEGER ? reply->integer : 0;
@@ -78,28 +78,28 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
     if (call->finished || !call->aside || !(call->acquire.asked & node)) {
         evl_call_settle(call);
     } else if (reply->type == REPLY_ERROR) {
-        on_refused(call, request, reply->text, now);
-    } else if (!(call->acquire.waiting & node) && number > 0 && leads_home(call, request->node)) {
+        replicas_on_refused(call, request, reply->text, now);
+    } else if (!(call->acquire.waiting & node) && number > 0 && replicas_leads_home(call, request->node)) {
         call->acquire.waiting |= node;
         evl_pipe_follow(evl_call_pipe(call, request->node), request, now);
     } else if (call->acquire.waiting & node && number >= call->lock->config->min_replicas) {
         call->acquire.confirmed |= node;
-        decide(call, (struct trouble){EVLOCK_EREPLICAS, ""});
+        replicas_decide(call, (struct trouble){EVLOCK_EREPLICAS, ""});
     } else {
-        deny(call, node, EVLOCK_EREPLICAS, "");
+        replicas_deny(call, node, EVLOCK_EREPLICAS, "");
     }
     return reply->type == REPLY_INTEGER || reply->type == REPLY_ERROR || reply->type == REPLY_LOST;
 }
 
-static void away(struct request *request, struct trouble why, int64_t now) {
+static void replicas_away(struct request *request, struct trouble why, int64_t now) {
     struct call *call = evl_call_of(request);
 
     (void)now;
     evl_pipe_withdraw(evl_call_pipe(call, request->node), request);
-    deny(call, (uint16_t)(1U << request->node), EVLOCK_EREPLICAS, why.words);
+    replicas_deny(call, (uint16_t)(1U << request->node), EVLOCK_EREPLICAS, why.words);
 }
 
-const struct request_ops evl_replicas_requests = {take, answer, NULL, away};
+const struct request_ops evl_replicas_requests = {replicas_take, replicas_answer, NULL, replicas_away};
 
 void evl_replicas_fail(struct call *call, const char *why) {
     evl_acquire_give_up(call, (struct trouble){EVLOCK_EREPLICAS, why});
@@ -114,7 +114,7 @@ void evl_replicas_ask(struct call *call) {
     evl_call_ask(call, REQUEST_REPLICAS);
     call->acquire.asked = call->acquire.waiting = call->acquire.confirmed = call->acquire.denied = 0;
     call->acquire.replicas_by = now + call->lock->config->replica_timeout;
-    evl_call_wake(call, min64(call->acquire.replicas_by, call->acquire.wait_until));
+    evl_call_wake(call, evl_min(call->acquire.replicas_by, call->acquire.wait_until));
     for (unsigned i = 0; i < call->count; i++) {
         struct pipe *side = evl_call_pipe(call, i);
         uint16_t node = (uint16_t)(1U << i);
@@ -126,5 +126,5 @@ void evl_replicas_ask(struct call *call) {
         call->acquire.asked |= node;
         evl_pipe_submit(side, &call->requests[i], now);
     }
-    decide(call, (struct trouble){EVLOCK_EREPLICAS, words});
+    replicas_decide(call, (struct trouble){EVLOCK_EREPLICAS, words});
 }

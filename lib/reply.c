@@ -55,7 +55,7 @@ static const struct row rows[] = {
     {"", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
 };
 
-static const struct row *row_of(const char *error) {
+static const struct row *reply_row_of(const char *error) {
     const struct row *row = rows;
 
     while (row->anywhere ? !strstr(error, row->words) : strncmp(error, row->words, strlen(row->words)) != 0)
@@ -64,11 +64,11 @@ static const struct row *row_of(const char *error) {
 }
 
 struct reply_meaning evl_reply_meaning(const char *error) {
-    return row_of(error)->meaning;
+    return reply_row_of(error)->meaning;
 }
 
 bool evl_reply_passes(const char *error) {
-    const struct row *row = row_of(error);
+    const struct row *row = reply_row_of(error);
 
     return row->meaning.verdict == LEASE_REFUSED && row->words[0];
 }

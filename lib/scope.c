@@ -29,7 +29,7 @@ static void scope_free(evlock_scope *scope) {
     evl_free(scope);
 }
 
-static void finish(evlock_scope *scope, int status) {
+static void scope_finish(evlock_scope *scope, int status) {
     evlock_scope_cb done = scope->done;
     void *arg = scope->arg;
     int ran = scope->ran;
@@ -39,24 +39,24 @@ static void finish(evlock_scope *scope, int status) {
         done(status, ran, arg);
 }
 
-static void on_acquired(evlock *lock, int status, void *arg) {
+static void scope_on_acquired(evlock *lock, int status, void *arg) {
     evlock_scope *scope = arg;
 
     if (status != EVLOCK_OK) {
-        finish(scope, status);
+        scope_finish(scope, status);
         return;
     }
     scope->ran = true;
     scope->body(scope, lock, scope->arg);
 }
 
-static void on_released(evlock *lock, int status, void *arg) {
+static void scope_on_released(evlock *lock, int status, void *arg) {
     evlock_scope *scope = arg;
 
     (void)lock;
     if (status == EVLOCK_ENOTOWNED || !scope->held)
         status = EVLOCK_ELOST;
-    finish(scope, status);
+    scope_finish(scope, status);
 }
 
 void evlock_scope_end(evlock_scope *scope) {
@@ -65,15 +65,15 @@ void evlock_scope_end(evlock_scope *scope) {
     evl_error_clear();
     scope->held = evlock_is_held(scope->lock);
     if (!scope->lock->freed)
-        status = evlock_release(scope->lock, on_released, scope);
+        status = evlock_release(scope->lock, scope_on_released, scope);
     if (status == EVLOCK_ENOMEM) /* nobody can be told, but it must not be kept */
         evl_lock_drop(scope->lock);
     if (status != EVLOCK_OK)
-        finish(scope, status);
+        scope_finish(scope, status);
 }
 
 /* Begins a scope; takes a handle that was made for it, also on failure. */
-static int begin(evlock *lock, bool made, evlock_body body, evlock_scope_cb done, void *arg) {
+static int scope_begin(evlock *lock, bool made, evlock_body body, evlock_scope_cb done, void *arg) {
     evlock_scope *scope = evl_alloc(sizeof(*scope));
     int status;
 
@@ -84,7 +84,7 @@ static int begin(evlock *lock, bool made, evlock_body body, evlock_scope_cb done
     }
     *scope = (evlock_scope){.lock = lock, .body = body, .done = done, .arg = arg, .made = made};
     evl_handle_ref(lock);
-    status = evlock_acquire(lock, NULL, on_acquired, scope);
+    status = evlock_acquire(lock, NULL, scope_on_acquired, scope);
     if (status != EVLOCK_OK)
         scope_free(scope);
     return status;
@@ -97,11 +97,11 @@ int evlock_with(evlock *lock, evlock_body body, evlock_scope_cb done, void *arg)
         return status;
     if (!body)
         return evl_fail(EVLOCK_EINVAL, "a scope needs a body");
-    return begin(lock, false, body, done, arg);
+    return scope_begin(lock, false, body, done, arg);
 }
 
 /* One-call runs give up after a few attempts where nobody said how often or how long to try; a queue counts none. */
-static int read_options(evlock_options *ret, const evlock_options *options) {
+static int scope_read_options(evlock_options *ret, const evlock_options *options) {
     int status = evl_options_read(ret, options);
 
     if (status == EVLOCK_OK && ret->retry_times == EVLOCK_DEFAULT && ret->wait_timeout_ms == EVLOCK_DEFAULT &&
@@ -119,10 +119,10 @@ int evlock_run(evlock_client *client, const void *name, size_t name_len, const e
     evl_error_clear();
     if (!body)
         return evl_fail(EVLOCK_EINVAL, "a run needs a body");
-    if ((status = read_options(&given, options)) != EVLOCK_OK ||
+    if ((status = scope_read_options(&given, options)) != EVLOCK_OK ||
         (status = evlock_new(&lock, client, name, name_len, &given)) != EVLOCK_OK)
         return status;
-    return begin(lock, true, body, done, arg);
+    return scope_begin(lock, true, body, done, arg);
 }
 
 int evlock_handler_new_named(evlock_handler **ret_handler, evlock_client *client, const void *name, size_t name_len,
@@ -136,7 +136,7 @@ int evlock_handler_new_named(evlock_handler **ret_handler, evlock_client *client
     handler = evl_alloc(sizeof(*handler));
     if (!handler)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a handler");
-    if ((status = read_options(&handler->options, options)) != EVLOCK_OK ||
+    if ((status = scope_read_options(&handler->options, options)) != EVLOCK_OK ||
         (status = evlock_new(&handler->lock, client, name, name_len, &handler->options)) != EVLOCK_OK) {
         evl_free(handler);
         return status;

@@ -1,7 +1,7 @@
 /* Side connections; see side.h. */
 #include "side.h"
 
-static void on_login_done(struct login *login, bool settled) {
+static void side_on_login_done(struct login *login, bool settled) {
     struct connection *connection = &login->connection;
 
     (void)settled;
@@ -20,7 +20,7 @@ static const struct connection_hooks connection_hooks = {
     .away = evl_pipe_away,
 };
 
-static const struct login_hooks login_hooks = {.done = on_login_done};
+static const struct login_hooks login_hooks = {.done = side_on_login_done};
 
 void evl_side_init(struct pipe *side, struct connections *all, unsigned index, struct url *url,
                    const struct request_ops *const ops[REQUEST_KINDS]) {

@@ -14,7 +14,7 @@ struct trouble {
     const char *words;
 };
 
-static const struct trouble no_trouble = {EVLOCK_OK, ""};
+static const struct trouble evl_no_trouble = {EVLOCK_OK, ""};
 
 /** Sets this thread's last error text and returns `status`, so that a failure is told and returned in one line. */
 int evl_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));

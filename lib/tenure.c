@@ -5,186 +5,188 @@
 #include <string.h>
 
 #include "dialect.h"
-#include "least.h"
 #include "memory.h"
+#include "minmax.h"
 #include "stats.h"
 #include "token.h"
 
 /* Its handle has no more use for it. */
-static bool ghost(const struct tenure *tenure) {
+static bool tenure_ghost(const struct tenure *tenure) {
     return tenure->lock->tenure != tenure;
 }
 
 /* By way of its terms, which are a config's: there may be so many handles that theirs is in no cache. */
-static struct tenures *family_of(struct tenure *tenure) {
-    const struct lease_terms *terms = evl_lease_terms(lease_of(tenure));
+static struct tenures *tenure_family_of(struct tenure *tenure) {
+    const struct lease_terms *terms = evl_lease_terms(evl_tenure_lease(tenure));
     const struct config *config = EVL_OWNER(const struct config, terms, terms);
 
     return evl_tenures_of(config->deployment);
 }
 
-static struct turn *turn_of(struct tenure *tenure) {
-    return &family_of(tenure)->deployment.turn;
+static struct turn *tenure_turn_of(struct tenure *tenure) {
+    return &tenure_family_of(tenure)->deployment.turn;
 }
 
-static int64_t now_of(struct tenure *tenure) {
-    return evl_turn_now(turn_of(tenure));
+static int64_t tenure_now_of(struct tenure *tenure) {
+    return evl_turn_now(tenure_turn_of(tenure));
 }
 
-static void take_out(struct tenure *tenure) {
-    struct tenures *family = family_of(tenure);
+static void tenure_take_out(struct tenure *tenure) {
+    struct tenures *family = tenure_family_of(tenure);
 
     for (unsigned i = 0; i < family->deployment.node_count; i++)
         if (family->telling[i].next == tenure)
             family->telling[i].next = TAILQ_NEXT(tenure, link);
-    if (ghost(tenure))
+    if (tenure_ghost(tenure))
         TAILQ_REMOVE(&family->ghosts, tenure, link);
     else
         TAILQ_REMOVE(&family->live, tenure, link);
 }
 
-static size_t size_of(unsigned nodes, size_t token_len, bool queued) {
+static size_t tenure_size_of(unsigned nodes, size_t token_len, bool queued) {
     return sizeof(struct tenure) + evl_lease_size(nodes) + nodes * sizeof(struct request) + sizeof(struct tenure_rest) +
            token_len + (queued ? TICKET_SIZE : 0);
 }
 
 /* The pool is for those with a token of evlock's own, without a holder's name. */
-static struct tenure *allocate(struct tenures *family, size_t size) {
+static struct tenure *tenure_allocate(struct tenures *family, size_t size) {
     if (size == family->pool.size)
         return evl_pool_alloc(&family->pool);
     return evl_alloc(size);
 }
 
-static void give_back(struct tenures *family, struct tenure *tenure, bool queued) {
-    if (size_of(family->deployment.node_count, rest_of(tenure)->token_len, queued) == family->pool.size)
+static void tenure_give_back(struct tenures *family, struct tenure *tenure, bool queued) {
+    if (tenure_size_of(family->deployment.node_count, evl_tenure_rest(tenure)->token_len, queued) == family->pool.size)
         evl_pool_free(&family->pool, tenure);
     else
         evl_free(tenure);
 }
 
 void evl_tenure_destroy(struct tenure *tenure) {
-    struct tenures *family = family_of(tenure);
+    struct tenures *family = tenure_family_of(tenure);
 
     assert(tenure->lock->tenure != tenure);
-    family->left_until = max64(family->left_until, evl_lease_left_until(lease_of(tenure)));
-    take_out(tenure);
+    family->left_until = evl_max(family->left_until, evl_lease_left_until(evl_tenure_lease(tenure)));
+    tenure_take_out(tenure);
     for (unsigned i = 0; i < family->deployment.node_count; i++)
-        evl_pipe_withdraw(&family->deployment.nodes[i].pipe, &requests_of(tenure)[i]);
+        evl_pipe_withdraw(&family->deployment.nodes[i].pipe, evl_tenure_request(tenure, i));
     evl_turn_wake(&family->deployment.turn, &tenure->alarm, INT64_MAX);
     evl_handle_unref(tenure->lock);
-    give_back(family, tenure, evl_lease_queued(lease_of(tenure)));
+    tenure_give_back(family, tenure, evl_lease_queued(evl_tenure_lease(tenure)));
 }
 
-static void leave_line(struct tenure *tenure) {
-    evl_tickets_give_back(&family_of(tenure)->tickets, tenure, ticket_text(tenure));
+static void tenure_leave_line(struct tenure *tenure) {
+    evl_tickets_give_back(&tenure_family_of(tenure)->tickets, tenure, evl_tenure_ticket(tenure));
 }
 
-static void set_alarm(struct tenure *tenure) {
-    struct turn *turn = turn_of(tenure);
-    int64_t at = evl_lease_next(lease_of(tenure));
+static void tenure_set_alarm(struct tenure *tenure) {
+    struct turn *turn = tenure_turn_of(tenure);
+    int64_t at = evl_lease_next(evl_tenure_lease(tenure));
 
     if (at < turn->patient)
-        at = evl_lease_next_patiently(lease_of(tenure), turn->patient);
+        at = evl_lease_next_patiently(evl_tenure_lease(tenure), turn->patient);
     evl_turn_wake(turn, &tenure->alarm, at);
 }
 
 /* What the node has just said, or what is said of it, is kept for a call that may end by its time. */
-static void note_words(struct tenure *tenure, const char *words) {
-    if (evl_lease_owes_answer(lease_of(tenure)) && !ghost(tenure))
-        family_of(tenure)->hooks->spoken(tenure->lock, words);
+static void tenure_note_words(struct tenure *tenure, const char *words) {
+    if (evl_lease_owes_answer(evl_tenure_lease(tenure)) && !tenure_ghost(tenure))
+        tenure_family_of(tenure)->hooks->spoken(tenure->lock, words);
 }
 
-static void note_away(struct tenure *tenure, unsigned node, struct trouble why, int64_t now, struct lease_out *out) {
-    note_words(tenure, why.words);
-    evl_lease_node_away(lease_of(tenure), node, why.status, now, out);
+static void tenure_note_away(struct tenure *tenure, unsigned node, struct trouble why, int64_t now,
+                             struct lease_out *out) {
+    tenure_note_words(tenure, why.words);
+    evl_lease_node_away(evl_tenure_lease(tenure), node, why.status, now, out);
 }
 
 /* A node that must not grant anything takes a release like any other. */
-static bool gives_back(struct tenure *tenure, unsigned node, int trouble) {
-    return trouble == EVLOCK_EEXCLUDED && evl_lease_wanted(lease_of(tenure), node) == LEASE_RELEASE;
+static bool tenure_gives_back(struct tenure *tenure, unsigned node, int trouble) {
+    return trouble == EVLOCK_EEXCLUDED && evl_lease_wanted(evl_tenure_lease(tenure), node) == LEASE_RELEASE;
 }
 
 /* Sends what the lease wants sent to a node. One that is away, or must not grant anything now, may make it want
  * something else; a release waits for it. `*words` become the node's if it is of no use. */
-static void send_wanted(struct tenure *tenure, unsigned i, int64_t now, struct lease_out *out, const char **words) {
-    struct node *node = &family_of(tenure)->deployment.nodes[i];
+static void tenure_send_wanted(struct tenure *tenure, unsigned i, int64_t now, struct lease_out *out,
+                               const char **words) {
+    struct node *node = &tenure_family_of(tenure)->deployment.nodes[i];
     struct trouble trouble = evl_node_trouble(node, now);
 
-    if (gives_back(tenure, i, trouble.status))
+    if (tenure_gives_back(tenure, i, trouble.status))
         trouble.status = EVLOCK_OK;
     if (trouble.status != EVLOCK_EEXCLUDED)
-        evl_pipe_submit(&node->pipe, &requests_of(tenure)[i], now);
+        evl_pipe_submit(&node->pipe, evl_tenure_request(tenure, i), now);
     if (trouble.status != EVLOCK_OK) {
         *words = trouble.words;
-        note_away(tenure, i, trouble, now, out);
+        tenure_note_away(tenure, i, trouble, now, out);
     }
 }
 
 /* Does what an input at `now` led to. What the handle makes of it may be inputs in turn. `words` were said with the
  * input. The tenure may be gone on return. */
-static void act(struct tenure *tenure, int64_t now, struct lease_out *out, const char *words) {
-    rest_of(tenure)->acting++;
+static void tenure_act(struct tenure *tenure, int64_t now, struct lease_out *out, const char *words) {
+    evl_tenure_rest(tenure)->acting++;
     while (out->wake) {
         unsigned node = (unsigned)__builtin_ctz(out->wake);
         out->wake &= ~(1U << node);
-        send_wanted(tenure, node, now, out, &words);
+        tenure_send_wanted(tenure, node, now, out, &words);
     }
-    set_alarm(tenure);
-    if (evl_lease_queued(lease_of(tenure)) && !evl_lease_in_line(lease_of(tenure)))
-        leave_line(tenure);
-    if (out->events && !ghost(tenure)) {
-        family_of(tenure)->hooks->happened(tenure->lock, out, words);
+    tenure_set_alarm(tenure);
+    if (evl_lease_queued(evl_tenure_lease(tenure)) && !evl_lease_in_line(evl_tenure_lease(tenure)))
+        tenure_leave_line(tenure);
+    if (out->events && !tenure_ghost(tenure)) {
+        tenure_family_of(tenure)->hooks->happened(tenure->lock, out, words);
         /* Or else it would stay for as long as its client. */
-        assert(!ghost(tenure) || evl_lease_state(lease_of(tenure)) == LEASE_UNDOING ||
-               evl_lease_state(lease_of(tenure)) == LEASE_ENDED);
+        assert(!tenure_ghost(tenure) || evl_lease_state(evl_tenure_lease(tenure)) == LEASE_UNDOING ||
+               evl_lease_state(evl_tenure_lease(tenure)) == LEASE_ENDED);
     }
-    if (--rest_of(tenure)->acting == 0 && evl_lease_over(lease_of(tenure)) && ghost(tenure))
+    if (--evl_tenure_rest(tenure)->acting == 0 && evl_lease_over(evl_tenure_lease(tenure)) && tenure_ghost(tenure))
         evl_tenure_destroy(tenure);
 }
 
 /* --- From the node ------------------------------------------------------------------------------------------------ */
 
 struct waiter evl_tenure_waiter(struct tenure *tenure) {
-    if (!evl_lease_queued(lease_of(tenure)))
+    if (!evl_lease_queued(evl_tenure_lease(tenure)))
         return (struct waiter){.ticket = NULL};
     return (struct waiter){
-        .channel = family_of(tenure)->tickets.channel,
-        .ticket = ticket_text(tenure),
-        .ttl = evl_lease_terms(lease_of(tenure))->ttl,
-        .fenced = evl_lease_fenced(lease_of(tenure)),
+        .channel = tenure_family_of(tenure)->tickets.channel,
+        .ticket = evl_tenure_ticket(tenure),
+        .ttl = evl_lease_terms(evl_tenure_lease(tenure))->ttl,
+        .fenced = evl_lease_fenced(evl_tenure_lease(tenure)),
     };
 }
 
-static const struct dialect *dialect_of(struct tenure *tenure) {
-    const struct lease *lease = lease_of(tenure);
+static const struct dialect *tenure_dialect_of(struct tenure *tenure) {
+    const struct lease *lease = evl_tenure_lease(tenure);
 
     return evl_dialect(tenure->lock->config->queue, evl_lease_queued(lease), evl_lease_fenced(lease));
 }
 
-static bool take(struct request *request, int64_t now, struct command *command) {
+static bool tenure_take(struct request *request, int64_t now, struct command *command) {
     struct tenure *tenure = evl_request_owner(request);
-    struct lease *lease = lease_of(tenure);
+    struct lease *lease = evl_tenure_lease(tenure);
     enum lease_command kind = evl_lease_take(lease, request->node, now);
 
     if (kind == LEASE_NOTHING)
         return false;
     const struct subject subject = {
         .key = evl_handle_key(tenure->lock),
-        .token = token_of(tenure),
+        .token = evl_tenure_token(tenure),
         .ttl = evl_lease_ttl(lease, kind, now),
         .fence = evl_lease_fence(lease),
         .alone = evl_lease_nodes(lease) == 1,
         .waiter = evl_tenure_waiter(tenure),
     };
-    evl_command_write(command, &dialect_of(tenure)->commands[kind]->form, &subject);
-    if (!rest_of(tenure)->acting) /* a node that was away takes it later than it was asked for */
-        set_alarm(tenure);
+    evl_command_write(command, &tenure_dialect_of(tenure)->commands[kind]->form, &subject);
+    if (!evl_tenure_rest(tenure)->acting) /* a node that was away takes it later than it was asked for */
+        tenure_set_alarm(tenure);
     return true;
 }
 
-static bool join(struct request *request, int64_t now, struct renewal *ret) {
+static bool tenure_join(struct request *request, int64_t now, struct renewal *ret) {
     struct tenure *tenure = evl_request_owner(request);
-    struct lease *lease = lease_of(tenure);
+    struct lease *lease = evl_tenure_lease(tenure);
     int64_t ttl = evl_lease_terms(lease)->ttl;
 
     if (evl_lease_wanted(lease, request->node) != LEASE_RENEW || (ret->ttl && ret->ttl != ttl))
@@ -193,18 +195,19 @@ static bool join(struct request *request, int64_t now, struct renewal *ret) {
         return false;
     ret->ttl = ttl;
     ret->key = evl_handle_key(tenure->lock);
-    ret->token = token_of(tenure);
+    ret->token = evl_tenure_token(tenure);
     return true;
 }
 
-static bool answer(struct request *request, const struct reply *reply, int64_t now) {
+static bool tenure_answer(struct request *request, const struct reply *reply, int64_t now) {
     struct tenure *tenure = evl_request_owner(request);
-    struct deployment *deployment = &family_of(tenure)->deployment;
-    enum lease_command kind = evl_lease_unanswered(lease_of(tenure), request->node);
+    struct deployment *deployment = &tenure_family_of(tenure)->deployment;
+    enum lease_command kind = evl_lease_unanswered(evl_tenure_lease(tenure), request->node);
     struct reading reading;
     struct lease_answer *answer = &reading.answer;
     struct lease_out out = {0};
-    bool fits = evl_dialect_read(dialect_of(tenure), kind, reply, evl_lease_terms(lease_of(tenure))->ttl, &reading);
+    bool fits = evl_dialect_read(tenure_dialect_of(tenure), kind, reply, evl_lease_terms(evl_tenure_lease(tenure))->ttl,
+                                 &reading);
     const char *words = reading.words ? reading.words : "";
 
     if (!fits) {
@@ -215,30 +218,31 @@ static bool answer(struct request *request, const struct reply *reply, int64_t n
         deployment->stats.renewals += answer->verdict == LEASE_YES;
     if (kind != LEASE_RELEASE)
         deployment->nodes[request->node].agreed = answer->verdict == LEASE_YES;
-    note_words(tenure, words);
-    if (answer->verdict == LEASE_QUEUED && !ghost(tenure) && evl_lease_in_line(lease_of(tenure)))
-        family_of(tenure)->hooks->queued(tenure->lock, evl_lease_sent(lease_of(tenure), request->node), answer);
-    evl_lease_answer(lease_of(tenure), request->node, answer, now, &out);
-    act(tenure, now, &out, words);
+    tenure_note_words(tenure, words);
+    if (answer->verdict == LEASE_QUEUED && !tenure_ghost(tenure) && evl_lease_in_line(evl_tenure_lease(tenure)))
+        tenure_family_of(tenure)->hooks->queued(tenure->lock, evl_lease_sent(evl_tenure_lease(tenure), request->node),
+                                                answer);
+    evl_lease_answer(evl_tenure_lease(tenure), request->node, answer, now, &out);
+    tenure_act(tenure, now, &out, words);
     return fits;
 }
 
-static void away(struct request *request, struct trouble why, int64_t now) {
+static void tenure_away(struct request *request, struct trouble why, int64_t now) {
     struct tenure *tenure = evl_request_owner(request);
     struct lease_out out = {0};
 
-    if (gives_back(tenure, request->node, why.status))
+    if (tenure_gives_back(tenure, request->node, why.status))
         return;
-    note_away(tenure, request->node, why, now, &out);
-    act(tenure, now, &out, why.words);
+    tenure_note_away(tenure, request->node, why, now, &out);
+    tenure_act(tenure, now, &out, why.words);
 }
 
-const struct request_ops evl_tenure_requests = {take, answer, join, away};
+const struct request_ops evl_tenure_requests = {tenure_take, tenure_answer, tenure_join, tenure_away};
 
 /* --- From the handle ---------------------------------------------------------------------------------------------- */
 
 /* A random token begins with the name that the holder gives itself. */
-static bool draw_token(struct entropy *entropy, const struct config *config, char *token) {
+static bool tenure_draw_token(struct entropy *entropy, const struct config *config, char *token) {
     size_t len = config->holder ? strlen(config->holder) : 0;
 
     if (len) {
@@ -248,65 +252,65 @@ static bool draw_token(struct entropy *entropy, const struct config *config, cha
     return evl_token_generate(entropy, token + len);
 }
 
-static size_t drawn_len(const struct config *config) {
+static size_t tenure_drawn_len(const struct config *config) {
     return (config->holder ? strlen(config->holder) + 1 : 0) + EVL_TOKEN_TEXT;
 }
 
 /* Its lease is begun, and nothing more. `*ret` is set on success only; else EVLOCK_ENOMEM or EVLOCK_ESYSTEM. */
-static struct trouble make(struct tenure **ret, struct evlock *lock, const struct entry *entry, int64_t now,
-                           struct lease_out *out) {
+static struct trouble tenure_make(struct tenure **ret, struct evlock *lock, const struct tenure_entry *entry,
+                                  int64_t now, struct lease_out *out) {
     struct tenures *family = evl_tenures_of(lock->config->deployment);
     unsigned nodes = family->deployment.node_count;
-    size_t token_len = entry->token.data ? entry->token.len : drawn_len(lock->config);
-    struct tenure *tenure = allocate(family, size_of(nodes, token_len, entry->lease.queued));
+    size_t token_len = entry->token.data ? entry->token.len : tenure_drawn_len(lock->config);
+    struct tenure *tenure = tenure_allocate(family, tenure_size_of(nodes, token_len, entry->lease.queued));
 
     assert(entry->lease.own == (entry->token.data != NULL));
     if (!tenure)
         return (struct trouble){EVLOCK_ENOMEM, "no memory for a lease"};
     tenure->lock = lock;
     tenure->alarm.kind = ALARM_TENURE;
-    evl_lease_begin(lease_of(tenure), &lock->config->terms, nodes, &entry->lease, now, out);
+    evl_lease_begin(evl_tenure_lease(tenure), &lock->config->terms, nodes, &entry->lease, now, out);
     for (unsigned i = 0; i < nodes; i++)
-        evl_request_init(&requests_of(tenure)[i], tenure, REQUEST_LEASE, i);
-    rest_of(tenure)->token_len = (uint8_t)token_len;
+        evl_request_init(evl_tenure_request(tenure, i), tenure, REQUEST_LEASE, i);
+    evl_tenure_rest(tenure)->token_len = (uint8_t)token_len;
     if (entry->token.data)
-        memcpy(rest_of(tenure)->token, entry->token.data, token_len);
-    else if (!draw_token(&family->entropy, lock->config, rest_of(tenure)->token)) {
-        give_back(family, tenure, entry->lease.queued);
+        memcpy(evl_tenure_rest(tenure)->token, entry->token.data, token_len);
+    else if (!tenure_draw_token(&family->entropy, lock->config, evl_tenure_rest(tenure)->token)) {
+        tenure_give_back(family, tenure, entry->lease.queued);
         return (struct trouble){EVLOCK_ESYSTEM, "the system refuses random bytes for a token"};
     }
     *ret = tenure;
-    return no_trouble;
+    return evl_no_trouble;
 }
 
-struct trouble evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now) {
+struct trouble evl_tenure_begin(struct evlock *lock, const struct tenure_entry *entry, int64_t now) {
     struct tenures *family = evl_tenures_of(lock->config->deployment);
     struct lease_out out = {0};
     struct tenure *tenure;
-    struct trouble trouble = make(&tenure, lock, entry, now, &out);
+    struct trouble trouble = tenure_make(&tenure, lock, entry, now, &out);
 
     if (trouble.status != EVLOCK_OK)
         return trouble;
     if (entry->lease.queued)
-        trouble = evl_tickets_draw(&family->tickets, &family->entropy, tenure, ticket_text(tenure));
+        trouble = evl_tickets_draw(&family->tickets, &family->entropy, tenure, evl_tenure_ticket(tenure));
     if (trouble.status != EVLOCK_OK) {
-        give_back(family, tenure, true);
+        tenure_give_back(family, tenure, true);
         return trouble;
     }
     evl_handle_ref(lock);
     lock->tenure = tenure;
     TAILQ_INSERT_TAIL(&family->live, tenure, link);
-    act(tenure, now, &out, "");
-    return no_trouble;
+    tenure_act(tenure, now, &out, "");
+    return evl_no_trouble;
 }
 
 bool evl_tenure_watch(struct evlock *lock, struct bytes token, unsigned node) {
     struct tenures *family = evl_tenures_of(lock->config->deployment);
-    struct entry entry = {token, {.own = true, .watched = (uint16_t)(1U << node)}};
+    struct tenure_entry entry = {token, {.own = true, .watched = (uint16_t)(1U << node)}};
     struct lease_out none = {0};
     struct tenure *tenure;
 
-    if (make(&tenure, lock, &entry, evl_turn_now(&family->deployment.turn), &none).status != EVLOCK_OK)
+    if (tenure_make(&tenure, lock, &entry, evl_turn_now(&family->deployment.turn), &none).status != EVLOCK_OK)
         return false;
     evl_handle_ref(lock);
     TAILQ_INSERT_TAIL(&family->ghosts, tenure, link);
@@ -316,81 +320,81 @@ bool evl_tenure_watch(struct evlock *lock, struct bytes token, unsigned node) {
 void evl_tenure_look(struct tenure *tenure, int64_t now) {
     struct lease_out out = {0};
 
-    evl_lease_look(lease_of(tenure), &out);
-    act(tenure, now, &out, "");
+    evl_lease_look(evl_tenure_lease(tenure), &out);
+    tenure_act(tenure, now, &out, "");
 }
 
 void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence, int64_t now) {
     struct lease_out out = {0};
 
-    evl_lease_granted(lease_of(tenure), since, fence, now, &out);
-    act(tenure, now, &out, "");
+    evl_lease_granted(evl_tenure_lease(tenure), since, fence, now, &out);
+    tenure_act(tenure, now, &out, "");
 }
 
 void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl) {
-    int64_t now = now_of(tenure), timeout = family_of(tenure)->deployment.config.command_timeout;
+    int64_t now = tenure_now_of(tenure), timeout = tenure_family_of(tenure)->deployment.config.command_timeout;
     struct lease_out out = {0};
 
-    evl_lease_extend(lease_of(tenure), command, ttl, now + timeout, &out);
-    act(tenure, now, &out, "");
+    evl_lease_extend(evl_tenure_lease(tenure), command, ttl, now + timeout, &out);
+    tenure_act(tenure, now, &out, "");
 }
 
 void evl_tenure_count_hold(struct tenure *tenure, int64_t now) {
-    evl_stats_count(family_of(tenure)->deployment.stats.hold, now - evl_lease_since(lease_of(tenure)));
+    evl_stats_count(tenure_family_of(tenure)->deployment.stats.hold, now - evl_lease_since(evl_tenure_lease(tenure)));
 }
 
 void evl_tenure_release(struct tenure *tenure) {
-    int64_t now = now_of(tenure), timeout = family_of(tenure)->deployment.config.command_timeout;
+    int64_t now = tenure_now_of(tenure), timeout = tenure_family_of(tenure)->deployment.config.command_timeout;
     struct lease_out out = {0};
 
-    if (evl_lease_state(lease_of(tenure)) == LEASE_HELD)
+    if (evl_lease_state(evl_tenure_lease(tenure)) == LEASE_HELD)
         evl_tenure_count_hold(tenure, now);
-    evl_lease_release(lease_of(tenure), now + timeout, &out);
-    act(tenure, now, &out, "");
+    evl_lease_release(evl_tenure_lease(tenure), now + timeout, &out);
+    tenure_act(tenure, now, &out, "");
 }
 
 void evl_tenure_let_go(struct tenure *tenure) {
     struct evlock *lock = tenure->lock;
 
     assert(lock->tenure == tenure);
-    if (evl_lease_queued(lease_of(tenure)))
-        leave_line(tenure);
-    take_out(tenure);
+    if (evl_lease_queued(evl_tenure_lease(tenure)))
+        tenure_leave_line(tenure);
+    tenure_take_out(tenure);
     lock->tenure = NULL;
-    TAILQ_INSERT_TAIL(&family_of(tenure)->ghosts, tenure, link);
+    TAILQ_INSERT_TAIL(&tenure_family_of(tenure)->ghosts, tenure, link);
 }
 
 void evl_tenure_abandon(struct tenure *tenure) {
-    int64_t now = now_of(tenure);
+    int64_t now = tenure_now_of(tenure);
     struct lease_out out = {0};
 
     evl_tenure_let_go(tenure);
-    evl_lease_abandon(lease_of(tenure), now, &out);
-    act(tenure, now, &out, "");
+    evl_lease_abandon(evl_tenure_lease(tenure), now, &out);
+    tenure_act(tenure, now, &out, "");
 }
 
 void evl_tenure_export(struct tenure *tenure) {
-    int64_t now = now_of(tenure);
+    int64_t now = tenure_now_of(tenure);
     struct lease_out out = {0};
 
     evl_tenure_let_go(tenure);
-    evl_lease_export(lease_of(tenure));
-    act(tenure, now, &out, "");
+    evl_lease_export(evl_tenure_lease(tenure));
+    tenure_act(tenure, now, &out, "");
 }
 
 void evl_tenure_ring(struct alarm *alarm, int64_t now) {
     struct tenure *tenure = EVL_OWNER(struct tenure, alarm, alarm);
     struct lease_out out = {0};
 
-    prefetch(tenure->lock, 0, sizeof(struct evlock) + CACHE_LINE); /* for its key, if there is anything to send */
-    evl_lease_time(lease_of(tenure), now, turn_of(tenure)->heard, &out);
-    act(tenure, now, &out, "");
+    evl_prefetch(tenure->lock, 0, sizeof(struct evlock) + CACHE_LINE); /* for its key, if there is anything to send */
+    evl_lease_time(evl_tenure_lease(tenure), now, tenure_turn_of(tenure)->heard, &out);
+    tenure_act(tenure, now, &out, "");
 }
 
 /* --- All of them -------------------------------------------------------------------------------------------------- */
 
 void evl_tenures_init(struct tenures *tenures, const struct tenure_hooks *hooks, unsigned kept) {
-    size_t size = size_of(tenures->deployment.node_count, EVL_TOKEN_TEXT, false);
+    size_t size = tenure_size_of(tenures->deployment.node_count, EVL_TOKEN_TEXT, false);
 
     tenures->hooks = hooks;
     tenures->pool = (struct pool){.size = size, .keep = kept};
@@ -408,7 +412,7 @@ bool evl_tenures_haunt(const struct tenures *tenures, struct bytes key, struct b
     struct tenure *ghost;
 
     TAILQ_FOREACH (ghost, &tenures->ghosts, link)
-        if (same_bytes(token_of(ghost), token) && same_bytes(evl_handle_key(ghost->lock), key))
+        if (evl_same_bytes(evl_tenure_token(ghost), token) && evl_same_bytes(evl_handle_key(ghost->lock), key))
             return true;
     for (unsigned i = 0; i < tenures->deployment.node_count; i++)
         if (evl_node_state(&tenures->deployment.nodes[i]) == CONNECTION_ENDED) /* who has lost what is yet to be told */
@@ -416,15 +420,15 @@ bool evl_tenures_haunt(const struct tenures *tenures, struct bytes key, struct b
     return false;
 }
 
-static void node_back(struct tenure *tenure, const struct node *node, int64_t now) {
+static void tenure_node_back(struct tenure *tenure, const struct node *node, int64_t now) {
     unsigned index = evl_node_index(node);
     struct lease_out out = {0};
     const char *words = "";
 
-    if (requests_of(tenure)[index].waiting) /* in vain, if the node must not grant anything now */
-        send_wanted(tenure, index, now, &out, &words);
-    evl_lease_node_back(lease_of(tenure), index, node->settled, node->replaced, now, &out);
-    act(tenure, now, &out, words);
+    if (evl_tenure_request(tenure, index)->waiting) /* in vain, if the node must not grant anything now */
+        tenure_send_wanted(tenure, index, now, &out, &words);
+    evl_lease_node_back(evl_tenure_lease(tenure), index, node->settled, node->replaced, now, &out);
+    tenure_act(tenure, now, &out, words);
 }
 
 void evl_tenures_begin_to_tell(struct tenures *tenures, const struct node *node) {
@@ -447,8 +451,8 @@ bool evl_tenures_tell_back(struct tenures *tenures, const struct node *node, int
             continue;
         }
         if ((tenures->telling[index].next = TAILQ_NEXT(tenure, link)))
-            prefetch(tenures->telling[index].next, 0, tenures->pool.size);
-        node_back(tenure, node, now);
+            evl_prefetch(tenures->telling[index].next, 0, tenures->pool.size);
+        tenure_node_back(tenure, node, now);
     }
     return true;
 }

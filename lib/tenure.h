@@ -63,28 +63,31 @@ static inline struct tenures *evl_tenures_of(struct deployment *deployment) {
     return EVL_OWNER(struct tenures, deployment, deployment);
 }
 
-static inline struct lease *lease_of(struct tenure *tenure) {
+static inline struct lease *evl_tenure_lease(struct tenure *tenure) {
     return (struct lease *)(void *)(tenure + 1);
 }
 
-static inline struct request *requests_of(struct tenure *tenure) {
-    return (struct request *)(void *)((char *)lease_of(tenure) + evl_lease_size(evl_lease_nodes(lease_of(tenure))));
+/* Its request to a node. */
+static inline struct request *evl_tenure_request(struct tenure *tenure, unsigned node) {
+    char *lease = (char *)evl_tenure_lease(tenure);
+
+    return (struct request *)(void *)(lease + evl_lease_size(evl_lease_nodes(evl_tenure_lease(tenure)))) + node;
 }
 
-static inline struct tenure_rest *rest_of(struct tenure *tenure) {
-    return (struct tenure_rest *)(void *)&requests_of(tenure)[evl_lease_nodes(lease_of(tenure))];
+static inline struct tenure_rest *evl_tenure_rest(struct tenure *tenure) {
+    return (struct tenure_rest *)(void *)evl_tenure_request(tenure, evl_lease_nodes(evl_tenure_lease(tenure)));
 }
 
-static inline char *ticket_text(struct tenure *tenure) {
-    return rest_of(tenure)->token + rest_of(tenure)->token_len;
+static inline char *evl_tenure_ticket(struct tenure *tenure) {
+    return evl_tenure_rest(tenure)->token + evl_tenure_rest(tenure)->token_len;
 }
 
-static inline struct bytes token_of(struct tenure *tenure) {
-    return (struct bytes){rest_of(tenure)->token, rest_of(tenure)->token_len};
+static inline struct bytes evl_tenure_token(struct tenure *tenure) {
+    return (struct bytes){evl_tenure_rest(tenure)->token, evl_tenure_rest(tenure)->token_len};
 }
 
 /* How a tenure begins. */
-struct entry {
+struct tenure_entry {
     struct bytes token;       /* a fresh one if its data is NULL, */
     struct lease_entry lease; /* else an own one */
 };
@@ -95,7 +98,7 @@ void evl_tenures_free(struct tenures *tenures);
 
 /* A tenure for a handle, begun: what the new lease asks for is sent, by a clock read no later than that. EVLOCK_OK; or
  * EVLOCK_ENOMEM or EVLOCK_ESYSTEM, and nothing has changed. */
-struct trouble evl_tenure_begin(struct evlock *lock, const struct entry *entry, int64_t now);
+struct trouble evl_tenure_begin(struct evlock *lock, const struct tenure_entry *entry, int64_t now);
 
 /* A ghost that sends nothing: for as long as a release of this token may run late, which was lost with the node's
  * connection and is no tenure's. False: out of memory. */

@@ -19,7 +19,7 @@ bool evl_tickets_open(struct tickets *tickets, struct entropy *entropy) {
     return true;
 }
 
-static bool grow(struct tickets *tickets) {
+static bool ticket_grow(struct tickets *tickets) {
     uint32_t size = tickets->size ? 2 * tickets->size : 16;
     struct ticket_place *places = evl_alloc(size * sizeof(*places));
 
@@ -42,14 +42,14 @@ struct trouble evl_tickets_draw(struct tickets *tickets, struct entropy *entropy
 
     if (!evl_token_generate(entropy, random))
         return (struct trouble){EVLOCK_ESYSTEM, "the system refuses random bytes for a ticket"};
-    if (tickets->first_free == tickets->size && !grow(tickets))
+    if (tickets->first_free == tickets->size && !ticket_grow(tickets))
         return (struct trouble){EVLOCK_ENOMEM, "no memory for a place in the queue"};
     at = tickets->first_free;
     tickets->first_free = tickets->places[at].next_free;
     tickets->places[at].holder = holder;
     tickets->places[at].text = text;
     snprintf(text, TICKET_SIZE, "%" PRIx32 "-%.12s", at, random + EVL_TOKEN_TEXT - 12);
-    return no_trouble;
+    return evl_no_trouble;
 }
 
 void evl_tickets_give_back(struct tickets *tickets, const struct tenure *holder, const char text[TICKET_SIZE]) {

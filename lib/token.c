@@ -12,7 +12,7 @@
 _Static_assert(ENTROPY_BYTES % sizeof(uuid_t) == 0, "nothing is left over");
 _Static_assert(ENTROPY_BYTES <= 256, "so much is given at once, or none");
 
-static bool draw_ahead(struct entropy *entropy) {
+static bool token_draw_ahead(struct entropy *entropy) {
     if (getrandom(entropy->bytes, sizeof(entropy->bytes), GRND_NONBLOCK) != sizeof(entropy->bytes))
         return false;
     entropy->left = sizeof(entropy->bytes);
@@ -23,7 +23,7 @@ bool evl_token_generate(struct entropy *entropy, char token[EVL_TOKEN_TEXT]) {
     unsigned char *uuid;
     char text[UUID_STR_LEN];
 
-    if (entropy->left == 0 && !draw_ahead(entropy))
+    if (entropy->left == 0 && !token_draw_ahead(entropy))
         return false;
     entropy->left -= sizeof(uuid_t);
     uuid = entropy->bytes + entropy->left;

@@ -18,7 +18,7 @@ void evl_transport_write(redisAsyncContext *context) {
     redisAsyncHandleWrite(context);
 }
 
-static void only_sigpipe(sigset_t *set) {
+static void transport_only_sigpipe(sigset_t *set) {
     sigemptyset(set);
     sigaddset(set, SIGPIPE);
 }
@@ -26,7 +26,7 @@ static void only_sigpipe(sigset_t *set) {
 void evl_transport_quiet(struct transport_quiet *quiet) {
     sigset_t sigpipe;
 
-    only_sigpipe(&sigpipe);
+    transport_only_sigpipe(&sigpipe);
     sigemptyset(&quiet->pending);
     pthread_sigmask(SIG_BLOCK, &sigpipe, &quiet->before);
     if (sigismember(&quiet->before, SIGPIPE)) /* or else none can be pending */
@@ -37,7 +37,7 @@ void evl_transport_unquiet(const struct transport_quiet *quiet, bool broken) {
     struct timespec none = {0, 0};
     sigset_t sigpipe;
 
-    only_sigpipe(&sigpipe);
+    transport_only_sigpipe(&sigpipe);
     if (broken && !sigismember(&quiet->pending, SIGPIPE))
         sigtimedwait(&sigpipe, NULL, &none);
     pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <sys/random.h>
 
-#include "least.h"
+#include "minmax.h"
 
 /* Alarms: about a millisecond of work. Other users of the loop have their turn in between. */
 #define SLICE 500
@@ -20,7 +20,7 @@
 /* What the timer had come to when it rang the time before last was seen, at the latest, when the loop looked for what
  * made it ring last, and all that it saw then has been read before it looked again. So nothing is given up for want of
  * an answer that lies in a socket. */
-static void note_ring(struct turn *turn, int64_t now) {
+static void turn_note_ring(struct turn *turn, int64_t now) {
     turn->read = turn->rings[1];
     if (now >= turn->recovery)
         turn->heard = turn->read;
@@ -28,11 +28,11 @@ static void note_ring(struct turn *turn, int64_t now) {
     turn->rings[0] = now;
 }
 
-static void on_timer(void *arg) {
+static void turn_on_timer(void *arg) {
     struct turn *turn = arg;
 
     turn->armed = INT64_MAX;
-    note_ring(turn, evl_turn_now(turn));
+    turn_note_ring(turn, evl_turn_now(turn));
     if (evl_turn_enter(turn))
         evl_turn_leave(turn);
 }
@@ -44,12 +44,12 @@ bool evl_turn_begin(struct turn *turn, const struct evlock_loop *loop, const str
     turn->log = *log;
     turn->armed = INT64_MAX;
     turn->looked = evl_turn_now(turn);
-    turn->recovery_most = min64(RECOVERY_MOST, recovery_most);
+    turn->recovery_most = evl_min(RECOVERY_MOST, recovery_most);
     turn->process = evlock_process();
     if (getrandom(&turn->random, sizeof(turn->random), GRND_NONBLOCK) != sizeof(turn->random))
         turn->random = (uint64_t)evl_turn_now(turn);
     turn->random |= 1; /* xorshift stays at zero */
-    turn->timer = turn->loop.ops->timer_new(turn->loop.data, on_timer, turn);
+    turn->timer = turn->loop.ops->timer_new(turn->loop.data, turn_on_timer, turn);
     return turn->timer;
 }
 
@@ -75,22 +75,22 @@ bool evl_turn_loop_forks(const struct turn *turn) {
 /* --- Alarms ------------------------------------------------------------------------------------------------------- */
 
 /* What came until it was seen that the loop had stood still has not all been read, for all that is known. */
-static bool recovers(const struct turn *turn) {
+static bool turn_recovers(const struct turn *turn) {
     return turn->heard < turn->stood;
 }
 
 /* What was due and not looked at for more than a moment tells that the loop stood still, here or elsewhere: then
  * commands may not have been written yet, nor connections made. So there is as much time again, within bounds, for them
  * to be answered. Not again before what came until then was read: a loop that is always busy would never end a wait. */
-static void note_stall(struct turn *turn, int64_t due, int64_t now) {
-    int64_t stood = now - max64(turn->looked, due);
+static void turn_note_stall(struct turn *turn, int64_t due, int64_t now) {
+    int64_t stood = now - evl_max(turn->looked, due);
 
     turn->looked = now;
-    if (stood > STALL && turn->recovery <= now && !recovers(turn)) {
+    if (stood > STALL && turn->recovery <= now && !turn_recovers(turn)) {
         turn->stood = now;
-        turn->recovery = now + min64(max64(stood, RECOVERY_LEAST), turn->recovery_most);
+        turn->recovery = now + evl_min(evl_max(stood, RECOVERY_LEAST), turn->recovery_most);
     }
-    turn->patient = max64(turn->recovery, now + 1);
+    turn->patient = evl_max(turn->recovery, now + 1);
 }
 
 bool evl_turn_puts_off(struct turn *turn, struct alarm *alarm, int64_t begun, int64_t limit) {
@@ -98,7 +98,7 @@ bool evl_turn_puts_off(struct turn *turn, struct alarm *alarm, int64_t begun, in
 
     if (limit <= (fresh ? turn->read : turn->heard))
         return false;
-    evl_turn_wake(turn, alarm, max64(limit, fresh ? turn->looked + 1 : turn->patient));
+    evl_turn_wake(turn, alarm, evl_max(limit, fresh ? turn->looked + 1 : turn->patient));
     return true;
 }
 
@@ -107,7 +107,7 @@ bool evl_turn_ring(struct turn *turn, int64_t now) {
     struct alarm *alarm;
     unsigned left = SLICE;
 
-    note_stall(turn, next, now);
+    turn_note_stall(turn, next, now);
     if (next > now)
         return true;
     turn->gathering = true;
@@ -145,8 +145,8 @@ void evl_turn_rearm(struct turn *turn) {
     if (turn->depth > 0)
         return;
     at = turn->hooks->waiting(turn) ? 0 : evl_alarms_next(&turn->alarms);
-    if (recovers(turn))
-        at = min64(at, turn->recovery);
+    if (turn_recovers(turn))
+        at = evl_min(at, turn->recovery);
     if (at >= turn->armed || evl_turn_forked(turn))
         return;
     turn->armed = at;

@@ -24,7 +24,7 @@ struct part {
     const char *end;
 };
 
-static bool take_prefix(struct part *rest, const char *prefix) {
+static bool url_take_prefix(struct part *rest, const char *prefix) {
     size_t len = strlen(prefix);
     if ((size_t)(rest->end - rest->at) < len || strncasecmp(rest->at, prefix, len) != 0)
         return false;
@@ -33,7 +33,7 @@ static bool take_prefix(struct part *rest, const char *prefix) {
 }
 
 /** Cuts off what comes before the first of `stops`, which stays at the head of the rest. */
-static struct part take_until(struct part *rest, const char *stops) {
+static struct part url_take_until(struct part *rest, const char *stops) {
     struct part taken = {rest->at, rest->at};
     while (taken.end < rest->end && !strchr(stops, *taken.end))
         taken.end++;
@@ -41,7 +41,7 @@ static struct part take_until(struct part *rest, const char *stops) {
     return taken;
 }
 
-static int hex_digit(char c) {
+static int url_hex_digit(char c) {
     if (c >= '0' && c <= '9')
         return c - '0';
     c = (char)(c | ' ');
@@ -49,7 +49,7 @@ static int hex_digit(char c) {
 }
 
 /** Decodes `part` into a string of its own. `what` names it in the error text. */
-static int decode(char **ret_text, struct part part, const char *what) {
+static int url_decode(char **ret_text, struct part part, const char *what) {
     size_t len = (size_t)(part.end - part.at);
     char *text = evl_dup(part.at, len);
     if (!text)
@@ -60,8 +60,8 @@ static int decode(char **ret_text, struct part part, const char *what) {
             *to++ = *from;
             continue;
         }
-        int high = hex_digit(from[1]);
-        int low = high < 0 ? -1 : hex_digit(from[2]);
+        int high = url_hex_digit(from[1]);
+        int low = high < 0 ? -1 : url_hex_digit(from[2]);
         if (low < 0 || high + low == 0) {
             explicit_bzero(text, len);
             evl_free(text);
@@ -77,9 +77,9 @@ static int decode(char **ret_text, struct part part, const char *what) {
 }
 
 /** Reads a decimal number of `least` to `most`. */
-static int parse_number(int *ret_number, struct part part, const char *what, int least, int most) {
+static int url_parse_number(int *ret_number, struct part part, const char *what, int least, int most) {
     char *text;
-    int status = decode(&text, part, what);
+    int status = url_decode(&text, part, what);
     if (status != EVLOCK_OK)
         return status;
     int64_t number = 0;
@@ -95,17 +95,17 @@ static int parse_number(int *ret_number, struct part part, const char *what, int
 }
 
 /** [user]:password, or nothing. */
-static int parse_login(struct url *url, struct part login) {
-    struct part user = take_until(&login, ":");
+static int url_parse_login(struct url *url, struct part login) {
+    struct part user = url_take_until(&login, ":");
     if (login.at == login.end)
         return evl_fail(EVLOCK_EURL, "URL: before the '@' must stand user:password or :password");
     login.at++;
-    int status = user.at == user.end ? EVLOCK_OK : decode(&url->user, user, "user");
-    return status == EVLOCK_OK ? decode(&url->password, login, "password") : status;
+    int status = user.at == user.end ? EVLOCK_OK : url_decode(&url->user, user, "user");
+    return status == EVLOCK_OK ? url_decode(&url->password, login, "password") : status;
 }
 
 /** A zone ("fe80::1%eth0") belongs to an address as the system's own functions take it. */
-static bool is_ipv6(const char *host) {
+static bool url_is_ipv6(const char *host) {
     char address[INET6_ADDRSTRLEN];
     struct in6_addr ignored;
     size_t len = strcspn(host, "%");
@@ -116,18 +116,18 @@ static bool is_ipv6(const char *host) {
     return inet_pton(AF_INET6, address, &ignored) == 1;
 }
 
-static int parse_host(struct url *url, struct part *rest) {
-    bool bracketed = take_prefix(rest, "[");
-    struct part host = take_until(rest, bracketed ? "]" : ":");
-    if (bracketed && !take_prefix(rest, "]"))
+static int url_parse_host(struct url *url, struct part *rest) {
+    bool bracketed = url_take_prefix(rest, "[");
+    struct part host = url_take_until(rest, bracketed ? "]" : ":");
+    if (bracketed && !url_take_prefix(rest, "]"))
         return evl_fail(EVLOCK_EURL, "URL: the '[' before the host is not closed");
     if (host.at == host.end)
         return evl_fail(EVLOCK_EURL, "URL: no host");
-    int status = decode(&url->host, host, "host");
+    int status = url_decode(&url->host, host, "host");
     if (status != EVLOCK_OK)
         return status;
     if (bracketed) {
-        url->literal = is_ipv6(url->host);
+        url->literal = url_is_ipv6(url->host);
         return url->literal ? EVLOCK_OK : evl_fail(EVLOCK_EURL, "URL: what stands in [] must be an IPv6 address");
     }
     struct in_addr ignored;
@@ -136,43 +136,43 @@ static int parse_host(struct url *url, struct part *rest) {
 }
 
 /** [[user]:password@]host[:port][/db] */
-static int parse_tcp(struct url *url, struct part rest) {
-    struct part authority = take_until(&rest, "/?#");
+static int url_parse_tcp(struct url *url, struct part rest) {
+    struct part authority = url_take_until(&rest, "/?#");
     int status = EVLOCK_OK;
     url->port = DEFAULT_PORT;
 
     /* The last '@' ends the login: an unescaped one in a password then does no harm. */
     const char *at = memrchr(authority.at, '@', (size_t)(authority.end - authority.at));
     if (at) {
-        status = parse_login(url, (struct part){authority.at, at});
+        status = url_parse_login(url, (struct part){authority.at, at});
         authority.at = at + 1;
     }
     if (status == EVLOCK_OK)
-        status = parse_host(url, &authority);
+        status = url_parse_host(url, &authority);
     if (status != EVLOCK_OK)
         return status;
 
-    if (take_prefix(&authority, ":"))
+    if (url_take_prefix(&authority, ":"))
         status = memchr(authority.at, ':', (size_t)(authority.end - authority.at))
                      ? evl_fail(EVLOCK_EURL, "URL: an IPv6 address must stand in []")
-                     : parse_number(&url->port, authority, "port", 1, 65535);
+                     : url_parse_number(&url->port, authority, "port", 1, 65535);
     else if (authority.at != authority.end)
         status = evl_fail(EVLOCK_EURL, "URL: after the host may stand only ':' and a port, or '/' and a database");
     if (status != EVLOCK_OK)
         return status;
 
-    (void)take_prefix(&rest, "/");
-    struct part db = take_until(&rest, "/?#");
+    (void)url_take_prefix(&rest, "/");
+    struct part db = url_take_until(&rest, "/?#");
     if (rest.at != rest.end)
         return evl_fail(EVLOCK_EURL, "URL: nothing may follow the database");
-    return db.at == db.end ? EVLOCK_OK : parse_number(&url->db, db, "database", 0, INT_MAX);
+    return db.at == db.end ? EVLOCK_OK : url_parse_number(&url->db, db, "database", 0, INT_MAX);
 }
 
 /** /path[?db=N] */
-static int parse_unix(struct url *url, struct part rest) {
+static int url_parse_unix(struct url *url, struct part rest) {
     if (rest.at == rest.end || *rest.at != '/')
         return evl_fail(EVLOCK_EURL, "URL: the socket's path must be absolute, as in unix:///path");
-    int status = decode(&url->path, take_until(&rest, "?#"), "path");
+    int status = url_decode(&url->path, url_take_until(&rest, "?#"), "path");
     if (status != EVLOCK_OK)
         return status;
     size_t most = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
@@ -181,9 +181,9 @@ static int parse_unix(struct url *url, struct part rest) {
                         strlen(url->path), most);
     if (rest.at == rest.end)
         return EVLOCK_OK;
-    if (!take_prefix(&rest, "?db="))
+    if (!url_take_prefix(&rest, "?db="))
         return evl_fail(EVLOCK_EURL, "URL: after the socket's path may stand only ?db=N");
-    return parse_number(&url->db, rest, "database", 0, INT_MAX);
+    return url_parse_number(&url->db, rest, "database", 0, INT_MAX);
 }
 
 int evl_url_parse(struct url *ret_url, const char *text) {
@@ -194,11 +194,11 @@ int evl_url_parse(struct url *ret_url, const char *text) {
         if ((unsigned char)*c <= ' ' || *c == 0x7f)
             return evl_fail(EVLOCK_EURL, "URL: byte %td is blank or unprintable; write it as %%%02X", c - text + 1,
                             (unsigned)*c);
-    if (take_prefix(&rest, "redis://"))
-        status = parse_tcp(&url, rest);
-    else if (take_prefix(&rest, "unix://"))
-        status = parse_unix(&url, rest);
-    else if (take_prefix(&rest, "rediss://"))
+    if (url_take_prefix(&rest, "redis://"))
+        status = url_parse_tcp(&url, rest);
+    else if (url_take_prefix(&rest, "unix://"))
+        status = url_parse_unix(&url, rest);
+    else if (url_take_prefix(&rest, "rediss://"))
         status = evl_fail(EVLOCK_ESCHEME, "URL: rediss:// needs TLS, which is not built in");
     else if (strstr(text, "://"))
         status = evl_fail(EVLOCK_ESCHEME, "URL: the scheme must be redis:// or unix://");

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "acquire.h"
-#include "least.h"
+#include "minmax.h"
 #include "queue.h"
 
 /* In a queue: the shortest and the longest pause between looks of the first; the others look more rarely. Theirs is no
@@ -15,22 +15,22 @@ static const int64_t look_most = 5000000;
 static const int64_t look_each = 5000;
 static const int64_t look_far = 30000000;
 
-static int64_t now_of(const struct evlock *lock) {
+static int64_t waiter_now_of(const struct evlock *lock) {
     return evl_turn_now(evl_turn_of(lock));
 }
 
 /* When the holder's ttl has ended, for the holder may have crashed, the first looks, and who has found the lock free
  * before and granted it to that holder. Only they are told what is left. */
-static int64_t look_pause(const struct call *call, int64_t left) {
+static int64_t waiter_look_pause(const struct call *call, int64_t left) {
     const struct evlock *lock = call->lock;
-    int64_t ahead = min64(call->acquire.ahead, look_far / look_each);
-    int64_t pause = min64(max64(10 * lock->config->retry_delay, look_least), look_most);
+    int64_t ahead = evl_min(call->acquire.ahead, look_far / look_each);
+    int64_t pause = evl_min(evl_max(10 * lock->config->retry_delay, look_least), look_most);
 
     if (!evl_queue_listens(evl_locks_of(lock)))
         return evl_acquire_pause(lock);
-    pause = min64(min64(pause * (ahead + 1), max64(look_most, ahead * look_each)), 10 * lock->config->terms.ttl);
+    pause = evl_min(evl_min(pause * (ahead + 1), evl_max(look_most, ahead * look_each)), 10 * lock->config->terms.ttl);
     pause -= (int64_t)(evl_turn_random(evl_turn_of(lock)) % (uint64_t)(pause / 2));
-    return left != LEASE_NEVER ? min64(pause, left + 1000) : pause;
+    return left != LEASE_NEVER ? evl_min(pause, left + 1000) : pause;
 }
 
 void evl_waiter_queued(struct evlock *lock, int64_t sent, const struct lease_answer *answer) {
@@ -42,53 +42,53 @@ void evl_waiter_queued(struct evlock *lock, int64_t sent, const struct lease_ans
     call->acquire.other_ears = false;
     call->acquire.ahead = answer->ahead;
     evl_acquire_note(call, (struct trouble){EVLOCK_EHELD, "waiting in the queue"});
-    evl_call_wake(call, min64(now_of(lock) + look_pause(call, answer->ttl), call->acquire.wait_until));
+    evl_call_wake(call, evl_min(waiter_now_of(lock) + waiter_look_pause(call, answer->ttl), call->acquire.wait_until));
 }
 
 /* The lease counts from a moment that is no later than the grant: the newest answered look was before it, by as much as
  * the server's clock went on meanwhile, less what that may be fast by. Before the first answer, it is when that look
  * was asked for. A grant from before that look is over, for the look found it waiting again; one without the fence that
  * was asked for is none. Of a new connection it is not known yet whether it leads to the server with that clock. */
-static void grant(struct evlock *lock, int64_t time, int64_t fence) {
+static void waiter_grant(struct evlock *lock, int64_t time, int64_t fence) {
     struct call *call = evl_call_pending(lock, CALL_ACQUIRE);
     int64_t passed = time - call->acquire.asked_time;
     int64_t since = call->acquire.asked_at + passed - passed / 100;
-    int64_t now = now_of(lock);
+    int64_t now = waiter_now_of(lock);
 
     if (passed < 0 || (call->acquire.fenced && fence == 0))
         return;
     if (!call->acquire.asked_time)
-        since = evl_lease_sent(lease_of(lock->tenure), 0);
+        since = evl_lease_sent(evl_tenure_lease(lock->tenure), 0);
     else if (call->acquire.other_ears)
         since = call->acquire.asked_at;
     call->acquire.handed = true;
-    evl_tenure_granted(lock->tenure, min64(since, now), fence, now);
+    evl_tenure_granted(lock->tenure, evl_min(since, now), fence, now);
 }
 
 /* --- From the listener -------------------------------------------------------------------------------------------- */
 
-static struct locks *locks_of(struct listener *listener) {
+static struct locks *waiter_locks_of(struct listener *listener) {
     return EVL_OWNER(struct locks, tenures.deployment.turn, listener->login.connection.turn);
 }
 
 /* What is known of it may be out of date. */
-static void wake(struct call *call) {
+static void waiter_wake(struct call *call) {
     if (call->sort->kind != CALL_ACQUIRE || call->aside || !call->acquire.contended || evl_acquire_looks(call))
         return;
     call->acquire.other_ears = true;
-    evl_call_wake(call, now_of(call->lock));
+    evl_call_wake(call, waiter_now_of(call->lock));
 }
 
 /* What was granted meanwhile was not heard, and who was not listening may have been passed over. */
-static void on_listens(struct listener *listener) {
+static void waiter_on_listens(struct listener *listener) {
     struct call *call;
 
-    TAILQ_FOREACH (call, &locks_of(listener)->pending, link)
-        wake(call);
+    TAILQ_FOREACH (call, &waiter_locks_of(listener)->pending, link)
+        waiter_wake(call);
 }
 
 /* What stands behind the ticket; false: no clock shows such a time, or no counter such a fence. */
-static bool read_grant(const char *text, int64_t *ret_time, int64_t *ret_fence) {
+static bool waiter_read_grant(const char *text, int64_t *ret_time, int64_t *ret_fence) {
     char *end;
 
     *ret_time = strtoll(text, &end, 10);
@@ -98,13 +98,13 @@ static bool read_grant(const char *text, int64_t *ret_time, int64_t *ret_fence) 
 
 /* "TICKET TIME FENCE": a grant, and the server's clock in microseconds at that. One that finds nobody is of an attempt
  * that was given up, and is undone by that. */
-static void on_heard(struct listener *listener, const char *message) {
+static void waiter_on_heard(struct listener *listener, const char *message) {
     const char *rest;
-    struct tenure *tenure = evl_tickets_find(&locks_of(listener)->tenures.tickets, message, &rest);
+    struct tenure *tenure = evl_tickets_find(&waiter_locks_of(listener)->tenures.tickets, message, &rest);
     int64_t time, fence;
 
-    if (tenure && read_grant(rest, &time, &fence))
-        grant(tenure->lock, time, fence);
+    if (tenure && waiter_read_grant(rest, &time, &fence))
+        waiter_grant(tenure->lock, time, fence);
 }
 
-const struct listener_hooks evl_waiter_hooks = {.listens = on_listens, .heard = on_heard};
+const struct listener_hooks evl_waiter_hooks = {.listens = waiter_on_listens, .heard = waiter_on_heard};

@@ -1,6 +1,6 @@
 /*
  * Pushes: bytes in pieces of any size to a connection that listens to a channel, with answers pending or not, behind
- * the shield. Whatever they are, nothing comes through but answers that were asked for, and messages and confirmations
+ * the guard. Whatever they are, nothing comes through but answers that were asked for, and messages and confirmations
  * of that channel; and each question is answered once, if only by the connection's end.
  */
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include <hiredis/async.h>
 
 #include "input.h"
-#include "shield.h"
+#include "reply_guard.h"
 #include "system.h"
 
 static struct {
@@ -71,16 +71,16 @@ static void ask(redisAsyncContext *connection, unsigned count) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct input input = {data, data + size};
-    struct shield shield;
+    struct reply_guard guard;
     int peer;
     redisAsyncContext *connection = open_connection(&peer);
 
     memset(&run, 0, sizeof(run));
     redisAsyncSetDisconnectCallback(connection, on_end);
-    evl_shield_raise(&shield, connection);
+    evl_reply_guard_raise(&guard, connection);
     ask(connection, take_below(&input, 4));
     if (take_below(&input, 4) > 0) {
-        evl_shield_listen(&shield, "ch", 2);
+        evl_reply_guard_listen(&guard, "ch", 2);
         check(redisAsyncCommand(connection, on_push, &run, "SUBSCRIBE ch") == REDIS_OK);
     }
     redisAsyncHandleWrite(connection);
@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             redisAsyncHandleRead(connection);
     }
     if (!run.ended) {
-        check(!shield.refused);
+        check(!guard.refused);
         redisAsyncFree(connection);
     }
     check(run.answered == run.asked);

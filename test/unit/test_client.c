@@ -449,7 +449,7 @@ static void acquire_few(evlock_client *client, int count) {
         assert_int_equal(evlock_new(&lock, client, &i, sizeof(i), NULL), EVLOCK_OK);
         assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
         if (i % 2)
-            assert_int_equal(evl_lease_take(lease_of(lock->tenure), 0, clock_us), LEASE_ACQUIRE);
+            assert_int_equal(evl_lease_take(evl_tenure_lease(lock->tenure), 0, clock_us), LEASE_ACQUIRE);
     }
 }
 
@@ -466,7 +466,7 @@ static int not_told(struct tenure_list *tenures) {
     int count = 0;
 
     TAILQ_FOREACH (tenure, tenures, link)
-        count += !lease_of(tenure)->slots[0].replaced;
+        count += !evl_tenure_lease(tenure)->slots[0].replaced;
     return count;
 }
 

@@ -1,7 +1,7 @@
 /*
  * How a lease that is held comes to nodes that do not have it: with a renewal, and without one.
  */
-#include "least.h"
+#include "minmax.h"
 #include "test_lease.h"
 
 /* --- Several nodes: re-arming ------------------------------------------------------------------------------------- */

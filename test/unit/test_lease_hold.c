@@ -1,7 +1,7 @@
 /*
  * How a lease is held: renewed, in danger, lost, told so once and in time.
  */
-#include "least.h"
+#include "minmax.h"
 #include "test_lease.h"
 
 /* --- Renewing ----------------------------------------------------------------------------------------------------- */
@@ -794,7 +794,7 @@ static void an_extension_is_not_given_up_unheard(void **state) {
     int64_t end = b.now + 5 * SECOND;
     unheard(&b, end, end - 1);
     tells_nothing(&b);
-    assert_int_equal(evl_lease_next_patiently(b.lease, end + SECOND), min64(b.lease->due, end + SECOND));
+    assert_int_equal(evl_lease_next_patiently(b.lease, end + SECOND), evl_min(b.lease->due, end + SECOND));
     unheard(&b, end, end);
     tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EUNREACHABLE);
 }
@@ -830,7 +830,7 @@ static void a_deadline_is_kept_unheard(void **state) {
     (void)state;
     held_by_one(&b);
     int64_t end = evl_lease_deadline(b.lease) - LEAD;
-    assert_int_equal(evl_lease_next_patiently(b.lease, end + SECOND), min64(b.lease->due, end));
+    assert_int_equal(evl_lease_next_patiently(b.lease, end + SECOND), evl_min(b.lease->due, end));
     unheard(&b, end, 0);
     tells_lost(&b, EVLOCK_LOST_DEADLINE);
 }

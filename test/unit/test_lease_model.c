@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "least.h"
+#include "minmax.h"
 
 /* What a world lacks of what the promises rest on. */
 enum flaw { NO_FLAW, NO_EXCLUSION, NO_RAISING };
@@ -242,7 +242,7 @@ static enum lease_verdict run_rearm(struct server *server, const struct message 
         return LEASE_NO;
     seen.rearmed += m->command == LEASE_REARM;
     seen.mended += m->command == LEASE_MEND;
-    answer->ttl = has(server, m->token) ? max64(left_of(server), m->ttl) : m->ttl;
+    answer->ttl = has(server, m->token) ? evl_max(left_of(server), m->ttl) : m->ttl;
     if (answer->ttl == m->ttl)
         set(server, m);
     return LEASE_YES;
@@ -392,7 +392,7 @@ static void note_asked(struct tenant *t, enum lease_command command) {
     if (t->terms.ttl == 0 && command == LEASE_ACQUIRE)
         t->most = LEASE_NEVER;
     else
-        t->most = max64(t->most, w.now + evl_lease_ttl(t->lease, command, w.now));
+        t->most = evl_max(t->most, w.now + evl_lease_ttl(t->lease, command, w.now));
 }
 
 static void send(struct tenant *t, unsigned node) {
@@ -433,7 +433,7 @@ static void deliver(struct channel *channel) {
     if (m.answer.verdict == LEASE_YES && m.command != LEASE_RAISE)
         m.tenant->stale = (m.tenant->stale & ~(1U << m.node)) | (unsigned)m.stale << m.node;
     if (m.command == LEASE_ADOPT && m.answer.verdict == LEASE_YES) /* nobody here knows what was asked for */
-        m.tenant->most = m.answer.ttl == LEASE_NEVER ? LEASE_NEVER : max64(m.tenant->most, w.now + m.answer.ttl);
+        m.tenant->most = m.answer.ttl == LEASE_NEVER ? LEASE_NEVER : evl_max(m.tenant->most, w.now + m.answer.ttl);
     evl_lease_answer(m.tenant->lease, (unsigned)m.node, &m.answer, w.now, &out);
     promise(m.command != LEASE_MEND || evl_lease_deadline(m.tenant->lease) <= deadline);
     act(m.tenant, &out);
@@ -669,7 +669,7 @@ static void extend_tenancy(struct tenant *t) {
 
     t->extending = true;
     if (how == LEASE_ADD && t->most != LEASE_NEVER)
-        t->most = max64(t->most, w.now) + ttl;
+        t->most = evl_max(t->most, w.now) + ttl;
     evl_lease_extend(t->lease, how, ttl, w.now + any(2 * SECOND), &out);
     act(t, &out);
 }

@@ -1,11 +1,11 @@
 /*
- * The shield: stands between hiredis and what a server says. hiredis aborts on a reply that nobody waits for, reads
- * past the end of a push of another shape than it expects, and follows nesting and announced lengths as far as they go.
- * The shield makes hiredis end the connection instead, before such a reply exists. It owns nothing and knows nothing of
- * nodes; it never reads a socket, and costs a comparison for each reply.
+ * The reply guard: stands between hiredis and what a server says. hiredis aborts on a reply that nobody waits for,
+ * reads past the end of a push of another shape than it expects, and follows nesting and announced lengths as far as
+ * they go. The guard makes hiredis end the connection instead, before such a reply exists. It owns nothing and knows
+ * nothing of nodes; it never reads a socket, and costs a comparison for each reply.
  */
-#ifndef EVL_SHIELD_H
-#define EVL_SHIELD_H
+#ifndef EVL_REPLY_GUARD_H
+#define EVL_REPLY_GUARD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 struct redisAsyncContext;
 struct redisReplyObjectFunctions;
 
-struct shield {
+struct reply_guard {
     struct redisAsyncContext *connection;
     const struct redisReplyObjectFunctions *plain; /* hiredis's own, which make what is let through */
     const char *channel;                           /* what the connection listens to; NULL: to nothing */
@@ -23,15 +23,15 @@ struct shield {
     const char *refused; /* why the connection is ended, or NULL */
 };
 
-/* Shields a connection from its first reply on; `shield` must stay for as long as the connection. */
-void evl_shield_raise(struct shield *shield, struct redisAsyncContext *connection);
+/* Shields a connection from its first reply on; `guard` must stay for as long as the connection. */
+void evl_reply_guard_raise(struct reply_guard *guard, struct redisAsyncContext *connection);
 
 /* Lets through, beside answers, that the server subscribes the connection to `channel` and what is published there; to
  * be called before SUBSCRIBE is queued. `channel` must stay. Nothing that expects an answer may be sent after that:
  * hiredis 0.14 would take a message for it. */
-void evl_shield_listen(struct shield *shield, const char *channel, size_t len);
+void evl_reply_guard_listen(struct reply_guard *guard, const char *channel, size_t len);
 
 /* Whether more has come, to be called after a read that left the connection alive, than any reply is long. */
-bool evl_shield_overrun(struct shield *shield);
+bool evl_reply_guard_overrun(struct reply_guard *guard);
 
 #endif

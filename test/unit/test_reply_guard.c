@@ -1,6 +1,6 @@
 /*
- * The shield, on hiredis alone: what a hostile server says ends the connection instead of the process, and what a good
- * one says comes through. Each case is also shown to hiredis without the shield, in a process of its own; what becomes
+ * The guard, on hiredis alone: what a hostile server says ends the connection instead of the process, and what a good
+ * one says comes through. Each case is also shown to hiredis without the guard, in a process of its own; what becomes
  * of that is printed, and no test, since it differs by hiredis's version.
  */
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 
 #include <hiredis/async.h>
 
-#include "shield.h"
+#include "reply_guard.h"
 
 enum { CHUNK = 4096 };
 
@@ -142,8 +142,8 @@ static void on_end(const redisAsyncContext *connection, int status) {
 }
 
 /* Says it in chunks of `size`, until all is said or the connection ends. */
-static void say(redisAsyncContext *connection, int peer, const struct said *said, size_t size, struct shield *shield,
-                struct heard *heard) {
+static void say(redisAsyncContext *connection, int peer, const struct said *said, size_t size,
+                struct reply_guard *guard, struct heard *heard) {
     size_t len = strlen(said->bytes);
     size_t total = len * (size_t)(said->times ? said->times : 1);
     char chunk[CHUNK];
@@ -154,12 +154,12 @@ static void say(redisAsyncContext *connection, int peer, const struct said *said
             chunk[i] = said->bytes[(at + i) % len];
         assert_int_equal(send(peer, chunk, count, MSG_NOSIGNAL), count);
         redisAsyncHandleRead(connection);
-        if (shield && !heard->ended && evl_shield_overrun(shield))
+        if (guard && !heard->ended && evl_reply_guard_overrun(guard))
             redisAsyncFree(connection); /* which tells its end */
     }
 }
 
-static struct heard converse(const struct said *said, size_t size, struct shield *shield) {
+static struct heard converse(const struct said *said, size_t size, struct reply_guard *guard) {
     struct heard heard = {0, 0, false};
     redisAsyncContext *connection = redisAsyncConnectUnix(address.sun_path);
     int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -168,17 +168,17 @@ static struct heard converse(const struct said *said, size_t size, struct shield
     assert_true(peer >= 0);
     connection->data = &heard;
     redisAsyncSetDisconnectCallback(connection, on_end);
-    if (shield)
-        evl_shield_raise(shield, connection);
+    if (guard)
+        evl_reply_guard_raise(guard, connection);
     for (int i = 0; i < said->asked; i++)
         assert_int_equal(redisAsyncCommand(connection, on_answer, &heard, "PING"), REDIS_OK);
     if (said->listening) {
-        if (shield)
-            evl_shield_listen(shield, "ch", 2);
+        if (guard)
+            evl_reply_guard_listen(guard, "ch", 2);
         assert_int_equal(redisAsyncCommand(connection, on_push, &heard, "SUBSCRIBE ch"), REDIS_OK);
     }
     redisAsyncHandleWrite(connection);
-    say(connection, peer, said, size, shield, &heard);
+    say(connection, peer, said, size, guard, &heard);
     close(peer);
     if (!heard.ended) {
         redisAsyncFree(connection);
@@ -194,15 +194,15 @@ static void hear(void **state) {
     size_t sizes[] = {CHUNK, 7, 1};
 
     for (size_t i = 0; i < (said->times ? 1 : sizeof(sizes) / sizeof(sizes[0])); i++) {
-        struct shield shield;
-        struct heard heard = converse(said, sizes[i], &shield);
+        struct reply_guard guard;
+        struct heard heard = converse(said, sizes[i], &guard);
         assert_int_equal(heard.answers, said->answers);
         assert_int_equal(heard.pushes, said->pushes);
         assert_int_equal(heard.ended, said->ended);
     }
 }
 
-static void without_the_shield(void **state) {
+static void without_the_guard(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int status;
@@ -230,7 +230,7 @@ static char directory[96];
 static int set_up(void **state) {
     const char *folder = getenv("TMPDIR");
     (void)state;
-    snprintf(directory, sizeof(directory), "%.80s/shield-XXXXXX", folder ? folder : "/tmp");
+    snprintf(directory, sizeof(directory), "%.80s/guard-XXXXXX", folder ? folder : "/tmp");
     if (!mkdtemp(directory))
         return -1;
     snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", directory);
@@ -253,6 +253,6 @@ int main(void) {
     for (; count < sizeof(cases) / sizeof(cases[0]); count++)
         tests[count] = (struct CMUnitTest){
             .name = cases[count].name, .test_func = hear, .initial_state = (void *)(uintptr_t)&cases[count]};
-    tests[count++] = (struct CMUnitTest)cmocka_unit_test(without_the_shield);
-    return _cmocka_run_group_tests("shield", tests, count, set_up, tear_down);
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(without_the_guard);
+    return _cmocka_run_group_tests("reply_guard", tests, count, set_up, tear_down);
 }
