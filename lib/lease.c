@@ -1,6 +1,7 @@
 /*
- * The lock algorithm; see lease.h. One function per input, each a switch over every state; evl_lease_next() alone
- * derives from the state when time matters next. It owns nothing but the struct that it is given.
+ * The lock algorithm; see lease.h. One function per input: what may come in any state is a switch over every state, a
+ * call that is allowed in some asserts that it is one of them. evl_lease_next() alone derives from the state when time
+ * matters next. It owns nothing but the struct that it is given.
  */
 #include "lease.h"
 
@@ -167,6 +168,7 @@ static void tell(struct lease_out *out, enum lease_event event, int status) {
 
 static void end(struct lease *lease) {
     lease->state = LEASE_ENDED;
+    lease->extending = LEASE_NOTHING;
     want_nothing(lease);
 }
 
@@ -225,6 +227,7 @@ static void set_undo_limit(struct lease *lease, int64_t now) {
 
 static void undo(struct lease *lease, int64_t now, struct lease_out *out) {
     lease->state = LEASE_UNDOING;
+    lease->extending = LEASE_NOTHING;
     lease->due = LEASE_NEVER;
     for (unsigned i = 0; i < lease->nodes; i++) {
         struct lease_slot *slot = &lease->slots[i];
@@ -840,23 +843,11 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
         if (!entry->watched)
             want(lease, i, entry->adopt ? LEASE_ADOPT : LEASE_ACQUIRE, out);
     }
+    evl_lease_check(lease);
 }
 
-enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t now) {
-    struct lease_slot *slot = &lease->slots[node];
-    enum lease_command command = slot->want;
-
-    if (slot->flying && command != LEASE_RELEASE)
-        return LEASE_NOTHING;
-    slot->want = LEASE_NOTHING;
-    if (command == LEASE_NOTHING)
-        return command;
-    if ((command == LEASE_RENEW || arms(command)) && hung(lease, now)) /* it has waited for the node so long */
-        return LEASE_NOTHING;
-    if (command == LEASE_RELEASE) {
-        slot->releasing = true;
-        return command;
-    }
+/* From here on it is unanswered. */
+static void send(struct lease *lease, struct lease_slot *slot, enum lease_command command, int64_t now) {
     slot->flying = command;
     if (command != LEASE_RAISE) /* the lease counts from the acquire */
         slot->sent = now;
@@ -869,6 +860,23 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
         slot->uncut = slot->deadline;
         slot->deadline = evl_min(slot->deadline, kept_until(now, lease->extension));
     }
+}
+
+/* The state has decided what is wanted. */
+enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t now) {
+    struct lease_slot *slot = &lease->slots[node];
+    enum lease_command command = slot->want;
+
+    if (slot->flying && command != LEASE_RELEASE)
+        return LEASE_NOTHING;
+    slot->want = LEASE_NOTHING;
+    if ((command == LEASE_RENEW || arms(command)) && hung(lease, now)) /* it has waited for the node so long */
+        command = LEASE_NOTHING;
+    if (command == LEASE_RELEASE)
+        slot->releasing = true;
+    else if (command != LEASE_NOTHING)
+        send(lease, slot, command, now);
+    evl_lease_check(lease);
     return command;
 }
 
@@ -903,13 +911,16 @@ static void note_trace(struct lease *lease, unsigned node, enum lease_command co
 void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
                       struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
-    enum lease_command command = slot->flying;
+    enum lease_command command = evl_lease_unanswered(lease, node);
+    int64_t believed_until = slot->deadline;
 
-    if (command == LEASE_NOTHING) {
+    if (command == LEASE_RELEASE) {
         assert(slot->releasing);
         slot->releasing = false;
-        command = LEASE_RELEASE;
     }
+    /* Who joins the queue has the lock or waits, and nobody else waits. */
+    assert(answer->verdict != LEASE_NO || command != LEASE_ACQUIRE || !lease->queued);
+    assert(answer->verdict != LEASE_QUEUED || (command == LEASE_ACQUIRE && lease->queued));
     slot->flying = LEASE_NOTHING;
     if (answer->verdict == LEASE_UNKNOWN && (lease->own || evl_lease_prolongs(command))) {
         slot->late = UNSEEN;
@@ -965,22 +976,51 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
     }
     if (slot->want) /* what was held up by the answered command */
         out->wake |= 1U << node;
+    assert(answer->verdict != LEASE_UNKNOWN || slot->deadline <= believed_until);
+    (void)believed_until;
+    evl_lease_check(lease);
+}
+
+/* Only one that queues may be asked more than once. */
+static void ask_anew(struct lease *lease, struct lease_out *out) {
+    if (lease->queued && !lease->slots[0].want)
+        want(lease, 0, LEASE_ACQUIRE, out);
 }
 
 void evl_lease_look(struct lease *lease, struct lease_out *out) {
-    if (lease->state == LEASE_ACQUIRING && lease->queued && !lease->slots[0].want)
-        want(lease, 0, LEASE_ACQUIRE, out);
+    switch (lease->state) {
+    case LEASE_ACQUIRING:
+        ask_anew(lease, out);
+        break;
+    case LEASE_HELD:
+    case LEASE_LOST:
+    case LEASE_RELEASING:
+    case LEASE_UNDOING:
+    case LEASE_ENDED:
+        break; /* it does not wait any more */
+    }
+    evl_lease_check(lease);
 }
 
 /* A look may be unanswered: what it says then adds nothing. */
 void evl_lease_granted(struct lease *lease, int64_t since, int64_t fence, int64_t now, struct lease_out *out) {
     const struct lease_answer yes = {.verdict = LEASE_YES, .fence = fence};
 
-    if (lease->state != LEASE_ACQUIRING || !lease->queued)
-        return;
-    lease->slots[0].want = LEASE_NOTHING;
-    lease->slots[0].sent = since;
-    note_acquire(lease, 0, LEASE_ACQUIRE, &yes, now, out);
+    assert(lease->queued);
+    switch (lease->state) {
+    case LEASE_ACQUIRING:
+        lease->slots[0].want = LEASE_NOTHING;
+        lease->slots[0].sent = since;
+        note_acquire(lease, 0, LEASE_ACQUIRE, &yes, now, out);
+        break;
+    case LEASE_HELD:
+    case LEASE_LOST:
+    case LEASE_RELEASING:
+    case LEASE_UNDOING:
+    case LEASE_ENDED:
+        break; /* a look has said so before, or it is given back already */
+    }
+    evl_lease_check(lease);
 }
 
 /* The others go on; the next renewal asks this node again. */
@@ -1022,14 +1062,16 @@ void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t
         break;
     case LEASE_LOST:
     case LEASE_ENDED:
-        break;
+        break; /* nothing is wanted */
     }
+    evl_lease_check(lease);
 }
 
 void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool replaced, int64_t now,
                          struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
+    assert(!slot->flying && !slot->releasing); /* what was unanswered went with the old connection */
     slot->replaced |= replaced;
     if (slot->stray == UNSEEN)
         slot->stray = settled ? SETTLED : MAY_STILL_RUN;
@@ -1054,13 +1096,14 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
             end(lease);
         break;
     case LEASE_ACQUIRING:
-        evl_lease_look(lease, out);
+        ask_anew(lease, out);
         break;
     case LEASE_RELEASING:
     case LEASE_LOST:
     case LEASE_ENDED:
         break; /* what is wanted is sent by itself */
     }
+    evl_lease_check(lease);
 }
 
 void evl_lease_extend(struct lease *lease, enum lease_command command, int64_t ttl, int64_t until,
@@ -1074,16 +1117,19 @@ void evl_lease_extend(struct lease *lease, enum lease_command command, int64_t t
     open_votes(lease);
     for (unsigned i = 0; i < lease->nodes; i++)
         want(lease, i, command, out);
+    evl_lease_check(lease);
 }
 
 void evl_lease_release(struct lease *lease, int64_t until, struct lease_out *out) {
     assert(lease->state == LEASE_HELD || lease->state == LEASE_LOST);
     lease->state = LEASE_RELEASING;
+    lease->extending = LEASE_NOTHING;
     lease->due = LEASE_NEVER;
     lease->until = until;
     open_votes(lease);
     for (unsigned i = 0; i < lease->nodes; i++)
         want(lease, i, LEASE_RELEASE, out);
+    evl_lease_check(lease);
 }
 
 void evl_lease_abandon(struct lease *lease, int64_t now, struct lease_out *out) {
@@ -1104,6 +1150,7 @@ void evl_lease_abandon(struct lease *lease, int64_t now, struct lease_out *out) 
     case LEASE_ENDED:
         break;
     }
+    evl_lease_check(lease);
 }
 
 bool evl_lease_exportable(const struct lease *lease) {
@@ -1119,6 +1166,7 @@ bool evl_lease_exportable(const struct lease *lease) {
 void evl_lease_export(struct lease *lease) {
     assert(lease->state == LEASE_HELD || lease->state == LEASE_LOST);
     end(lease);
+    evl_lease_check(lease);
 }
 
 /* How long an attempt waits for a node: while a yes would be of use, and among several nodes no longer than agreed. */
@@ -1166,6 +1214,7 @@ void evl_lease_time(struct lease *lease, int64_t now, int64_t heard, struct leas
     case LEASE_ENDED:
         break;
     }
+    evl_lease_check(lease);
 }
 
 int64_t evl_lease_next_patiently(const struct lease *lease, int64_t patient) {
@@ -1214,3 +1263,164 @@ int64_t evl_lease_left_until(const struct lease *lease) {
         return 0;
     return lease->queued && !lease->granted ? LEASE_NEVER : lease->until;
 }
+
+/* --- Invariants ---------------------------------------------------------------------------------------------------
+ * What is true of every lease between two inputs. What a server says is never asserted, but taken in.
+ */
+#ifdef EVL_CHECKS
+
+#define implies(condition, consequence) assert(!(condition) || (consequence))
+
+/* What is to be sent follows from the state. */
+static void check_wanted(const struct lease *lease, const struct lease_slot *slot) {
+    enum lease_command want = slot->want;
+
+    switch (lease->state) {
+    case LEASE_ACQUIRING:
+        implies(want,
+                want == (lease->adopted ? LEASE_ADOPT : LEASE_ACQUIRE) || (want == LEASE_RAISE && lease->raising));
+        break;
+    case LEASE_HELD:
+        assert(want != LEASE_RELEASE);
+        implies(want == LEASE_ADD || want == LEASE_REPLACE, want == lease->extending);
+        implies(want == LEASE_RENEW, slot->trace != CLEAR);
+        implies(arms(want), lease->nodes > 1 && slot->stray == SETTLED);
+        break;
+    case LEASE_RELEASING:
+    case LEASE_UNDOING:
+        implies(want, want == LEASE_RELEASE && !slot->releasing);
+        break;
+    case LEASE_LOST:
+    case LEASE_ENDED:
+        assert(!want);
+        break;
+    }
+    /* Behind what is unanswered. */
+    implies(slot->flying && want,
+            want == LEASE_RELEASE || want == lease->extending || (want == LEASE_ACQUIRE && lease->queued));
+}
+
+/* One command is unanswered at most, but for a release behind it. */
+static void check_flying(const struct lease *lease, const struct lease_slot *slot) {
+    bool held = lease->state == LEASE_HELD;
+
+    implies(slot->releasing, lease->state >= LEASE_RELEASING);
+    implies(evl_lease_prolongs(slot->flying) || arms(slot->flying), lease->granted);
+    implies(sets(slot->flying), slot->trace != CLEAR);
+    implies(slot->trace == ASKED, arms(slot->flying));
+    implies(held && slot->voting, slot->flying && slot->flying == lease->extending);
+    implies(held && slot->replacing_ms != LEASE_NO_CUT, slot->flying == LEASE_REPLACE || slot->late == UNSEEN);
+    switch (slot->flying) {
+    case LEASE_NOTHING:
+    case LEASE_RENEW:
+    case LEASE_ADD:
+        break;
+    case LEASE_ACQUIRE:
+        assert(!lease->adopted);
+        break;
+    case LEASE_ADOPT:
+        assert(lease->adopted);
+        break;
+    case LEASE_RAISE:
+        assert(lease->raising && lease->nodes > 1);
+        break;
+    case LEASE_REARM:
+    case LEASE_MEND:
+        assert(lease->nodes > 1 && slot->stray == SETTLED);
+        break;
+    case LEASE_REPLACE:
+        assert(slot->replacing_ms != LEASE_NO_CUT);
+        implies(held, slot->deadline <= slot->uncut);
+        break;
+    case LEASE_RELEASE:
+        assert(!"a release is not among them");
+    }
+}
+
+static void check_slot(const struct lease *lease, const struct lease_slot *slot) {
+    check_wanted(lease, slot);
+    check_flying(lease, slot);
+    assert(slot->deadline >= 0);
+    implies(lease->state == LEASE_ACQUIRING && slot->vote == YES, slot->deadline && slot->trace == THERE);
+    implies(lease->state == LEASE_HELD && slot->deadline, slot->trace != CLEAR);
+    implies(slot->mend_ms != LEASE_AGES, lease->granted && lease->nodes > 1);
+    implies(slot->twice, lease->granted && lease->nodes > 1);
+    implies(slot->removed || slot->resent, lease->state >= LEASE_RELEASING);
+}
+
+/* Something will still come of a node that has not voted, and of one that may have the token to undo. */
+static bool is_pursued(const struct lease *lease, const struct lease_slot *slot) {
+    switch (lease->state) {
+    case LEASE_ACQUIRING:
+        return slot->vote != OPEN || slot->want || slot->flying || lease->queued;
+    case LEASE_HELD:
+        return !lease->extending || slot->vote != OPEN || slot->want == lease->extending || slot->voting;
+    case LEASE_RELEASING:
+        return slot->vote != OPEN || slot->want || slot->releasing || lease->due != LEASE_NEVER;
+    case LEASE_UNDOING:
+        return slot->trace == CLEAR || slot->want || slot->releasing || lease->due != LEASE_NEVER;
+    case LEASE_LOST:
+    case LEASE_ENDED:
+        break;
+    }
+    return true;
+}
+
+/* An undo without an end waits for something. */
+static bool is_endless(const struct lease *lease) {
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        const struct lease_slot *slot = &lease->slots[i];
+        if (slot->stray == UNSEEN || slot->late == UNSEEN || slot->flying || may_wait(lease, slot))
+            return true;
+    }
+    return lease->longest_ms == LEASE_AGES;
+}
+
+static void check_state(const struct lease *lease) {
+    switch (lease->state) {
+    case LEASE_ACQUIRING:
+        assert(!lease->granted && !agreed(lease) && !hopeless(lease));
+        assert(lease->until == LEASE_NEVER && lease->due == LEASE_NEVER);
+        break;
+    case LEASE_HELD:
+        assert(evl_lease_deadline(lease) > 0);
+        assert(evl_quorum_reached(lease->nodes, evl_lease_keepers(lease)));
+        assert(lease->granted && lease->raising == lease->fenced);
+        implies(lease->extending, !agreed(lease) && !hopeless(lease));
+        implies(!lease->extending, lease->until == LEASE_NEVER);
+        implies(lease->due != LEASE_NEVER, lease->terms->interval);
+        implies(lease->asked, !confirmed(lease));
+        implies(lease->warned, lease->asked);
+        break;
+    case LEASE_LOST:
+        assert(lease->granted && !lease->extending);
+        assert(lease->until == LEASE_NEVER && lease->due == LEASE_NEVER);
+        break;
+    case LEASE_RELEASING:
+        assert(lease->granted && !agreed(lease) && !hopeless(lease));
+        break;
+    case LEASE_UNDOING:
+        assert(!clean(lease));
+        implies(lease->until == LEASE_NEVER, is_endless(lease));
+        break;
+    case LEASE_ENDED:
+        break;
+    }
+}
+
+void evl_lease_check(const struct lease *lease) {
+    assert(lease->nodes >= 1 && lease->nodes <= LEASE_NODES);
+    implies(lease->queued, lease->nodes == 1);
+    implies(lease->adopted, !lease->queued && !lease->fenced);
+    implies(lease->raising, lease->fenced);
+    implies(lease->fence, lease->raising);
+    implies(lease->extending, lease->state == LEASE_HELD);
+    implies(lease->left, lease->state >= LEASE_RELEASING);
+    check_state(lease);
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        check_slot(lease, &lease->slots[i]);
+        assert(is_pursued(lease, &lease->slots[i]));
+    }
+}
+
+#endif

@@ -157,12 +157,6 @@ static void a_grant_saves_a_look_that_was_not_sent(void **state) {
 static void only_who_waits_is_granted_anything(void **state) {
     struct bench b = bench_new();
     (void)state;
-    begin(&b, 1);
-    sends(&b, 0, LEASE_ACQUIRE);
-    granted(&b, b.now);
-    tells_nothing(&b);
-    is_in(&b, LEASE_ACQUIRING);
-
     waits(&b);
     granted(&b, b.now - SECOND);
     granted(&b, b.now);

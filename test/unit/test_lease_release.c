@@ -32,9 +32,9 @@ static void nothing_is_renewed_or_lost_after_a_release(void **state) {
     tells_nothing(&b);
     again(&b, 0); /* the renewal */
     tells_nothing(&b);
-    sends(&b, 0, LEASE_RELEASE);
     back(&b, 0, REPLACED);
     tells_nothing(&b);
+    sends(&b, 0, LEASE_RELEASE);
     no(&b, 0);
     tells(&b, LEASE_TELL_RELEASED, EVLOCK_ENOTOWNED);
 }
