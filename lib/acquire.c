@@ -80,18 +80,18 @@ int64_t evl_acquire_pause(const struct evlock *lock) {
 
 /* After a failed attempt: a pause, unless that was the last one or the pause would last to the end of the wait. But
  * who is about to join the queue waits to the end: the client begins to listen at any time. */
-static void acquire_pause_or_give_up(struct call *call, struct trouble why) {
+static void acquire_pause_or_end(struct call *call, struct trouble why) {
     int64_t next;
 
     if (call->acquire.retries == 0) {
-        evl_call_finish(call, why.status, why.words);
+        evl_call_end(call, why.status, why.words);
         return;
     }
     if (call->acquire.retries > 0)
         call->acquire.retries--;
     next = acquire_now_of(call) + evl_acquire_pause(call->lock);
     if (next >= call->acquire.wait_until && !call->acquire.contended)
-        evl_call_finish(call, EVLOCK_ETIMEDOUT, "");
+        evl_call_end(call, EVLOCK_ETIMEDOUT, "");
     else
         evl_call_wake(call, evl_min(next, call->acquire.wait_until));
 }
@@ -101,7 +101,7 @@ static void acquire_go_on_waiting(struct call *call) {
     if (call->acquire.contended && acquire_listens(call))
         evl_call_wake(call, acquire_now_of(call));
     else
-        acquire_pause_or_give_up(call, (struct trouble){EVLOCK_EHELD, ""});
+        acquire_pause_or_end(call, (struct trouble){EVLOCK_EHELD, ""});
 }
 
 /* An earlier attempt with the token, the caller's own, is settled first: as long as a command may take, and then it is
@@ -123,11 +123,11 @@ static void acquire_await_settling(struct call *call) {
     }
     call->acquire.settled_by = 0;
     if (!away)
-        acquire_pause_or_give_up(call, unsettled);
+        acquire_pause_or_end(call, unsettled);
     else if (deployment->node_count == 1)
-        acquire_pause_or_give_up(call, evl_node_trouble(trouble, now));
+        acquire_pause_or_end(call, evl_node_trouble(trouble, now));
     else
-        acquire_pause_or_give_up(call, (struct trouble){EVLOCK_EQUORUM, ""});
+        acquire_pause_or_end(call, (struct trouble){EVLOCK_EQUORUM, ""});
 }
 
 /* EVLOCK_OK, EVLOCK_ENOMEM or EVLOCK_ESYSTEM. */
@@ -165,16 +165,16 @@ void evl_acquire_grant(struct call *call) {
     int64_t fence = evl_lease_fence(evl_tenure_lease(lock->tenure));
 
     if (fence && !evl_fences_note(&evl_locks_of(lock)->fences, evl_handle_key(lock), fence)) {
-        evl_acquire_give_up(call, (struct trouble){EVLOCK_EFENCE, "the fence went backwards"});
+        evl_acquire_drop(call, (struct trouble){EVLOCK_EFENCE, "the fence went backwards"});
         return;
     }
     lock->untold = call;
     lock->crowded = call->sort->kind == CALL_ACQUIRE && call->acquire.handed;
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "held");
-    evl_call_finish(call, EVLOCK_OK, "");
+    evl_call_end(call, EVLOCK_OK, "");
 }
 
-void evl_acquire_give_up(struct call *call, struct trouble why) {
+void evl_acquire_drop(struct call *call, struct trouble why) {
     evl_call_withdraw(call);
     call->aside = false;
     evl_tenure_abandon(call->lock->tenure);
@@ -203,12 +203,12 @@ static int64_t acquire_given_up_at(const struct call *call) {
     return asks ? call->acquire.wait_until : INT64_MAX;
 }
 
-static void acquire_give_up_waiting(struct call *call) {
+static void acquire_end_waiting(struct call *call) {
     if (call->lock->tenure) {
         acquire_note_silence(call);
         evl_tenure_abandon(call->lock->tenure);
     }
-    evl_call_finish(call, EVLOCK_ETIMEDOUT, "");
+    evl_call_end(call, EVLOCK_ETIMEDOUT, "");
 }
 
 void evl_acquire_ring(struct alarm *alarm, int64_t now) {
@@ -220,15 +220,15 @@ void evl_acquire_ring(struct alarm *alarm, int64_t now) {
         evl_turn_puts_off(evl_turn_of(lock), alarm, call->acquire.begun, acquire_given_up_at(call)))
         return;
     if (now >= call->acquire.wait_until) {
-        acquire_give_up_waiting(call);
+        acquire_end_waiting(call);
     } else if (lock->tenure && call->aside) {
-        evl_acquire_give_up(call, (struct trouble){EVLOCK_EREPLICAS, "the replicas took too long"});
+        evl_acquire_drop(call, (struct trouble){EVLOCK_EREPLICAS, "the replicas took too long"});
     } else if (lock->tenure) {
         evl_call_wake(call, call->acquire.wait_until);
         evl_tenure_look(lock->tenure, now);
     } else if ((trouble = acquire_attempt(call, now)).status != EVLOCK_OK) {
         evl_acquire_note(call, trouble);
-        evl_call_finish(call, trouble.status, "");
+        evl_call_end(call, trouble.status, "");
     }
 }
 
@@ -252,7 +252,7 @@ static void acquire_see_refusal(struct call *call, const char *error) {
 
     evl_acquire_note(call, trouble);
     if (acquire_is_final(trouble.status))
-        evl_call_finish(call, trouble.status, "");
+        evl_call_end(call, trouble.status, "");
     else
         acquire_go_on_waiting(call);
 }
@@ -265,7 +265,7 @@ static bool acquire_see(struct request *request, const struct reply *reply, int6
 
     (void)now;
     if (call->finished)
-        evl_call_settle(call);
+        evl_call_free_told(call);
     else if (reply->type == REPLY_ERROR)
         acquire_see_refusal(call, reply->text);
     else
@@ -279,7 +279,7 @@ static void acquire_see_nothing(struct request *request, struct trouble why, int
     (void)why;
     (void)now;
     evl_pipe_withdraw(evl_call_pipe(call, request->node), request);
-    acquire_pause_or_give_up(call, (struct trouble){EVLOCK_EHELD, ""});
+    acquire_pause_or_end(call, (struct trouble){EVLOCK_EHELD, ""});
 }
 
 const struct request_ops evl_acquire_requests = {acquire_take_look, acquire_see, NULL, acquire_see_nothing};
@@ -310,9 +310,9 @@ void evl_acquire_failed(struct call *call, struct trouble why) {
     if (why.status == EVLOCK_EHELD && call->lock->config->queue && call->acquire.retries != 0)
         acquire_contend(call);
     if (acquire_is_final(why.status))
-        evl_call_finish(call, why.status, "");
+        evl_call_end(call, why.status, "");
     else if (why.status != EVLOCK_EHELD)
-        acquire_pause_or_give_up(call, why);
+        acquire_pause_or_end(call, why);
     else if (acquire_may_look(call))
         acquire_look(call);
     else

@@ -11,7 +11,7 @@
 void evl_acquire_grant(struct call *call);
 
 /* The same, but something stands against it: it is given up, and was a failed attempt. */
-void evl_acquire_give_up(struct call *call, struct trouble why);
+void evl_acquire_drop(struct call *call, struct trouble why);
 
 /* An attempt ended without a lease. */
 void evl_acquire_failed(struct call *call, struct trouble why);

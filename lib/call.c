@@ -99,7 +99,7 @@ void evl_call_free(struct call *call) {
         evl_free(call);
 }
 
-void evl_call_finish(struct call *call, int status, const char *words) {
+void evl_call_end(struct call *call, int status, const char *words) {
     struct locks *locks = evl_locks_of(call->lock);
 
     call->status = status;
@@ -113,7 +113,7 @@ void evl_call_finish(struct call *call, int status, const char *words) {
     evl_turn_rearm(evl_turn_of(call->lock));
 }
 
-void evl_call_finish_forked(struct call *call) {
+void evl_call_end_forked(struct call *call) {
     call->finished = true;
     call_delist(call);
     TAILQ_INSERT_TAIL(&evl_locks_of(call->lock)->done, call, link);
@@ -129,7 +129,7 @@ void evl_call_cancel(struct call *call) {
     if (call->finished)
         call->status = EVLOCK_ECANCELLED;
     else
-        evl_call_finish(call, EVLOCK_ECANCELLED, "");
+        evl_call_end(call, EVLOCK_ECANCELLED, "");
 }
 
 void evl_call_reopen(struct call *call) {
@@ -138,7 +138,7 @@ void evl_call_reopen(struct call *call) {
     call->finished = false;
 }
 
-void evl_call_settle(struct call *call) {
+void evl_call_free_told(struct call *call) {
     for (unsigned i = 0; i < call->count; i++)
         if (call->requests[i].flying)
             return;

@@ -115,7 +115,7 @@ void evl_call_withdraw(struct call *call);
 void evl_call_wake(struct call *call, int64_t at);
 
 /* Its end: it will be reported on a later turn. The words go with it, unless others were kept. */
-void evl_call_finish(struct call *call, int status, const char *words);
+void evl_call_end(struct call *call, int status, const char *words);
 
 /* Keeps words for its end, in place of what was kept before; "" for none. */
 void evl_call_note(struct call *call, const char *words);
@@ -124,13 +124,13 @@ void evl_call_note(struct call *call, const char *words);
 void evl_call_cancel(struct call *call);
 
 /* Its end in a forked child: it is not reported, and nothing is taken back from a node. */
-void evl_call_finish_forked(struct call *call);
+void evl_call_end_forked(struct call *call);
 
 /* A finished call that has not been reported is pending again. */
 void evl_call_reopen(struct call *call);
 
 /* Its user has been called. Frees it when its last request has come back: to be called for each that does. */
-void evl_call_settle(struct call *call);
+void evl_call_free_told(struct call *call);
 
 /* Frees a pending call of which its user has not heard. */
 void evl_call_drop(struct call *call);

@@ -6,7 +6,7 @@
 #include "memory.h"
 #include "queue.h"
 
-void evl_close_destroy(struct evlock_client *client) {
+void evl_close_free(struct evlock_client *client) {
     evlock_closed_cb closed = client->closed;
     void *arg = client->closed_arg;
     struct turn *turn = evl_client_turn(client);
@@ -24,17 +24,17 @@ void evl_close_destroy(struct evlock_client *client) {
 }
 
 /* Nothing is sent from here on. */
-static void close_tear_down(struct evlock_client *client, bool forked) {
+static void close_stop(struct evlock_client *client, bool forked) {
     struct tenures *tenures = &client->locks.tenures;
     struct tenure *tenure;
 
     while ((tenure = TAILQ_FIRST(&tenures->live)))
-        evl_tenure_let_go(tenure);
+        evl_tenure_drop(tenure);
     evl_queue_stop(&client->locks, forked);
     evl_deployment_stop(&tenures->deployment, forked);
     while ((tenure = TAILQ_FIRST(&tenures->ghosts)))
-        evl_tenure_destroy(tenure);
-    evl_locks_leave_handles(&client->locks);
+        evl_tenure_free(tenure);
+    evl_locks_drop_handles(&client->locks);
 }
 
 /* Each handle that has anything under way, which ends by that. */
@@ -49,16 +49,16 @@ static void close_drop_all(struct evlock_client *client, void (*drop)(struct evl
 }
 
 /* The same, but for those that wait for a release. */
-static void close_wind_up_all(struct evlock_client *client) {
+static void close_drop_but_releases(struct evlock_client *client) {
     struct tenure *tenure, *next_tenure;
     struct call *call, *next_call;
     struct evlock *lock;
 
     STAILQ_FOREACH (lock, &client->locks.noticed, notice)
-        evl_lock_forget_notices(lock);
+        evl_lock_drop_notices(lock);
     for (tenure = TAILQ_FIRST(&client->locks.tenures.live); tenure; tenure = next_tenure) {
         next_tenure = TAILQ_NEXT(tenure, link);
-        evl_lock_wind_up(tenure->lock);
+        evl_lock_drop_but_release(tenure->lock);
     }
     for (call = TAILQ_FIRST(&client->locks.pending); call; call = next_call) {
         next_call = TAILQ_NEXT(call, link);
@@ -72,12 +72,12 @@ static void close_free_forked(struct evlock_client *client) {
     struct call *call;
 
     close_drop_all(client, evl_lock_drop_forked);
-    close_tear_down(client, true);
+    close_stop(client, true);
     while ((call = TAILQ_FIRST(&client->locks.done))) {
         TAILQ_REMOVE(&client->locks.done, call, link);
         evl_call_free(call);
     }
-    evl_close_destroy(client);
+    evl_close_free(client);
 }
 
 static bool close_all_settled(const struct evlock_client *client) {
@@ -102,8 +102,8 @@ bool evl_close_left(struct turn *turn) {
     if (!evl_close_is_over(client))
         return false;
     if (client->state == CLIENT_CLOSING)
-        close_tear_down(client, false);
-    evl_close_destroy(client);
+        close_stop(client, false);
+    evl_close_free(client);
     return true;
 }
 
@@ -132,7 +132,7 @@ int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
     client->locks.open = false;
     client->closed = cb;
     client->closed_arg = arg;
-    close_wind_up_all(client);
+    close_drop_but_releases(client);
     client->close_by = evl_turn_now(turn) + evl_client_deployment(client)->config.command_timeout;
     evl_turn_wake(turn, &client->close_alarm, client->close_by);
     evl_turn_rearm(turn);
@@ -155,10 +155,10 @@ void evlock_client_free(evlock_client *client) {
     evl_deployment_flush(evl_client_deployment(client));
     client->state = CLIENT_FREED;
     client->locks.open = false;
-    close_tear_down(client, false);
+    close_stop(client, false);
     evl_turn_wake(turn, &client->close_alarm, INT64_MAX);
     if (turn->depth == 0 && TAILQ_EMPTY(&client->locks.done) && !client->closed)
-        evl_close_destroy(client);
+        evl_close_free(client);
     else
         evl_turn_rearm(turn);
 }

@@ -211,7 +211,7 @@ void evl_connection_write(struct connection *connection, size_t bytes) {
     if (connection->unwritten <= bytes)
         return;
     evl_connection_flush(connection);
-    evl_connection_settle(connection);
+    evl_connection_end_broken(connection);
 }
 
 void evl_connection_drain(struct connection *connection) {
@@ -294,7 +294,7 @@ void evlock_on_writable(redisAsyncContext *context) {
 
 /* --- Its end ------------------------------------------------------------------------------------------------------ */
 
-static void connection_forget_addresses(struct connection *connection) {
+static void connection_free_addresses(struct connection *connection) {
     for (size_t i = 0; i < connection->address_count; i++)
         evl_free(connection->addresses[i]);
     evl_free(connection->addresses);
@@ -377,7 +377,7 @@ void evl_connection_break(struct connection *connection, int status, const char 
     connection_wake_at(connection, 0);
 }
 
-void evl_connection_settle(struct connection *connection) {
+void evl_connection_end_broken(struct connection *connection) {
     if (connection->state == CONNECTION_STOPPED)
         return;
     if (connection->broken)
@@ -469,7 +469,7 @@ static void connection_open_next(struct connection *connection) {
 }
 
 static bool connection_keep_addresses(struct connection *connection, const char *const *addresses, size_t count) {
-    connection_forget_addresses(connection);
+    connection_free_addresses(connection);
     connection->addresses = evl_alloc(count * sizeof(*connection->addresses));
     for (size_t i = 0; connection->addresses && i < count; i++) {
         if (!(connection->addresses[i] = evl_dup(addresses[i], strlen(addresses[i]))))
@@ -505,7 +505,7 @@ static void connection_on_resolved(const char *const *addresses, size_t count, c
 static void connection_begin(struct connection *connection) {
     const struct evlock_loop *loop = &connection->turn->loop;
 
-    connection_forget_addresses(connection);
+    connection_free_addresses(connection);
     if (connection->url.path || connection->url.literal) {
         connection_open_next(connection);
         return;
@@ -543,7 +543,7 @@ void evl_connection_return(struct connection *connection) {
 
 /* --- Its alarm ---------------------------------------------------------------------------------------------------- */
 
-static void connection_give_up(struct connection *connection, const char *what, int64_t timeout) {
+static void connection_end_late(struct connection *connection, const char *what, int64_t timeout) {
     char words[64];
 
     snprintf(words, sizeof(words), "no %s within %" PRId64 " ms", what, timeout / 1000);
@@ -551,7 +551,7 @@ static void connection_give_up(struct connection *connection, const char *what, 
     connection_end(connection, EVLOCK_EUNREACHABLE);
 }
 
-static void connection_give_up_on_silence(struct connection *connection, int64_t now) {
+static void connection_end_silent(struct connection *connection, int64_t now) {
     int64_t timeout = connection->config->command_timeout;
     int64_t limit = connection->since + timeout;
 
@@ -560,12 +560,12 @@ static void connection_give_up_on_silence(struct connection *connection, int64_t
     if (now < limit)
         connection_wake_at(connection, limit);
     else if (!evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, limit))
-        connection_give_up(connection, "answer", timeout);
+        connection_end_late(connection, "answer", timeout);
 }
 
-static void connection_give_up_connecting(struct connection *connection) {
+static void connection_end_connecting(struct connection *connection) {
     if (!evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, connection->connect_by))
-        connection_give_up(connection, "connection", connection->config->connect_timeout);
+        connection_end_late(connection, "connection", connection->config->connect_timeout);
 }
 
 static void connection_go_on_away(struct connection *connection, int64_t now) {
@@ -598,7 +598,7 @@ void evl_connection_ring(struct alarm *alarm, int64_t now) {
     struct connection *connection = EVL_OWNER(struct connection, alarm, alarm);
 
     if (connection->broken || connection_is_gone(connection)) {
-        evl_connection_settle(connection);
+        evl_connection_end_broken(connection);
         return;
     }
     switch (connection->state) {
@@ -607,13 +607,13 @@ void evl_connection_ring(struct alarm *alarm, int64_t now) {
         break;
     case CONNECTION_RESOLVING:
     case CONNECTION_CONNECTING:
-        connection_give_up_connecting(connection);
+        connection_end_connecting(connection);
         break;
     case CONNECTION_RETURNING:
         connection_go_on_returning(connection, now);
         break;
     case CONNECTION_READY:
-        connection_give_up_on_silence(connection, now);
+        connection_end_silent(connection, now);
         break;
     case CONNECTION_ENDED:
         connection_go_on_ended(connection, now);
@@ -650,8 +650,8 @@ void evl_connection_stop(struct connection *connection, bool forked) {
     connection_release_context(connection, forked);
     connection->state = CONNECTION_STOPPED;
     connection_wake_at(connection, INT64_MAX);
-    connection_forget_addresses(connection);
-    evl_url_clear(&connection->url);
+    connection_free_addresses(connection);
+    evl_url_free(&connection->url);
 }
 
 /* --- All of them -------------------------------------------------------------------------------------------------- */
@@ -662,11 +662,11 @@ void evl_connections_init(struct connections *all, struct turn *turn, const stru
     TAILQ_INIT(&all->list);
 }
 
-void evl_connections_settle(struct connections *all) {
+void evl_connections_end_broken(struct connections *all) {
     struct connection *connection;
 
     TAILQ_FOREACH (connection, &all->list, link)
-        evl_connection_settle(connection);
+        evl_connection_end_broken(connection);
 }
 
 void evl_connections_write(struct connections *all, size_t bytes) {

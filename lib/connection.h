@@ -5,7 +5,7 @@
  * means: those are its owner's hooks. It never calls users.
  *
  * hiredis calls back from inside its own functions and may free its context after. So a context is never freed from
- * inside such a callback: evl_connection_break() marks it, and evl_connection_settle() ends it later.
+ * inside such a callback: evl_connection_break() marks it, and evl_connection_end_broken() ends it later.
  */
 #ifndef EVL_CONNECTION_H
 #define EVL_CONNECTION_H
@@ -143,7 +143,7 @@ void evl_connection_return(struct connection *connection);
 void evl_connection_break(struct connection *connection, int status, const char *words);
 
 /* Ends one that was found broken; to be called with nothing of hiredis on the stack. */
-void evl_connection_settle(struct connection *connection);
+void evl_connection_end_broken(struct connection *connection);
 
 /* Writes what is queued, if it is more than so many bytes, and ends a connection that breaks at that. To be called with
  * nothing of hiredis on the stack. */
@@ -167,7 +167,7 @@ void evl_connection_ring(struct alarm *alarm, int64_t now);
 
 /* The same for all of them. */
 void evl_connections_init(struct connections *all, struct turn *turn, const struct client_config *config);
-void evl_connections_settle(struct connections *all);
+void evl_connections_end_broken(struct connections *all);
 void evl_connections_write(struct connections *all, size_t bytes);
 
 #endif

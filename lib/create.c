@@ -42,7 +42,7 @@ static const struct turn_hooks turn_hooks = {
             [ALARM_CLOSE] = evl_close_ring,
         },
     .rung = evl_deliver_rung,
-    .finish = evl_deliver_finish,
+    .end = evl_deliver_at_end,
     .left = evl_close_left,
     .waiting = create_is_waiting,
 };

@@ -50,7 +50,7 @@ static void deliver_tell_notices(struct evlock *lock) {
     const struct config *config = lock->config;
     bool risky = lock->risky;
 
-    evl_lock_forget_notices(lock);
+    evl_lock_drop_notices(lock);
     evl_error_clear();
     if (reason) {
         if (config->deployment->node_count > 1)
@@ -82,7 +82,7 @@ static void deliver_tell_call(struct call *call) {
     else if (call->text_cb)
         call->text_cb(handle, call->status, call->query.name ? call->query.name : "", call->query.name_len, call->arg);
     call->told = true;
-    evl_call_settle(call);
+    evl_call_free_told(call);
 }
 
 void evl_deliver_closed(evlock_closed_cb cb, int status, void *arg) {
@@ -121,10 +121,10 @@ static void deliver(struct evlock_client *client) {
         deliver_tell_connection(client);
 }
 
-void evl_deliver_finish(struct turn *turn) {
+void evl_deliver_at_end(struct turn *turn) {
     struct evlock_client *client = evl_client_of_turn(turn);
 
-    evl_connections_settle(&evl_client_deployment(client)->connections);
+    evl_connections_end_broken(&evl_client_deployment(client)->connections);
     deliver(client);
     deliver_write_out(client, 0);
 }

@@ -12,7 +12,7 @@
 void evl_deliver_rung(struct turn *turn, int64_t now);
 
 /* Hook of the turn: it ends. Broken connections are ended, users are called, and what is queued is written. */
-void evl_deliver_finish(struct turn *turn);
+void evl_deliver_at_end(struct turn *turn);
 
 /* Whether something waits to be reported. */
 bool evl_deliver_has_some(const struct evlock_client *client);

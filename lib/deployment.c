@@ -129,7 +129,7 @@ int evl_deployment_add_sides(struct deployment *deployment) {
         if (evl_url_copy(&urls[i], &evl_node_connection(&deployment->nodes[i])->url) == EVLOCK_OK)
             continue;
         while (i > 0)
-            evl_url_clear(&urls[--i]);
+            evl_url_free(&urls[--i]);
         evl_free(sides);
         sides = NULL;
     }
@@ -185,15 +185,15 @@ void evl_deployment_stop(struct deployment *deployment, bool forked) {
             evl_pipe_stop(&deployment->sides[i], forked);
     }
     for (unsigned i = 0; i < deployment->node_count; i++) {
-        evl_pipe_wind_up(&deployment->nodes[i].pipe);
+        evl_pipe_end_flying(&deployment->nodes[i].pipe);
         if (deployment->sides)
-            evl_pipe_wind_up(&deployment->sides[i]);
+            evl_pipe_end_flying(&deployment->sides[i]);
     }
 }
 
 void evl_deployment_free(struct deployment *deployment) {
     for (unsigned i = 0; i < deployment->node_count; i++)
-        evl_url_clear(&evl_node_connection(&deployment->nodes[i])->url);
+        evl_url_free(&evl_node_connection(&deployment->nodes[i])->url);
     evl_free(deployment->nodes);
     evl_free(deployment->sides);
 }

@@ -27,7 +27,7 @@ static void hold_end_extensions(struct evlock *lock, int status) {
     struct call *call;
 
     while ((call = evl_call_pending(lock, CALL_EXTEND)))
-        evl_call_finish(call, status, "");
+        evl_call_end(call, status, "");
 }
 
 /* --- Release ------------------------------------------------------------------------------------------------------ */
@@ -51,7 +51,7 @@ int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a release");
     call->cb = cb;
-    evl_lock_forget_notices(lock);
+    evl_lock_drop_notices(lock);
     hold_end_extensions(lock, EVLOCK_ECANCELLED);
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "releasing");
     evl_tenure_release(lock->tenure);
@@ -68,7 +68,7 @@ static void hold_begin_extension(struct call *call) {
 void evl_hold_end(struct call *call, struct trouble trouble) {
     bool silent = trouble.status == EVLOCK_EUNREACHABLE && !trouble.words[0];
 
-    evl_call_finish(call, trouble.status, silent ? "no answer in time" : trouble.words);
+    evl_call_end(call, trouble.status, silent ? "no answer in time" : trouble.words);
 }
 
 void evl_hold_extended(struct evlock *lock, struct trouble trouble) {
@@ -184,7 +184,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
     memcpy(token, evl_tenure_token(lock->tenure).data, evl_tenure_token(lock->tenure).len);
     *ret_len = evl_tenure_token(lock->tenure).len;
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "handed over");
-    evl_lock_forget_notices(lock);
+    evl_lock_drop_notices(lock);
     hold_end_extensions(lock, EVLOCK_ECANCELLED);
     evl_tenure_export(lock->tenure);
     evl_turn_rearm(evl_turn_of(lock));
@@ -193,7 +193,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
 
 /* A lease that was lost and not released is given up, unless it is the very one to be adopted. Where something on its
  * way might still change that one unseen, it is released too, and must not be adopted before: false. */
-static bool hold_give_up_lost_but(struct evlock *lock, struct bytes token) {
+static bool hold_drop_lost_but(struct evlock *lock, struct bytes token) {
     struct tenure *lost = lock->tenure;
     bool same = lost && evl_same_bytes(evl_tenure_token(lost), token);
     bool stays = same && evl_lease_exportable(evl_tenure_lease(lost));
@@ -220,8 +220,8 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
         return evl_fail(EVLOCK_ENOMEM, "no memory for an adoption");
     call->cb = cb;
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "adopting");
-    if (!hold_give_up_lost_but(lock, (struct bytes){token, token_len})) {
-        evl_call_finish(call, EVLOCK_ENOTOWNED, "what this handle lost is released");
+    if (!hold_drop_lost_but(lock, (struct bytes){token, token_len})) {
+        evl_call_end(call, EVLOCK_ENOTOWNED, "what this handle lost is released");
         return EVLOCK_OK;
     }
     status = evl_report(evl_tenure_begin(lock, &(struct tenure_entry){{token, token_len}, {.adopt = true, .own = true}},

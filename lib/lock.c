@@ -171,7 +171,7 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
     return status;
 }
 
-void evl_lock_forget_notices(struct evlock *lock) {
+void evl_lock_drop_notices(struct evlock *lock) {
     lock->lost = 0;
     lock->risky = false;
 }
@@ -192,13 +192,13 @@ static void lock_drop_tenure(struct evlock *lock) {
 void evl_lock_drop(struct evlock *lock) {
     struct call *call;
 
-    evl_lock_forget_notices(lock);
+    evl_lock_drop_notices(lock);
     lock_drop_tenure(lock);
     while ((call = lock->calls))
         evl_call_cancel(call);
 }
 
-void evl_lock_wind_up(struct evlock *lock) {
+void evl_lock_drop_but_release(struct evlock *lock) {
     struct call *call, *next, *release = evl_call_pending(lock, CALL_RELEASE);
 
     if (!release) {
@@ -221,12 +221,12 @@ void evl_lock_cancel_acquire(struct evlock *lock, struct call *call) {
 void evl_lock_drop_forked(struct evlock *lock) {
     struct call *call;
 
-    evl_lock_forget_notices(lock);
+    evl_lock_drop_notices(lock);
     lock->untold = NULL;
     while ((call = lock->calls))
-        evl_call_finish_forked(call);
+        evl_call_end_forked(call);
     if (lock->tenure)
-        evl_tenure_let_go(lock->tenure);
+        evl_tenure_drop(lock->tenure);
 }
 
 void evlock_free(evlock *lock) {

@@ -30,7 +30,7 @@ bool evl_lock_holds(const struct evlock *lock);
 void evl_lock_drop(struct evlock *lock);
 
 /* The same, but for a release that is pending: it is waited for. */
-void evl_lock_wind_up(struct evlock *lock);
+void evl_lock_drop_but_release(struct evlock *lock);
 
 /* The same in a forked child: nothing is sent and nobody is called, only memory is made ready to go. */
 void evl_lock_drop_forked(struct evlock *lock);
@@ -39,6 +39,6 @@ void evl_lock_drop_forked(struct evlock *lock);
 void evl_lock_cancel_acquire(struct evlock *lock, struct call *call);
 
 /* What was to be reported besides the ends of calls is not reported any more. */
-void evl_lock_forget_notices(struct evlock *lock);
+void evl_lock_drop_notices(struct evlock *lock);
 
 #endif

@@ -16,7 +16,7 @@ void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_h
 void evl_locks_free(struct locks *locks) {
     evl_config_unref(locks->last_config);
     evl_fences_free(&locks->fences);
-    evl_pool_clear(&locks->calls);
+    evl_pool_free_kept(&locks->calls);
     evl_free(locks->listener);
 }
 
@@ -46,7 +46,7 @@ struct evlock *evl_locks_next_notice(struct locks *locks) {
     return lock;
 }
 
-void evl_locks_leave_handles(struct locks *locks) {
+void evl_locks_drop_handles(struct locks *locks) {
     struct config *config;
     struct evlock *lock;
 

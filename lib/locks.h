@@ -65,6 +65,6 @@ void evl_locks_notice(struct locks *locks, struct evlock *lock);
 struct evlock *evl_locks_next_notice(struct locks *locks);
 
 /* The handles stay with their users, without a client. */
-void evl_locks_leave_handles(struct locks *locks);
+void evl_locks_drop_handles(struct locks *locks);
 
 #endif

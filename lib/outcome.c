@@ -34,11 +34,11 @@ static void outcome_on_failed(struct evlock *lock, int status, uint8_t denied, c
         why.words = counted;
     }
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "not acquired: %s", evlock_strerror(status));
-    evl_tenure_let_go(lock->tenure);
+    evl_tenure_drop(lock->tenure);
     if (acquire)
         evl_acquire_failed(acquire, why);
     else
-        evl_call_finish(evl_call_pending(lock, CALL_ADOPT), why.status, why.words);
+        evl_call_end(evl_call_pending(lock, CALL_ADOPT), why.status, why.words);
 }
 
 /* A grant that is lost before it could be reported is a failed attempt. */
@@ -49,10 +49,10 @@ static void outcome_on_lost_untold(struct evlock *lock) {
     lock->untold = NULL;
     evl_call_reopen(call);
     if (call->sort->kind == CALL_ACQUIRE) {
-        evl_acquire_give_up(call, (struct trouble){EVLOCK_EUNREACHABLE, words});
+        evl_acquire_drop(call, (struct trouble){EVLOCK_EUNREACHABLE, words});
     } else {
         evl_tenure_export(lock->tenure); /* not ours to undo */
-        evl_call_finish(call, EVLOCK_ENOTOWNED, words);
+        evl_call_end(call, EVLOCK_ENOTOWNED, words);
     }
 }
 
@@ -78,7 +78,7 @@ static void outcome_on_lost(struct evlock *lock, int reason, uint8_t agreed) {
 static void outcome_on_released(struct evlock *lock, struct trouble trouble) {
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "released: %s", evlock_strerror(trouble.status));
     lock->config->deployment->stats.released += trouble.status == EVLOCK_OK;
-    evl_tenure_let_go(lock->tenure);
+    evl_tenure_drop(lock->tenure);
     evl_hold_end(evl_call_pending(lock, CALL_RELEASE), trouble);
 }
 

@@ -343,7 +343,7 @@ void evl_pipe_stop(struct pipe *pipe, bool forked) {
     evl_connection_stop(connection, forked);
 }
 
-void evl_pipe_wind_up(struct pipe *pipe) {
+void evl_pipe_end_flying(struct pipe *pipe) {
     while (evl_pipe_ended(&pipe->login.connection, pipe_now_of(pipe)))
         ;
 }

@@ -112,6 +112,6 @@ void evl_pipe_flush(struct pipe *pipe);
 void evl_pipe_stop(struct pipe *pipe, bool forked);
 
 /* After that: unanswered commands end as lost. What they lead to must find the other pipes stopped, too. */
-void evl_pipe_wind_up(struct pipe *pipe);
+void evl_pipe_end_flying(struct pipe *pipe);
 
 #endif

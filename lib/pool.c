@@ -41,7 +41,7 @@ void evl_pool_free(struct pool *pool, void *block) {
     pool->kept++;
 }
 
-void evl_pool_clear(struct pool *pool) {
+void evl_pool_free_kept(struct pool *pool) {
     void *block;
 
     while ((block = pool->first)) {

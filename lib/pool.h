@@ -21,6 +21,6 @@ void *evl_pool_alloc(struct pool *pool);
 void evl_pool_free(struct pool *pool, void *block);
 
 /** Frees what is kept. */
-void evl_pool_clear(struct pool *pool);
+void evl_pool_free_kept(struct pool *pool);
 
 #endif

@@ -101,35 +101,35 @@ static void query_note_name(struct call *call) {
     }
 }
 
-static void query_finish_held(struct call *call, const char *words) {
+static void query_end_held(struct call *call, const char *words) {
     call->value = query_asks_number(call) ? query_quorum_number(call) : 1;
     if (call->sort->kind == CALL_HOLDER)
         query_note_name(call);
-    evl_call_finish(call, call->value == INT64_MAX ? EVLOCK_ENOTTL : EVLOCK_OK, words);
+    evl_call_end(call, call->value == INT64_MAX ? EVLOCK_ENOTTL : EVLOCK_OK, words);
 }
 
-static void query_finish_free(struct call *call, const char *words) {
+static void query_end_free(struct call *call, const char *words) {
     bool is_answer = call->sort->kind == CALL_LOCKED || call->sort->kind == CALL_OWNED;
 
     call->value = 0;
-    evl_call_finish(call, is_answer ? EVLOCK_OK : EVLOCK_ENOTHELD, words);
+    evl_call_end(call, is_answer ? EVLOCK_OK : EVLOCK_ENOTHELD, words);
 }
 
-static void query_finish_failed(struct call *call, const char *words) {
-    evl_call_finish(call, call->count == 1 ? call->status : EVLOCK_EQUORUM, words);
+static void query_end_failed(struct call *call, const char *words) {
+    evl_call_end(call, call->count == 1 ? call->status : EVLOCK_EQUORUM, words);
 }
 
 /* A break is reported when it is done on a quorum, and goes on with the others. */
 static void query_decide_break(struct call *call, const char *words) {
     if (evl_quorum_missed(call->count, query_count(call, FAILED)))
-        query_finish_failed(call, words);
+        query_end_failed(call, words);
     else if (!evl_quorum_reached(call->count,
                                  query_count(call, BROKEN) + query_count(call, ABSENT) + query_count(call, CHANGED)))
         return;
     else if (query_count(call, BROKEN) > 0)
-        evl_call_finish(call, EVLOCK_OK, "");
+        evl_call_end(call, EVLOCK_OK, "");
     else
-        evl_call_finish(call, query_count(call, CHANGED) > 0 ? EVLOCK_ENOTOWNED : EVLOCK_ENOTHELD, words);
+        evl_call_end(call, query_count(call, CHANGED) > 0 ? EVLOCK_ENOTOWNED : EVLOCK_ENOTHELD, words);
 }
 
 /* `words` are those of the node that was heard last. */
@@ -143,11 +143,11 @@ static void query_decide(struct call *call, const char *words) {
     }
     holder = query_count_holder(call);
     if (evl_quorum_reached(call->count, holder))
-        query_finish_held(call, words);
+        query_end_held(call, words);
     else if (evl_quorum_missed(call->count, query_count(call, FAILED)))
-        query_finish_failed(call, words);
+        query_end_failed(call, words);
     else if (open == 0 || !evl_quorum_reached(call->count, holder + open))
-        query_finish_free(call, words);
+        query_end_free(call, words);
 }
 
 /* --- On the wire -------------------------------------------------------------------------------------------------- */
@@ -294,7 +294,7 @@ static void query_answer_finished(struct request *request, const struct reply *r
     if (call->sort->kind == CALL_BREAK && reply->type != REPLY_LOST)
         query_note(request, reply);
     evl_pipe_withdraw(evl_call_pipe(call, request->node), request);
-    evl_call_settle(call);
+    evl_call_free_told(call);
 }
 
 static bool query_answer(struct request *request, const struct reply *reply, int64_t now) {
@@ -402,7 +402,7 @@ static int query(evlock *lock, enum call_kind kind, evlock_value_cb cb, evlock_t
     call->value_cb = cb;
     call->text_cb = text_cb;
     if ((kind == CALL_OWNED || kind == CALL_PLACE) && !call->query.token)
-        query_finish_free(call, "");
+        query_end_free(call, "");
     else
         query_begin(call);
     return EVLOCK_OK;

@@ -34,7 +34,7 @@ static void replicas_decide(struct call *call, struct trouble why) {
     } else if (evl_quorum_missed(call->count, (unsigned)__builtin_popcount(call->acquire.denied))) {
         if (!why.words[0])
             why.words = "too few replicas have it";
-        evl_acquire_give_up(call, why);
+        evl_acquire_drop(call, why);
     }
 }
 
@@ -76,7 +76,7 @@ static bool replicas_answer(struct request *request, const struct reply *reply, 
     int64_t number = reply->type == REPLY_INTEGER ? reply->integer : 0;
 
     if (call->finished || !call->aside || !(call->acquire.asked & node)) {
-        evl_call_settle(call);
+        evl_call_free_told(call);
     } else if (reply->type == REPLY_ERROR) {
         replicas_on_refused(call, request, reply->text, now);
     } else if (!(call->acquire.waiting & node) && number > 0 && replicas_leads_home(call, request->node)) {
@@ -102,7 +102,7 @@ static void replicas_away(struct request *request, struct trouble why, int64_t n
 const struct request_ops evl_replicas_requests = {replicas_take, replicas_answer, NULL, replicas_away};
 
 void evl_replicas_fail(struct call *call, const char *why) {
-    evl_acquire_give_up(call, (struct trouble){EVLOCK_EREPLICAS, why});
+    evl_acquire_drop(call, (struct trouble){EVLOCK_EREPLICAS, why});
 }
 
 /* A node whose last WAIT is not over, of an attempt before this one, is not asked. */

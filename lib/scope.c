@@ -29,7 +29,7 @@ static void scope_free(evlock_scope *scope) {
     evl_free(scope);
 }
 
-static void scope_finish(evlock_scope *scope, int status) {
+static void scope_end(evlock_scope *scope, int status) {
     evlock_scope_cb done = scope->done;
     void *arg = scope->arg;
     int ran = scope->ran;
@@ -43,7 +43,7 @@ static void scope_on_acquired(evlock *lock, int status, void *arg) {
     evlock_scope *scope = arg;
 
     if (status != EVLOCK_OK) {
-        scope_finish(scope, status);
+        scope_end(scope, status);
         return;
     }
     scope->ran = true;
@@ -56,7 +56,7 @@ static void scope_on_released(evlock *lock, int status, void *arg) {
     (void)lock;
     if (status == EVLOCK_ENOTOWNED || !scope->held)
         status = EVLOCK_ELOST;
-    scope_finish(scope, status);
+    scope_end(scope, status);
 }
 
 void evlock_scope_end(evlock_scope *scope) {
@@ -69,7 +69,7 @@ void evlock_scope_end(evlock_scope *scope) {
     if (status == EVLOCK_ENOMEM) /* nobody can be told, but it must not be kept */
         evl_lock_drop(scope->lock);
     if (status != EVLOCK_OK)
-        scope_finish(scope, status);
+        scope_end(scope, status);
 }
 
 /* Begins a scope; takes a handle that was made for it, also on failure. */

@@ -55,14 +55,14 @@ static struct tenure *tenure_allocate(struct tenures *family, size_t size) {
     return evl_alloc(size);
 }
 
-static void tenure_give_back(struct tenures *family, struct tenure *tenure, bool queued) {
+static void tenure_free_block(struct tenures *family, struct tenure *tenure, bool queued) {
     if (tenure_size_of(family->deployment.node_count, evl_tenure_rest(tenure)->token_len, queued) == family->pool.size)
         evl_pool_free(&family->pool, tenure);
     else
         evl_free(tenure);
 }
 
-void evl_tenure_destroy(struct tenure *tenure) {
+void evl_tenure_free(struct tenure *tenure) {
     struct tenures *family = tenure_family_of(tenure);
 
     assert(tenure->lock->tenure != tenure);
@@ -72,11 +72,11 @@ void evl_tenure_destroy(struct tenure *tenure) {
         evl_pipe_withdraw(&family->deployment.nodes[i].pipe, evl_tenure_request(tenure, i));
     evl_turn_wake(&family->deployment.turn, &tenure->alarm, INT64_MAX);
     evl_handle_unref(tenure->lock);
-    tenure_give_back(family, tenure, evl_lease_queued(evl_tenure_lease(tenure)));
+    tenure_free_block(family, tenure, evl_lease_queued(evl_tenure_lease(tenure)));
 }
 
-static void tenure_leave_line(struct tenure *tenure) {
-    evl_tickets_give_back(&tenure_family_of(tenure)->tickets, tenure, evl_tenure_ticket(tenure));
+static void tenure_withdraw_ticket(struct tenure *tenure) {
+    evl_tickets_withdraw(&tenure_family_of(tenure)->tickets, tenure, evl_tenure_ticket(tenure));
 }
 
 static void tenure_set_alarm(struct tenure *tenure) {
@@ -133,7 +133,7 @@ static void tenure_act(struct tenure *tenure, int64_t now, struct lease_out *out
     }
     tenure_set_alarm(tenure);
     if (evl_lease_queued(evl_tenure_lease(tenure)) && !evl_lease_in_line(evl_tenure_lease(tenure)))
-        tenure_leave_line(tenure);
+        tenure_withdraw_ticket(tenure);
     if (out->events && !tenure_ghost(tenure)) {
         tenure_family_of(tenure)->hooks->happened(tenure->lock, out, words);
         /* Or else it would stay for as long as its client. */
@@ -141,7 +141,7 @@ static void tenure_act(struct tenure *tenure, int64_t now, struct lease_out *out
                evl_lease_state(evl_tenure_lease(tenure)) == LEASE_ENDED);
     }
     if (--evl_tenure_rest(tenure)->acting == 0 && evl_lease_over(evl_tenure_lease(tenure)) && tenure_ghost(tenure))
-        evl_tenure_destroy(tenure);
+        evl_tenure_free(tenure);
 }
 
 /* --- From the node ------------------------------------------------------------------------------------------------ */
@@ -276,7 +276,7 @@ static struct trouble tenure_make(struct tenure **ret, struct evlock *lock, cons
     if (entry->token.data)
         memcpy(evl_tenure_rest(tenure)->token, entry->token.data, token_len);
     else if (!tenure_draw_token(&family->entropy, lock->config, evl_tenure_rest(tenure)->token)) {
-        tenure_give_back(family, tenure, entry->lease.queued);
+        tenure_free_block(family, tenure, entry->lease.queued);
         return (struct trouble){EVLOCK_ESYSTEM, "the system refuses random bytes for a token"};
     }
     *ret = tenure;
@@ -294,7 +294,7 @@ struct trouble evl_tenure_begin(struct evlock *lock, const struct tenure_entry *
     if (entry->lease.queued)
         trouble = evl_tickets_draw(&family->tickets, &family->entropy, tenure, evl_tenure_ticket(tenure));
     if (trouble.status != EVLOCK_OK) {
-        tenure_give_back(family, tenure, true);
+        tenure_free_block(family, tenure, true);
         return trouble;
     }
     evl_handle_ref(lock);
@@ -353,12 +353,12 @@ void evl_tenure_release(struct tenure *tenure) {
     tenure_act(tenure, now, &out, "");
 }
 
-void evl_tenure_let_go(struct tenure *tenure) {
+void evl_tenure_drop(struct tenure *tenure) {
     struct evlock *lock = tenure->lock;
 
     assert(lock->tenure == tenure);
     if (evl_lease_queued(evl_tenure_lease(tenure)))
-        tenure_leave_line(tenure);
+        tenure_withdraw_ticket(tenure);
     tenure_take_out(tenure);
     lock->tenure = NULL;
     TAILQ_INSERT_TAIL(&tenure_family_of(tenure)->ghosts, tenure, link);
@@ -368,7 +368,7 @@ void evl_tenure_abandon(struct tenure *tenure) {
     int64_t now = tenure_now_of(tenure);
     struct lease_out out = {0};
 
-    evl_tenure_let_go(tenure);
+    evl_tenure_drop(tenure);
     evl_lease_abandon(evl_tenure_lease(tenure), now, &out);
     tenure_act(tenure, now, &out, "");
 }
@@ -377,7 +377,7 @@ void evl_tenure_export(struct tenure *tenure) {
     int64_t now = tenure_now_of(tenure);
     struct lease_out out = {0};
 
-    evl_tenure_let_go(tenure);
+    evl_tenure_drop(tenure);
     evl_lease_export(evl_tenure_lease(tenure));
     tenure_act(tenure, now, &out, "");
 }
@@ -403,7 +403,7 @@ void evl_tenures_init(struct tenures *tenures, const struct tenure_hooks *hooks,
 }
 
 void evl_tenures_free(struct tenures *tenures) {
-    evl_pool_clear(&tenures->pool);
+    evl_pool_free_kept(&tenures->pool);
     evl_tickets_free(&tenures->tickets);
     evl_entropy_wipe(&tenures->entropy);
 }

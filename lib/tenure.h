@@ -119,7 +119,7 @@ void evl_tenure_abandon(struct tenure *tenure);
 void evl_tenure_export(struct tenure *tenure);
 
 /* The handle is done with it, and so is the lease but for what goes on in the background. */
-void evl_tenure_let_go(struct tenure *tenure);
+void evl_tenure_drop(struct tenure *tenure);
 
 /* Whether something of this token for this key may still run late, by a tenure that is nobody's any more or by what a
  * connection has just lost. */
@@ -136,6 +136,6 @@ void evl_tenure_ring(struct alarm *alarm, int64_t now);
 void evl_tenure_count_hold(struct tenure *tenure, int64_t now);
 
 /* Frees it at once, whatever its state; its node must have been stopped. */
-void evl_tenure_destroy(struct tenure *tenure);
+void evl_tenure_free(struct tenure *tenure);
 
 #endif

@@ -52,7 +52,7 @@ struct trouble evl_tickets_draw(struct tickets *tickets, struct entropy *entropy
     return evl_no_trouble;
 }
 
-void evl_tickets_give_back(struct tickets *tickets, const struct tenure *holder, const char text[TICKET_SIZE]) {
+void evl_tickets_withdraw(struct tickets *tickets, const struct tenure *holder, const char text[TICKET_SIZE]) {
     uint32_t at = (uint32_t)strtoul(text, NULL, 16);
 
     if (tickets->places[at].holder != holder)

@@ -42,7 +42,7 @@ bool evl_tickets_open(struct tickets *tickets, struct entropy *entropy);
  * EVLOCK_ESYSTEM. */
 struct trouble evl_tickets_draw(struct tickets *tickets, struct entropy *entropy, struct tenure *holder,
                                 char text[TICKET_SIZE]);
-void evl_tickets_give_back(struct tickets *tickets, const struct tenure *holder, const char text[TICKET_SIZE]);
+void evl_tickets_withdraw(struct tickets *tickets, const struct tenure *holder, const char text[TICKET_SIZE]);
 
 /* Who has the ticket with which `text` begins, or NULL; `*ret_rest` is what stands behind it. */
 struct tenure *evl_tickets_find(const struct tickets *tickets, const char *text, const char **ret_rest);

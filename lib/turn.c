@@ -132,7 +132,7 @@ bool evl_turn_enter(struct turn *turn) {
 
 void evl_turn_leave(struct turn *turn) {
     if (turn->depth == 1)
-        turn->hooks->finish(turn);
+        turn->hooks->end(turn);
     if (--turn->depth == 0 && !turn->hooks->left(turn))
         evl_turn_rearm(turn);
 }

@@ -30,7 +30,7 @@ struct turn_hooks {
     void (*rung)(struct turn *turn, int64_t now);
     /* The loop is about to get control back, and nothing that it called into is on the stack: the place to call users,
      * and to write. */
-    void (*finish)(struct turn *turn);
+    void (*end)(struct turn *turn);
     /* The brackets have been left; true: the turn's memory is gone by that. */
     bool (*left)(struct turn *turn);
     /* Something is to be done in a turn of its own, soon, which no alarm is set for. */

@@ -207,7 +207,7 @@ int evl_url_parse(struct url *ret_url, const char *text) {
     if (status == EVLOCK_OK)
         *ret_url = url;
     else
-        evl_url_clear(&url);
+        evl_url_free(&url);
     return status;
 }
 
@@ -222,14 +222,14 @@ int evl_url_copy(struct url *ret_url, const struct url *url) {
         failed |= from[i] && !*to[i];
     }
     if (failed) {
-        evl_url_clear(&copy);
+        evl_url_free(&copy);
         return EVLOCK_ENOMEM;
     }
     *ret_url = copy;
     return EVLOCK_OK;
 }
 
-void evl_url_clear(struct url *url) {
+void evl_url_free(struct url *url) {
     if (url->password)
         explicit_bzero(url->password, strlen(url->password));
     evl_free(url->host);

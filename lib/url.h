@@ -24,6 +24,6 @@ int evl_url_parse(struct url *ret_url, const char *text);
 int evl_url_copy(struct url *ret_url, const struct url *url);
 
 /** Wipes, frees and zeroes. */
-void evl_url_clear(struct url *url);
+void evl_url_free(struct url *url);
 
 #endif

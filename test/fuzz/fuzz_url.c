@@ -64,10 +64,10 @@ static void check_again(const struct url *url, size_t size) {
     write_down(text, url);
     check(evl_url_parse(&again, text) == EVLOCK_OK);
     check_same(url, &again);
-    evl_url_clear(&again);
+    evl_url_free(&again);
     check(evl_url_copy(&again, url) == EVLOCK_OK);
     check_same(url, &again);
-    evl_url_clear(&again);
+    evl_url_free(&again);
     free(text);
 }
 
@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (status == EVLOCK_OK) {
         check_whole(&url);
         check_again(&url, size);
-        evl_url_clear(&url);
+        evl_url_free(&url);
     } else {
         check(status == EVLOCK_EURL || status == EVLOCK_ESCHEME || status == EVLOCK_EPATH);
         check(evlock_last_error()[0] && !strstr(evlock_last_error(), "s3cr3t"));

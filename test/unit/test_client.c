@@ -462,7 +462,7 @@ static void drop(struct tenure *tenure) {
     if (tenure && tenure->lock->tenure == tenure)
         evlock_free(tenure->lock);
     else if (tenure)
-        evl_tenure_destroy(tenure);
+        evl_tenure_free(tenure);
 }
 
 static int not_told(struct tenure_list *tenures) {
@@ -480,7 +480,7 @@ static struct node *node_of(evlock_client *client) {
 
 static void cut(struct node *node) {
     evl_connection_break(evl_node_connection(node), EVLOCK_EUNREACHABLE, "cut");
-    evl_connection_settle(evl_node_connection(node));
+    evl_connection_end_broken(evl_node_connection(node));
     assert_int_not_equal(evl_node_state(node), CONNECTION_READY);
 }
 

@@ -78,7 +78,7 @@ static void a_pool_gives_again_what_came_back(void **state) {
     counted_fail_after(0);
     assert_null(evl_pool_alloc(&pool));
     evl_pool_free(&pool, one);
-    evl_pool_clear(&pool);
+    evl_pool_free_kept(&pool);
     assert_int_equal(counted_live(), 0);
 }
 

@@ -71,7 +71,7 @@ static void good_urls_are_taken(void **state) {
         assert_int_equal(url.port, good[i].parts.port);
         assert_int_equal(url.db, good[i].parts.db);
         assert_int_equal(url.literal, good[i].parts.literal);
-        evl_url_clear(&url);
+        evl_url_free(&url);
         assert_null(url.host);
         assert_null(url.password);
     }
@@ -158,13 +158,13 @@ static void a_path_fits_or_is_refused(void **state) {
     snprintf(text, sizeof text, "unix:///%0106d", 0);
     assert_int_equal(evl_url_parse(&url, text), EVLOCK_OK);
     assert_int_equal(strlen(url.path), 107);
-    evl_url_clear(&url);
+    evl_url_free(&url);
     snprintf(text, sizeof text, "unix:///%0107d", 0);
     assert_int_equal(evl_url_parse(&url, text), EVLOCK_EPATH);
     assert_non_null(strstr(evlock_last_error(), "108 bytes"));
     snprintf(text, sizeof text, "unix:///%%30%0105d", 0);
     assert_int_equal(evl_url_parse(&url, text), EVLOCK_OK);
-    evl_url_clear(&url);
+    evl_url_free(&url);
 }
 
 static void a_password_is_wiped(void **state) {
@@ -172,14 +172,14 @@ static void a_password_is_wiped(void **state) {
     struct url url;
     counted_begin("secret");
     assert_int_equal(evl_url_parse(&url, "redis://me:secret@h"), EVLOCK_OK);
-    evl_url_clear(&url);
+    evl_url_free(&url);
     assert_int_equal(counted_live(), 0);
     assert_false(counted_leaked_secret());
 
     /* Decoding shortens: "%78%78%78ecret" leaves the tail of the longer text behind the shorter one. */
     counted_begin("ecret");
     assert_int_equal(evl_url_parse(&url, "redis://me:%78%78%78ecret@h"), EVLOCK_OK);
-    evl_url_clear(&url);
+    evl_url_free(&url);
     assert_false(counted_leaked_secret());
     counted_end();
 }
@@ -209,7 +209,7 @@ static void memory_may_end_anywhere(void **state) {
             counted_fail_after(good_allocations);
             status = evl_url_parse(&url, texts[i]);
             if (status == EVLOCK_OK)
-                evl_url_clear(&url);
+                evl_url_free(&url);
             else
                 assert_int_equal(status, EVLOCK_ENOMEM);
             assert_int_equal(counted_live(), 0);
