@@ -381,8 +381,8 @@ static void an_unreachable_node_is_told(void **state) {
     server_kill9(&nodes[1]);
     await(f, evlock_client_connection(f->client) != EVLOCK_CONNECTED);
     await(f, evlock_client_connection(f->client) == EVLOCK_AWAY);
-    await(f, f->connection.value == EVLOCK_AWAY && f->connection.status == EVLOCK_EUNREACHABLE);
-    assert_string_not_equal(f->connection.error, "");
+    await(f, f->away.status == EVLOCK_EUNREACHABLE);
+    assert_string_not_equal(f->away.error, "");
     restart_empty(&nodes[1]);
     await(f, evlock_client_connection(f->client) == EVLOCK_CONNECTED);
     await(f, f->connection.value == EVLOCK_CONNECTED);

@@ -62,6 +62,8 @@ static void fixture_connection(evlock_client *client, enum evlock_connection sta
     struct fixture *fixture = arg;
     fixture->connection_states[state]++;
     record_connection(client, state, status, &fixture->connection);
+    if (state == EVLOCK_AWAY)
+        fixture->away = fixture->connection;
 }
 
 static void fixture_log(enum evlock_log_level level, const char *line, void *arg) {

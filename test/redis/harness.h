@@ -64,6 +64,7 @@ struct fixture {
     evlock_client *client;    /* the first that client_new() made */
     struct record connection; /* on_connection of every client with client_options() */
     int connection_states[4]; /* how often each state was told */
+    struct record away;       /* the last EVLOCK_AWAY among them: the next try may have begun since */
     struct record ended;      /* the last callback that an await_ function waited for */
     char *log;                /* every log line of those clients, each with its newline; NULL for none */
     size_t log_len;

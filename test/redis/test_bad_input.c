@@ -392,9 +392,8 @@ static void no_server_is_told_by_the_calls(void **state) {
     evlock *lock = lock_new(f, "a", NULL);
     assert_status(await_try(f, lock), EVLOCK_EUNREACHABLE);
     assert_string_not_equal(f->ended.error, "");
-    await(f, f->connection.status == EVLOCK_EUNREACHABLE);
-    assert_int_equal(f->connection.value, EVLOCK_AWAY);
-    assert_string_not_equal(f->connection.error, "");
+    await(f, f->away.status == EVLOCK_EUNREACHABLE);
+    assert_string_not_equal(f->away.error, "");
 }
 
 static void a_wrong_password_is_told_by_the_calls(void **state) {
@@ -407,7 +406,7 @@ static void a_wrong_password_is_told_by_the_calls(void **state) {
     assert_status(await_acquire(f, lock, NULL), EVLOCK_EAUTH);
     assert_string_not_equal(f->ended.error, "");
     assert_null(strstr(f->ended.error, "wr0ng"));
-    await(f, f->connection.status == EVLOCK_EAUTH);
+    await(f, f->away.status == EVLOCK_EAUTH);
     assert_null(f->log ? strstr(f->log, "wr0ng") : NULL);
     server_do(f->server, "ACL DELUSER alice");
 }

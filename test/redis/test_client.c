@@ -79,9 +79,9 @@ static void a_name_without_address(void **state) {
     evlock_client_options options = client_options(f);
     options.connect_timeout_ms = 1000;
     client_new(f, "redis://no-such-host.invalid", &options);
-    await(f, f->connection_states[EVLOCK_AWAY]);
-    assert_status(f->connection.status, EVLOCK_EUNREACHABLE);
-    assert_string_not_equal(f->connection.error, "");
+    await(f, f->away.count);
+    assert_status(f->away.status, EVLOCK_EUNREACHABLE);
+    assert_string_not_equal(f->away.error, "");
 }
 
 /* --- Who logs in -------------------------------------------------------------------------------------------------- */
@@ -154,14 +154,14 @@ static void wrong_credentials_are_told(struct fixture *f, const char *user, cons
     evlock_client_options options = client_options(f);
     options.user = user;
     options.password = password;
-    f->connection = (struct record){0};
+    f->away = (struct record){0};
     evlock_client *client = client_new(f, NULL, &options);
     evlock *lock = lock_new_on(f, client, "a", NULL);
     /* at once, also where the acquire would wait without limit */
     assert_status(await_acquire(f, lock, NULL), EVLOCK_EAUTH);
-    await(f, f->connection.value == EVLOCK_AWAY);
-    assert_status(f->connection.status, EVLOCK_EAUTH);
-    assert_string_not_equal(f->connection.error, "");
+    await(f, f->away.count);
+    assert_status(f->away.status, EVLOCK_EAUTH);
+    assert_string_not_equal(f->away.error, "");
     client_free(f, client);
 }
 
@@ -562,8 +562,8 @@ static void nothing_secret_is_told(void **state) {
     assert_null(strstr(f->ended.error, "t0ken"));
     server_do(f->server, "ACL SETUSER alice +set resetpass >other");
     server_do(f->server, "CLIENT KILL USER alice");
-    await(f, f->connection.status == EVLOCK_EAUTH);
-    assert_null(strstr(f->connection.error, "s3:cret"));
+    await(f, f->away.status == EVLOCK_EAUTH);
+    assert_null(strstr(f->away.error, "s3:cret"));
 
     assert_true(f->log_len > 0);
     assert_null(strstr(f->log, "t0ken"));

@@ -46,8 +46,8 @@ static void login_fails(struct fixture *f, const char *url, int status, const ch
     evlock *lock = lock_new(f, "a", NULL);
     assert_status(await_try(f, lock), status);
     assert_words(f->ended.error, words);
-    assert_status(f->connection.status, status);
-    assert_words(f->connection.error, words);
+    assert_status(f->away.status, status);
+    assert_words(f->away.error, words);
     client_free(f, client);
 }
 
@@ -71,7 +71,7 @@ static void a_server_that_went_is_told_as_refused(void **state) {
     move_to_other(f, true, NULL);
     await_connected(f, quick_client(f, other.tcp_url));
     server_kill9(&other);
-    await(f, f->connection.status == EVLOCK_EUNREACHABLE && strstr(f->connection.error, "refused"));
+    await(f, f->away.status == EVLOCK_EUNREACHABLE && strstr(f->away.error, "refused"));
     assert_status(await_try(f, lock_new(f, "a", NULL)), EVLOCK_EUNREACHABLE);
     assert_words(f->ended.error, "Connection refused");
 }
@@ -107,8 +107,8 @@ static void what_is_refused_for_now_is_asked_again(void **state) {
     evlock_client *client = quick_client(f, f->relay.url);
     int connection = accept(f->relay.listener, NULL, NULL);
     assert_int_equal(send(connection, said, strlen(said), MSG_NOSIGNAL), strlen(said));
-    await(f, f->connection.status == EVLOCK_EREFUSED);
-    assert_words(f->connection.error, "LOADING");
+    await(f, f->away.status == EVLOCK_EREFUSED);
+    assert_words(f->away.error, "LOADING");
     close(connection);
     await(f, relay_pump(&f->relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
     client_free(f, client);
@@ -316,9 +316,9 @@ static void a_server_without_auth_is_not_quoted(void **state) {
     evlock_client_options options = client_options(f);
     options.password = "secret";
     client_new(f, NULL, &options);
-    await(f, f->connection_states[EVLOCK_AWAY]);
-    assert_non_null(strstr(f->connection.error, "unknown command"));
-    assert_null(strstr(f->connection.error, "secret"));
+    await(f, f->away.count);
+    assert_non_null(strstr(f->away.error, "unknown command"));
+    assert_null(strstr(f->away.error, "secret"));
 }
 
 /* What a script may not do is no reason to send the next one's digest, which this server does not know. */
