@@ -765,6 +765,14 @@ static bool shortens(const struct node *node, unsigned key, int64_t ttl) {
     return expiry == -1 || clock_read(&node->clock, node->world->now) + ttl < expiry - 2 * MS;
 }
 
+/* Where connections are not ended, what was lost with one may still be added to what a newer one has made up for it. */
+static int64_t longest_ttl(const struct judge *judge, struct token *token, unsigned key) {
+    const struct wire *wire = judge->world->feeding;
+
+    token->strayed |= wire->node->spares && !wire->connection;
+    return judge->keys[key].longest + token->added * (token->strayed ? 2 : 1);
+}
+
 /* Only its owner prolongs a token, until it has no more use for it: at most what was on its way then comes late. */
 static void check_prolong(struct judge *judge, struct node *node, struct token *token, unsigned key, int64_t ttl,
                           bool only_longer) {
@@ -780,7 +788,7 @@ static void check_prolong(struct judge *judge, struct node *node, struct token *
         violated(judge->world, "client %u cuts short a lock that it has handed over", owner->client);
     if (judge->world->feeding_sent > owner->finished && ++owner->late[node->index] > 1)
         violated(judge->world, "client %u prolongs a lock that it has given up", owner->client);
-    if (ttl > judge->keys[key].longest + token->added + 2 * MS && !judge->world->scenario->steps)
+    if (ttl > longest_ttl(judge, token, key) + 2 * MS && !judge->world->scenario->steps)
         violated(judge->world, "a lock is to live for %" PRId64 " ms, longer than was asked for", ttl / MS);
 }
 

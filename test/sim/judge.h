@@ -101,6 +101,7 @@ struct token {
     bool queued;       /* it was last held by a handle that queues */
     bool broken;       /* by force */
     bool own;          /* the caller's, to be used again */
+    bool strayed;      /* what a lost connection was to prolong it by may have come after it was made up for */
     bool late;         /* set, or let wait, by a connection that had ended a ttl before: its undo was over by then */
     bool loose;        /* handed out, and adopted by nobody yet */
     bool handed;       /* handed out by one who may have asked a node for it that was away: nobody else can know */
