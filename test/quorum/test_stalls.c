@@ -11,6 +11,8 @@
 enum {
     PATIENCE_MS = 500, /* how long an answer is waited for */
     STALL_MS = 700,
+    ANSWER_MS = 10, /* what a node takes at least, that is not waited for by who gives up at once */
+    TRIALS = 20,
 };
 
 static evlock_options impatient_options(void) {
@@ -25,11 +27,15 @@ static void pause_all(void) {
         server_pause(&nodes[i]);
 }
 
+static void resume_all(void) {
+    for (size_t i = 0; i < NODES; i++)
+        server_resume(&nodes[i]);
+}
+
 /* The nodes answer what they were sent while this process stands still. */
 static void stand_still_while_they_answer(struct fixture *f) {
     run_for(f, 50);
-    for (size_t i = 0; i < NODES; i++)
-        server_resume(&nodes[i]);
+    resume_all();
     usleep(STALL_MS * 1000);
 }
 
@@ -94,31 +100,48 @@ static void a_release_and_an_extension_that_were_answered_are_ok(void **state) {
     assert_ended(&extended, EVLOCK_OK);
 }
 
-static void acquire_and_stand_still(struct record *record) {
-    struct fixture *f = record->then_arg;
+/* What was not sent yet is given 100 ms to be answered in. A machine that is overloaded may not run the nodes for so
+ * long: then there is another trial. None would succeed where that time is not given. */
+static void succeeds(struct fixture *f, void (*attempt)(struct fixture *f)) {
+    evlock_options options = impatient_options();
+    lock_new(f, "a", &options);
+    for (int i = 0; i < TRIALS; i++) {
+        f->ended = (struct record){0};
+        attempt(f);
+        run_for(f, ANSWER_MS);
+        resume_all();
+        await(f, f->ended.count);
+        if (f->ended.status == EVLOCK_OK)
+            return;
+        assert_ended(&f->ended, EVLOCK_EQUORUM);
+        await(f, nodes_having("a") == 0);
+    }
+    fail_msg("no attempt succeeded");
+}
+
+static void acquire_and_stand_still(struct fixture *f) {
+    pause_all();
     if (evlock_acquire(f->locks[0], NULL, record_end, &f->ended) != EVLOCK_OK)
         abort();
     usleep(STALL_MS * 1000);
 }
 
+static void then_acquire_and_stand_still(struct record *record) {
+    acquire_and_stand_still(record->then_arg);
+}
+
+static void acquire_in_a_callback(struct fixture *f) {
+    struct record queried = {.then = then_acquire_and_stand_still, .then_arg = f};
+    assert_status(evlock_locked(f->locks[0], record_value, &queried), EVLOCK_OK);
+    await(f, queried.count);
+}
+
 static void an_attempt_of_a_callback_that_takes_long_succeeds(void **state) {
-    struct fixture *f = *state;
-    struct record queried = {.then = acquire_and_stand_still, .then_arg = f};
-    evlock_options options = impatient_options();
-    evlock *lock = lock_new(f, "a", &options);
-    assert_status(evlock_locked(lock, record_value, &queried), EVLOCK_OK);
-    await(f, f->ended.count);
-    assert_ended(&f->ended, EVLOCK_OK);
+    succeeds(*state, acquire_in_a_callback);
 }
 
 static void an_attempt_that_was_not_sent_yet_succeeds(void **state) {
-    struct fixture *f = *state;
-    evlock_options options = impatient_options();
-    evlock *lock = lock_new(f, "a", &options);
-    assert_status(evlock_acquire(lock, NULL, record_end, &f->ended), EVLOCK_OK);
-    usleep(STALL_MS * 1000);
-    await(f, f->ended.count);
-    assert_ended(&f->ended, EVLOCK_OK);
+    succeeds(*state, acquire_and_stand_still);
 }
 
 static void replicas_that_confirmed_in_time_are_heard(void **state) {
