@@ -330,7 +330,7 @@ static void plan_renewal(struct lease *lease, int64_t sent, int64_t ttl) {
     if (!interval)
         return;
     if (ttl < lease->terms->ttl)
-        interval = evl_min(interval, ttl / 3);
+        interval = evl_min(interval, evl_min(ttl / 3, evl_max(ttl - lease->terms->lead, 0) / 2));
     lease->due = sent + interval;
     if (lease->terms->grain && interval == lease->terms->interval)
         lease->due -= (lease->due - lease->terms->phase) % lease->terms->grain;

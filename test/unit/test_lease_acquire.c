@@ -127,6 +127,20 @@ static void an_adopted_lease_lasts_as_long_as_the_server_says(void **state) {
     next_is(&b, sent + 2 * SECOND); /* renewed while there is time */
 }
 
+/* Its loss is told long before its deadline. */
+static void an_adopted_lease_is_renewed_before_its_lead(void **state) {
+    struct bench b = bench_new();
+    (void)state;
+    b.terms.lead = 2 * SECOND;
+    begin_adopting(&b, 1);
+    sends(&b, 0, LEASE_ADOPT);
+    yes_ttl(&b, 0, 3 * SECOND);
+    tells(&b, LEASE_TELL_GRANTED, EVLOCK_OK);
+    assert_true(evl_lease_next(b.lease) < evl_lease_deadline(b.lease) - b.terms.lead);
+    until(&b, evl_lease_next(b.lease));
+    sends(&b, 0, LEASE_RENEW);
+}
+
 static void a_longer_adopted_lease_is_renewed_at_the_usual_pace(void **state) {
     struct bench b = bench_new();
     (void)state;
@@ -546,6 +560,7 @@ int main(void) {
         cmocka_unit_test(a_short_lease_is_told_lost_sooner),
         cmocka_unit_test(an_adopted_lease_lasts_as_long_as_the_server_says),
         cmocka_unit_test(a_longer_adopted_lease_is_renewed_at_the_usual_pace),
+        cmocka_unit_test(an_adopted_lease_is_renewed_before_its_lead),
         cmocka_unit_test(an_adopted_lease_may_be_without_expiry),
         cmocka_unit_test(a_token_with_too_little_left_is_not_adopted),
         cmocka_unit_test(an_adoption_that_fails_leaves_the_token_alone),
