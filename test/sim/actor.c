@@ -356,6 +356,8 @@ static void draw_new_options(struct actor *actor, struct handle *handle, evlock_
     handle->patience = ttl / 10 > MS ? ttl / 10 : MS;
     if (draw_chance(world, 50))
         handle->patience = (options->node_timeout_ms = ms_between(world, 4 * plan->latency, ttl / 4)) * MS;
+    if (plan->fences && handle->patience < 8 * plan->latency) /* two round trips, behind what is undone */
+        handle->patience = (options->node_timeout_ms = 8 * plan->latency / MS + 1) * MS;
     handle->lead = handle->ttl >= 100 * MS && ttl / MS % 5 == 0 ? ttl / 100 * 7 / MS * MS : 0;
     if (handle->lead)
         options->lost_lead_ms = handle->lead / MS;

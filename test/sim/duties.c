@@ -144,8 +144,11 @@ static struct promise *only_acquire(const struct judge *judge, unsigned client, 
 
 void duties_denied(struct node *node, const struct token *token, unsigned key) {
     const struct world *world = node->world;
-    struct promise *promise = only_acquire(world->judge, world->feeding->client, key);
+    struct promise *promise;
 
+    if (world->plan.nodes == 1 || world->plan.crowd)
+        return;
+    promise = only_acquire(world->judge, world->feeding->client, key);
     if (!promise || !promise->once || token->own || world->feeding_sent < promise->asked)
         return;
     promise->denied_at = world->now;
