@@ -923,7 +923,8 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
     assert(answer->verdict != LEASE_QUEUED || (command == LEASE_ACQUIRE && lease->queued));
     slot->flying = LEASE_NOTHING;
     if (answer->verdict == LEASE_UNKNOWN && (lease->own || evl_lease_prolongs(command))) {
-        slot->late = UNSEEN;
+        if (slot->late != MAY_STILL_RUN) /* or one that was lost before is not settled with it */
+            slot->late = UNSEEN;
         if (lease->state == LEASE_UNDOING)
             set_undo_limit(lease, now);
     }
