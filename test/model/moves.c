@@ -9,7 +9,7 @@ struct list {
 };
 
 static void add(struct list *list, enum happening what, unsigned client, unsigned node, unsigned stray) {
-    list->moves[list->count++] = (struct move){(uint8_t)what, (uint8_t)client, (uint8_t)node, (uint8_t)stray};
+    list->moves[list->count++] = (struct move){(uint8_t)what, (uint8_t)client, (uint8_t)node, (uint8_t)stray, 0};
 }
 
 static bool allows(const struct world *w, unsigned kind) {
@@ -48,7 +48,7 @@ static void add_calls(const struct world *w, unsigned c, struct list *list) {
         add(list, RELEASE, c, 0, 0);
     if (held && w->scope->handover && !w->handed_over && evl_lease_exportable(lease))
         add(list, EXPORT, c, 0, 0);
-    if (!held || last->extending || !w->extends)
+    if (!held || last->extending || !w->extends || !lease->terms->ttl)
         return;
     add(list, REPLACE_LONGER, c, 0, 0);
     add(list, REPLACE_SHORTER, c, 0, 0);
@@ -63,10 +63,19 @@ static bool is_oldest(const struct channel *channel, unsigned i) {
     return true;
 }
 
+static bool has_to_send(const struct client *client, unsigned n) {
+    for (unsigned a = 0; a < client->begun; a++)
+        if (!client->uses[a].over && lease_of(&client->uses[a])->slots[n].want)
+            return true;
+    return false;
+}
+
 static void add_traffic(const struct world *w, unsigned c, unsigned n, struct list *list) {
     const struct channel *channel = &w->clients[c].channels[n];
     bool waits = channel->count && !channel->queue[channel->count - 1].ran;
 
+    if (w->scope->lazy && channel->up && channel->count < QUEUE && has_to_send(&w->clients[c], n))
+        add(list, SEND, c, n, 0);
     if (waits) {
         add(list, SERVE, c, n, 0);
         if (allows(w, REFUSALS)) {
@@ -115,6 +124,13 @@ static void add_failures(const struct world *w, struct list *list) {
             add(list, FORGET, 0, n, 0);
         if (allows(w, LOSSES) && w->nodes[n].server.waiting)
             add(list, LOSE_QUEUE, 0, n, 0);
+        if (allows(w, FORGETFUL_COUNTERS) && w->scope->nodes == 1)
+            add(list, LOSE_COUNTER, 0, n, 0);
+        if (allows(w, BREAKS) && server_clock(w, n) < w->nodes[n].server.expires)
+            add(list, BREAK, 0, n, 0);
+        if (allows(w, BREAKS) && server_clock(w, n) < w->nodes[n].server.expires &&
+            w->nodes[n].server.expires != LEASE_NEVER)
+            add(list, STRETCH, 0, n, 0);
     }
 }
 
@@ -164,6 +180,7 @@ static const char *const words[] = {
     [REPLACE_LONGER] = "the ttl is to be replaced by a longer one",
     [REPLACE_SHORTER] = "the ttl is to be replaced by a shorter one",
     [ADD] = "the ttl is to be added to",
+    [SEND] = "commands go out",
     [SERVE] = "a command runs",
     [SAY_AGAIN] = "a command is to be sent again",
     [REFUSE] = "a command is refused",
@@ -182,6 +199,9 @@ static const char *const words[] = {
     [WIPE] = "the node starts again without its data",
     [FORGET] = "the node loses its data",
     [LOSE_QUEUE] = "the queue is lost",
+    [LOSE_COUNTER] = "the counter is lost",
+    [BREAK] = "somebody removes the key",
+    [STRETCH] = "somebody makes the key live longer",
     [PASS_SHORT] = "(all) time passes",
     [PASS] = "(all) time passes, whatever is to be mended",
     [STALL] = "time passes, and the client is stopped",

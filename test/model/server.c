@@ -27,13 +27,18 @@ static void set(struct server *server, const struct request *request, int64_t cl
     set_expiry(server, request->ttl ? request->ttl : LEASE_NEVER, clock, grain);
 }
 
+static int64_t draw_fence(struct server *server, int64_t clock) {
+    server->counter = server->counter ? server->counter + 1 : clock;
+    return server->counter;
+}
+
 static enum lease_verdict acquire(struct server *server, const struct request *request, int64_t clock, int64_t grain,
                                   struct lease_answer *answer) {
     if (taken(server, clock))
         return LEASE_NO;
     set(server, request, clock, grain);
-    server->counter = server->counter ? server->counter + 1 : clock;
-    answer->fence = server->counter;
+    if (request->fenced)
+        answer->fence = draw_fence(server, clock);
     return LEASE_YES;
 }
 
@@ -55,7 +60,7 @@ static void leave(struct server *server, int place) {
 }
 
 /* The lock is free: the first who listens has it, and is told unless it is the one that asks. Its ticket, or 0. */
-static unsigned grant(struct server *server, unsigned asker, int64_t clock, int64_t grain, struct waiter *told) {
+static unsigned grant(struct server *server, unsigned asker, int64_t clock, int64_t grain, struct grant_note *told) {
     while (server->waiting) {
         struct waiter first = server->line[0];
         leave(server, 0);
@@ -64,17 +69,19 @@ static unsigned grant(struct server *server, unsigned asker, int64_t clock, int6
         server->token = first.token;
         set_expiry(server, first.ttl, clock, grain);
         if (first.ticket != asker)
-            *told = first;
+            *told = (struct grant_note){first, first.fenced ? draw_fence(server, clock) : 0};
         return first.ticket;
     }
     return 0;
 }
 
 static enum lease_verdict join(struct server *server, const struct request *request, int64_t clock, int64_t grain,
-                               struct waiter *told) {
+                               struct lease_answer *answer, struct grant_note *told) {
     if (server_has(server, request->token, clock)) {
         if (left_of(server, clock, grain) < request->ttl)
             set_expiry(server, request->ttl, clock, grain);
+        if (request->fenced)
+            answer->fence = draw_fence(server, clock);
         return LEASE_YES;
     }
     if (!server_waits(server, request->ticket))
@@ -83,14 +90,17 @@ static enum lease_verdict join(struct server *server, const struct request *requ
             .token = (uint8_t)request->token,
             .ticket = request->ticket,
             .channel = request->channel,
+            .fenced = request->fenced,
         };
-    if (!taken(server, clock) && grant(server, request->ticket, clock, grain, told) == request->ticket)
-        return LEASE_YES;
-    return LEASE_QUEUED;
+    if (taken(server, clock) || grant(server, request->ticket, clock, grain, told) != request->ticket)
+        return LEASE_QUEUED;
+    if (request->fenced)
+        answer->fence = draw_fence(server, clock);
+    return LEASE_YES;
 }
 
 static enum lease_verdict hand(struct server *server, const struct request *request, int64_t clock, int64_t grain,
-                               struct waiter *told) {
+                               struct grant_note *told) {
     if (server_has(server, request->token, clock)) {
         server->expires = 0;
         grant(server, 0, clock, grain, told);
@@ -117,7 +127,7 @@ static enum lease_verdict prolong(struct server *server, const struct request *r
 }
 
 enum lease_verdict server_run(struct server *server, const struct request *request, int64_t clock, int64_t grain,
-                              struct lease_answer *answer, struct waiter *told) {
+                              struct lease_answer *answer, struct grant_note *told) {
     bool has = server_has(server, request->token, clock);
 
     switch (request->command) {
@@ -125,7 +135,7 @@ enum lease_verdict server_run(struct server *server, const struct request *reque
         break;
     case LEASE_ACQUIRE:
         if (request->ticket)
-            return join(server, request, clock, grain, told);
+            return join(server, request, clock, grain, answer, told);
         return acquire(server, request, clock, grain, answer);
     case LEASE_RAISE:
         if (server->counter < request->fence)

@@ -8,14 +8,14 @@
 #define MODEL_SERVER_H
 
 #include "lease.h"
-
-enum { LINE = 6 }; /* who waits at most */
+#include "size.h"
 
 struct waiter {
     int64_t ttl;
     uint8_t token;
     uint8_t ticket;  /* one for each attempt; 0: it is nobody */
     uint8_t channel; /* on which it listens */
+    bool fenced;
 };
 
 struct server {
@@ -27,12 +27,19 @@ struct server {
     struct waiter line[LINE];
 };
 
+/* Who was granted the lock, and the number that was drawn for it, if one was. */
+struct grant_note {
+    struct waiter waiter;
+    int64_t fence;
+};
+
 struct request {
     enum lease_command command;
     int token;
     int64_t ttl;             /* what is asked for or, by an ADD, more; 0: no expiry */
     int64_t fence;           /* of a RAISE */
     uint8_t ticket, channel; /* of one that waits; 0: it does not */
+    bool fenced;             /* an acquire that draws a number */
 };
 
 bool server_has(const struct server *server, int token, int64_t clock);
@@ -41,8 +48,8 @@ bool server_has(const struct server *server, int token, int64_t clock);
 bool server_waits(const struct server *server, unsigned ticket);
 
 /* Runs a command. `grain`: how much of the present millisecond has passed, which a ttl that is set begins with. `told`:
- * who was granted the lock by that without having asked, and is sent a message, if somebody is. */
+ * who was granted the lock by that without having asked, and is sent a message with its fence, if somebody is. */
 enum lease_verdict server_run(struct server *server, const struct request *request, int64_t clock, int64_t grain,
-                              struct lease_answer *answer, struct waiter *told);
+                              struct lease_answer *answer, struct grant_note *told);
 
 #endif

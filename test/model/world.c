@@ -9,7 +9,7 @@
 #define TTL (1000 * MS)
 #define WAIT (600 * MS)  /* for the answer to a release or an extension */
 #define GRAIN (MS - 1)   /* the most of a server's millisecond that can be gone when a ttl begins */
-#define STRIDE (600 * 5) /* in quanta: time does not pass by more at once */
+#define STRIDE (600 * 5) /* in quanta */
 
 static const int64_t lengths[] = {
     [REPLACE_LONGER] = 3 * TTL / 2,
@@ -17,14 +17,26 @@ static const int64_t lengths[] = {
     [ADD] = TTL / 2,
 };
 
-static const struct lease_terms terms[] = {
-    {.ttl = TTL, .max_ttl = TTL, .interval = 0, .lead = MS, .max_hold = LEASE_NEVER, .patience = TTL / 2},
-    {.ttl = TTL, .max_ttl = TTL, .interval = TTL / 2, .lead = MS, .max_hold = LEASE_NEVER, .patience = TTL / 2},
+static const struct manner manners[] = {
+    {{.ttl = TTL, .max_ttl = TTL, .interval = 0, .lead = MS, .max_hold = LEASE_NEVER, .patience = TTL / 2},
+     false,
+     false},
+    {{.ttl = TTL, .max_ttl = TTL, .interval = TTL / 2, .lead = MS, .max_hold = LEASE_NEVER, .patience = TTL / 2},
+     false,
+     false},
 };
+
+static const struct manner *manners_of(const struct world *w) {
+    return w->scope->manners ? w->scope->manners : &manners[w->scope->renews];
+}
 
 static void promise(struct world *w, bool kept, const char *what) {
     if (!kept && !w->broken)
         w->broken = what;
+}
+
+static int64_t later(int64_t a, int64_t b) {
+    return a > b ? a : b;
 }
 
 static void act(struct world *w, unsigned c, struct use *use, struct lease_out *out);
@@ -39,7 +51,8 @@ static int64_t quantum(int64_t moment, unsigned rate) {
 /* For how long a node that lost its data is asked for nothing. */
 static bool is_excluded(const struct world *w, unsigned c, unsigned n) {
     unsigned rate = w->clients[c].rate;
-    return w->nodes[n].wiped && (w->time - w->nodes[n].wiped) * rate < terms[0].max_ttl;
+    return w->scope->flaw != NO_EXCLUSION && w->nodes[n].wiped &&
+           (w->time - w->nodes[n].wiped) * rate < manners_of(w)->terms.max_ttl;
 }
 
 static struct use *use_living(struct client *client, unsigned attempt) {
@@ -74,12 +87,24 @@ static void hear_end(struct world *w, struct use *use, const struct lease_out *o
     }
 }
 
+/* Fences grow in the order in which they are granted. */
+static void hear_fence(struct world *w, const struct use *use) {
+    int64_t fence = lease_of(use)->fence;
+
+    if (!use->fenced || w->forced || w->lapsed)
+        return;
+    promise(w, fence > w->fence || w->scope->flaw, "fences grow");
+    w->backwards |= fence <= w->fence;
+    w->fence = fence;
+}
+
 static void hear(struct world *w, struct use *use, const struct lease_out *out) {
     promise(w, !out->events || !use->done, "nothing is told after the end");
     if (out->events & LEASE_TELL_GRANTED) {
         promise(w, !use->granted, "a grant is told once");
         use->granted = true;
         use->leaves = false;
+        hear_fence(w, use);
     }
     if (out->events & LEASE_TELL_EXTENDED) {
         promise(w, use->extending, "the end of an extension is told once, to who asked for it");
@@ -90,6 +115,8 @@ static void hear(struct world *w, struct use *use, const struct lease_out *out) 
         promise(w, !use->releasing, "no loss is told after a release was asked");
         use->lost = true;
     }
+    if (out->events & LEASE_TELL_RISK)
+        promise(w, use->granted && !use->lost && !use->releasing, "a risk is told of what is held");
     hear_end(w, use, out);
 }
 
@@ -104,7 +131,21 @@ static int trouble(const struct world *w, unsigned c, unsigned n, const struct l
     return EVLOCK_OK;
 }
 
-/* A command goes out as soon as it may. */
+/* What is asked for is the most that may be believed, whatever a server answers. */
+static void note_asked(const struct world *w, unsigned c, struct use *use, enum lease_command command) {
+    const struct lease *lease = lease_of(use);
+    int64_t ttl = evl_lease_ttl(lease, command, client_clock(w, c));
+
+    if (command == LEASE_ADOPT || command == LEASE_RAISE || command == LEASE_RELEASE)
+        return;
+    if (command == LEASE_ADD && use->most != LEASE_NEVER)
+        use->most = later(use->most, client_clock(w, c) + lease->longest_ms * MS) + ttl; /* it ran at any time */
+    else if ((command == LEASE_ACQUIRE && !lease->terms->ttl) || use->most == LEASE_NEVER)
+        use->most = LEASE_NEVER;
+    else
+        use->most = later(use->most, client_clock(w, c) + ttl);
+}
+
 static void transmit(struct world *w, unsigned c, struct use *use, unsigned n) {
     struct lease *lease = lease_of(use);
     struct channel *channel = &w->clients[c].channels[n];
@@ -122,8 +163,9 @@ static void transmit(struct world *w, unsigned c, struct use *use, unsigned n) {
                 "one command that sets a ttl is unanswered on a node, and one release behind it");
     if (w->broken)
         return;
+    note_asked(w, c, use, command);
     channel->queue[channel->count++] = (struct message){
-        .ttl = evl_lease_ttl(lease, command, client_clock(w, c)),
+        .ttl = command == LEASE_RAISE ? lease->fence : evl_lease_ttl(lease, command, client_clock(w, c)),
         .attempt = attempt,
         .command = (uint8_t)command,
         .connection = channel->connection,
@@ -138,6 +180,8 @@ static void act(struct world *w, unsigned c, struct use *use, struct lease_out *
         int why = trouble(w, c, n, lease);
         if (!(out->wake & 1U << n))
             continue;
+        if (why == EVLOCK_OK && w->scope->lazy)
+            continue;
         if (why == EVLOCK_OK)
             transmit(w, c, use, n);
         else
@@ -146,6 +190,17 @@ static void act(struct world *w, unsigned c, struct use *use, struct lease_out *
                 "a node that is away is not asked again at once");
         if (!w->broken && (more.wake || more.events))
             act(w, c, use, &more);
+    }
+}
+
+/* What a client has not yet sent to a node goes out. */
+static void send(struct world *w, unsigned c, unsigned n) {
+    struct client *client = &w->clients[c];
+
+    for (unsigned a = 0; a < client->begun && client->channels[n].count < QUEUE; a++) {
+        struct use *use = use_living(client, a);
+        if (use && lease_of(use)->slots[n].want)
+            transmit(w, c, use, n);
     }
 }
 
@@ -225,7 +280,7 @@ static int64_t sooner(int64_t next, const struct world *w, int64_t moment, unsig
 }
 
 static int64_t next_expiry(const struct world *w) {
-    int64_t next = w->time + STRIDE;
+    int64_t next = w->time + (w->scope->stride ? w->scope->stride : STRIDE);
 
     for (unsigned n = 0; n < w->scope->nodes; n++)
         if (w->nodes[n].server.token)
@@ -255,13 +310,16 @@ static int64_t next_moment(struct world *w, bool mends) {
                               client->rate);
         for (unsigned n = 0; n < w->scope->nodes; n++)
             if (is_excluded(w, c, n))
-                next = sooner(next, w, w->nodes[n].wiped * client->rate + terms[0].max_ttl, client->rate);
+                next = sooner(next, w, w->nodes[n].wiped * client->rate + manners_of(w)->terms.max_ttl, client->rate);
     }
     return next;
 }
 
-static void pass(struct world *w, bool mends) {
-    w->time = next_moment(w, mends);
+/* `most`: in quanta; 0: until something is due or expires. */
+static void pass(struct world *w, bool mends, int64_t most) {
+    int64_t next = next_moment(w, mends);
+
+    w->time = most && w->time + most < next ? w->time + most : next;
     for (unsigned c = 0; c < CLIENTS; c++)
         if (!w->clients[c].stalled)
             ring(w, c);
@@ -272,17 +330,17 @@ static void stall(struct world *w, unsigned c) {
 
     w->clients[c].stalled = true;
     while (w->time < until && !w->broken)
-        pass(w, false);
+        pass(w, false, 0);
 }
 
 /* --- Servers --------------------------------------------------------------------------------------------------------
  */
 
 /* A waiter was granted the lock; if its client does not listen, the message is lost. */
-static void tell_grant(struct world *w, unsigned n, const struct waiter *told) {
-    struct client *client = &w->clients[told->channel];
+static void tell_grant(struct world *w, unsigned n, const struct grant_note *told) {
+    struct client *client = &w->clients[told->waiter.channel];
     struct ears *ears = &client->ears;
-    uint8_t attempt = (uint8_t)((told->ticket - 1) % ATTEMPTS);
+    uint8_t attempt = (uint8_t)((told->waiter.ticket - 1) % ATTEMPTS);
     const struct use *use = &client->uses[attempt];
 
     promise(w, !use->over || use->late || use->leaves, "nobody who is gone is granted the lock");
@@ -291,7 +349,7 @@ static void tell_grant(struct world *w, unsigned n, const struct waiter *told) {
         return;
     promise(w, ears->count < GRANTS, "(there is room for what is to be heard)");
     if (!w->broken)
-        ears->queue[ears->count++] = (struct grant){.time = w->time, .attempt = attempt};
+        ears->queue[ears->count++] = (struct grant){.time = w->time, .fence = told->fence, .attempt = attempt};
 }
 
 /* Of a grant from before a look that was answered "queued", the message says nothing any more. */
@@ -307,15 +365,17 @@ static void run(struct world *w, unsigned c, unsigned n, struct message *m) {
         .command = (enum lease_command)m->command,
         .token = use->token,
         .ttl = m->ttl,
+        .fence = w->scope->flaw == NO_RAISING ? 0 : m->ttl,
         .ticket = use->ticket,
         .channel = (uint8_t)c,
+        .fenced = use->fenced,
     };
     bool had = server_has(&node->server, use->token, server_clock(w, n));
     struct lease_answer answer = {0};
-    struct waiter told = {0};
+    struct grant_note told = {0};
 
     m->verdict = (uint8_t)server_run(&node->server, &request, server_clock(w, n), GRAIN, &answer, &told);
-    m->left = answer.ttl;
+    m->left = request.command == LEASE_ACQUIRE ? answer.fence : answer.ttl;
     m->ran = true;
     if (m->verdict == LEASE_YES) {
         promise(w, !had || !w->scope->own || node->setter <= m->attempt,
@@ -326,7 +386,7 @@ static void run(struct world *w, unsigned c, unsigned n, struct message *m) {
     }
     if (m->verdict == LEASE_QUEUED)
         outdate_grants(&w->clients[c].ears, m->attempt);
-    if (told.ticket)
+    if (told.waiter.ticket)
         tell_grant(w, n, &told);
 }
 
@@ -363,7 +423,9 @@ static void hear_grant(struct world *w, unsigned c, bool early) {
     forget_grant(&client->ears, 0);
     if (!use)
         return;
-    evl_lease_granted(lease_of(use), since, 1, client_clock(w, c), &out);
+    if (lease_of(use)->state == LEASE_ACQUIRING)
+        use->most = client_clock(w, c) + lease_of(use)->terms->ttl;
+    evl_lease_granted(lease_of(use), since, grant.fence, client_clock(w, c), &out);
     act(w, c, use, &out);
 }
 
@@ -392,7 +454,7 @@ static void deliver(struct world *w, unsigned c, unsigned n) {
     struct channel *channel = &w->clients[c].channels[n];
     struct message m = channel->queue[0];
     struct use *use = &w->clients[c].uses[m.attempt];
-    struct lease_answer answer = {.verdict = (enum lease_verdict)m.verdict, .ttl = m.left};
+    struct lease_answer answer = {.verdict = (enum lease_verdict)m.verdict, .ttl = m.left, .fence = m.left};
     int64_t deadline = evl_lease_deadline(lease_of(use));
     struct lease_out out = {0};
 
@@ -405,10 +467,12 @@ static void deliver(struct world *w, unsigned c, unsigned n) {
     for (unsigned i = w->clients[c].ears.count; m.verdict == LEASE_QUEUED && i-- > 0;)
         if (w->clients[c].ears.queue[i].attempt == m.attempt && w->clients[c].ears.queue[i].outdated)
             forget_grant(&w->clients[c].ears, i);
-    if (m.verdict == LEASE_YES && m.stale)
+    if (m.verdict == LEASE_YES && m.stale && m.command != LEASE_RAISE)
         use->stale |= (uint8_t)(1U << n);
-    else if (m.verdict == LEASE_YES)
+    else if (m.verdict == LEASE_YES && m.command != LEASE_RAISE)
         use->stale &= (uint8_t) ~(1U << n);
+    if (m.command == LEASE_ADOPT && m.verdict == LEASE_YES) /* nobody here knows what was asked for */
+        use->most = m.left == LEASE_NEVER ? LEASE_NEVER : later(use->most, client_clock(w, c) + m.left);
     evl_lease_answer(lease_of(use), n, &answer, client_clock(w, c), &out);
     promise(w, m.command != LEASE_MEND || evl_lease_deadline(lease_of(use)) <= deadline,
             "mending moves no deadline out");
@@ -443,11 +507,11 @@ static void cut(struct world *w, unsigned c, unsigned n, bool dead) {
     }
 }
 
-static void come_back(struct world *w, unsigned c, unsigned n, bool settled) {
+static void come_back(struct world *w, unsigned c, unsigned n, bool settled, bool replaced) {
     struct client *client = &w->clients[c];
     struct channel *channel = &client->channels[n];
-    bool replaced = channel->restarted;
 
+    replaced |= channel->restarted;
     for (unsigned i = channel->lost; settled && i-- > 0;)
         if (channel->strays[i].connection == channel->connection)
             forget_stray(channel, i);
@@ -495,6 +559,7 @@ static void forget_data(struct world *w, unsigned n) {
 static void lapse(struct world *w, unsigned n) {
     struct node *node = &w->nodes[n];
 
+    w->lapsed = true;
     node->server.token = 0;
     node->server.expires = 0;
     node->setter = 0;
@@ -530,37 +595,63 @@ static void lose_queue(struct server *server) {
     memset(server->line, 0, sizeof server->line);
 }
 
+/* The counter of the only node is evicted, not in the same microsecond as it was drawn from. */
+static void lose_counter(struct world *w) {
+    pass(w, true, 5);
+    w->nodes[0].server.counter = 0;
+}
+
+/* Somebody else makes the key live longer, as a clock does that is set back; or removes it. */
+static void break_in(struct world *w, unsigned n, int64_t longer) {
+    struct server *server = &w->nodes[n].server;
+
+    w->forced = true;
+    server->expires = longer ? server->expires + longer : 0;
+    for (unsigned c = 0; c < CLIENTS; c++)
+        for (unsigned a = 0; a < w->clients[c].begun; a++) {
+            struct use *use = &w->clients[c].uses[a];
+            use->late |= longer && use->token == server->token;
+            use->freed |= longer ? 0 : (uint8_t)(1U << n);
+        }
+}
+
 /* --- Users ----------------------------------------------------------------------------------------------------------
  */
 
-static void begin(struct world *w, unsigned c, enum happening how) {
+static void begin(struct world *w, unsigned c, enum happening how, unsigned with) {
     struct client *client = &w->clients[c];
     unsigned attempt = client->begun++;
     struct use *use = &client->uses[attempt];
-    struct lease_entry entry = {.queued = how == JOIN, .adopt = how == ADOPT, .own = w->scope->own};
+    const struct manner *manner = manners_of(w) + with;
+    struct lease_entry entry = {.fenced = manner->fenced && how != ADOPT,
+                                .queued = how == JOIN && manner->terms.ttl,
+                                .adopt = how == ADOPT,
+                                .own = w->scope->own || (manner->own && how == BEGIN)};
     struct lease_out out = {0};
 
     w->attempts--;
     use->begun = true;
+    use->fenced = entry.fenced;
     use->token = (uint8_t)(1 + c * ATTEMPTS + (w->scope->own ? 0 : attempt));
-    if (how == JOIN)
+    if (entry.queued)
         use->ticket = (uint8_t)(1 + c * ATTEMPTS + attempt);
     if (how == ADOPT) {
         use->token = (uint8_t)w->handed_over;
         use->leaves = true;
         w->handed_over = 0;
     }
-    evl_lease_begin(lease_of(use), &terms[w->scope->renews], w->scope->nodes, &entry, client_clock(w, c), &out);
+    evl_lease_begin(lease_of(use), &manner->terms, w->scope->nodes, &entry, client_clock(w, c), &out);
     act(w, c, use, &out);
 }
 
-static void extend(struct world *w, unsigned c, struct use *use, enum happening how) {
+static void extend(struct world *w, unsigned c, enum happening how, unsigned with) {
+    struct use *use = &w->clients[c].uses[w->clients[c].begun - 1];
+    int64_t ttl = lengths[how] + with * (TTL / 10);
     struct lease_out out = {0};
 
     w->extends--;
     use->extending = true;
-    evl_lease_extend(lease_of(use), how == ADD ? LEASE_ADD : LEASE_REPLACE, lengths[how], client_clock(w, c) + WAIT,
-                     &out);
+    evl_lease_extend(lease_of(use), how == ADD ? LEASE_ADD : LEASE_REPLACE, ttl, client_clock(w, c) + WAIT, &out);
     act(w, c, use, &out);
 }
 
@@ -591,12 +682,14 @@ static void call(struct world *w, unsigned c, enum happening what) {
 static bool keeps(const struct world *w, unsigned n, int token, int64_t last) {
     const struct node *node = &w->nodes[n];
 
+    if (last == LEASE_NEVER || node->server.expires == LEASE_NEVER)
+        return node->server.token == token && node->server.expires == LEASE_NEVER;
     if (node->server.token == token && last * node->rate < node->server.expires)
         return true;
     if (!node->wiped || node->forgotten != token || last * node->rate >= node->would_expire)
         return false;
     for (unsigned c = 0; c < CLIENTS; c++)
-        if ((last - node->wiped) * w->clients[c].rate >= terms[0].max_ttl)
+        if ((last - node->wiped) * w->clients[c].rate >= manners_of(w)->terms.max_ttl)
             return false;
     return true;
 }
@@ -618,13 +711,17 @@ static bool is_forgotten(const struct world *w, const struct use *use) {
 /* A node that lacks the token, and can be asked for it, is seen to some time. */
 static void check_mended(struct world *w, unsigned c, const struct use *use) {
     const struct lease *lease = lease_of(use);
+    int64_t last = lease->terms->max_hold == LEASE_NEVER ? LEASE_NEVER : lease->since + lease->terms->max_hold;
 
+    if ((!lease->terms->interval && lease->extension) || lease->extending ||
+        client_clock(w, c) >= last) /* then after that, or never */
+        return;
     for (unsigned n = 0; n < w->scope->nodes && w->scope->nodes > 1; n++) {
         const struct lease_slot *slot = &lease->slots[n];
         bool busy = slot->flying || slot->want || slot->stray || !w->clients[c].channels[n].up;
         promise(w,
                 busy || slot->mend_ms != LEASE_AGES || lease->due != LEASE_NEVER ||
-                    slot->deadline >= evl_lease_deadline(lease) - MS,
+                    slot->deadline >= evl_lease_deadline(lease) - evl_lease_moment(lease->terms->ttl),
                 "a node without the token is seen to");
     }
 }
@@ -633,10 +730,12 @@ static void check_holder(struct world *w, unsigned c, const struct use *use) {
     int64_t deadline = evl_lease_deadline(lease_of(use));
     unsigned keepers = 0;
 
-    if (is_forgotten(w, use))
+    promise(w, deadline <= use->most, "the deadline is not beyond what was asked for");
+    if (is_forgotten(w, use) || w->forced || w->scope->flaw == NO_EXCLUSION)
         return;
     for (unsigned n = 0; n < w->scope->nodes; n++)
-        keepers += keeps(w, n, use->token, quantum(deadline, w->clients[c].rate) - 1);
+        keepers +=
+            keeps(w, n, use->token, deadline == LEASE_NEVER ? LEASE_NEVER : quantum(deadline, w->clients[c].rate) - 1);
     promise(w, keepers > w->scope->nodes / 2, "a quorum keeps the token until the deadline");
 }
 
@@ -648,8 +747,8 @@ static void check_end(struct world *w, unsigned c, struct use *use) {
         promise(w, use->leaves || !is_left(w, c, n, use), "a lease that is over has left nothing");
         for (unsigned i = 0; i < channel->lost && !use->leaves; i++) {
             const struct message *m = &channel->strays[i];
-            bool acts =
-                w->scope->own || m->command == LEASE_ACQUIRE || m->command == LEASE_REARM || m->command == LEASE_MEND;
+            bool acts = lease_of(use)->own || m->command == LEASE_ACQUIRE || m->command == LEASE_REARM ||
+                        m->command == LEASE_MEND;
             promise(w, w->clients[c].uses[m->attempt].token != use->token || !acts,
                     "when a lease is over nothing can bring its token back");
         }
@@ -664,11 +763,13 @@ static bool is_stuck(const struct world *w, unsigned c, const struct use *use) {
 
     if (lease->state == LEASE_LOST || evl_lease_next(lease) != LEASE_NEVER)
         return false;
+    if (lease->state == LEASE_HELD && evl_lease_deadline(lease) == LEASE_NEVER)
+        return false;
     if (lease->state == LEASE_ACQUIRING && lease->queued)
         return false; /* who waits in a queue looks */
     for (unsigned n = 0; n < w->scope->nodes; n++) {
         const struct channel *channel = &w->clients[c].channels[n];
-        if (!channel->up)
+        if (!channel->up || (w->scope->lazy && lease->slots[n].want))
             return false;
         for (unsigned i = 0; i < channel->count; i++)
             if (&w->clients[c].uses[channel->queue[i].attempt] == use)
@@ -701,14 +802,17 @@ static void check(struct world *w) {
                 promise(w, !is_stuck(w, c, use), "nobody waits for ever");
         }
     }
-    promise(w, holders <= 1 || excused, "at most one believes to hold the lock");
+    if (holders <= 1 || excused || w->forced)
+        return;
+    promise(w, w->scope->flaw == NO_EXCLUSION, "at most one believes to hold the lock");
+    w->twice = true;
 }
 
 /* --- What happens ---------------------------------------------------------------------------------------------------
  */
 
 void world_begin(struct world *w, const struct scope *scope, unsigned clocks) {
-    static const unsigned rates[CLOCKS][CLIENTS + NODES] = {
+    static const unsigned rates[CLOCKS][5] = {
         {199, 199, 201, 201, 201}, /* the servers fast */
         {201, 201, 199, 199, 199}, /* the clients fast */
         {199, 201, 201, 199, 201}, /* both, mixed */
@@ -722,14 +826,14 @@ void world_begin(struct world *w, const struct scope *scope, unsigned clocks) {
     w->faults = scope->faults;
     w->passes = scope->passes;
     for (unsigned c = 0; c < CLIENTS; c++) {
-        w->clients[c].rate = rates[clocks][c];
+        w->clients[c].rate = rates[clocks][c % 2];
         for (unsigned n = 0; n < scope->nodes; n++)
             w->clients[c].channels[n].up = true;
         if (scope->queues)
             listen(w, c);
     }
     for (unsigned n = 0; n < NODES; n++)
-        w->nodes[n].rate = rates[clocks][CLIENTS + n];
+        w->nodes[n].rate = rates[clocks][2 + n % 3];
 }
 
 static void at_node(struct world *w, struct move move) {
@@ -760,6 +864,10 @@ static void at_node(struct world *w, struct move move) {
     case LOSE_QUEUE:
         lose_queue(&w->nodes[move.node].server);
         break;
+    case BREAK:
+    case STRETCH:
+        break_in(w, move.node, move.what == STRETCH ? 100 * TTL : 0);
+        break;
     default:
         restart(w, move.node, move.what == WIPE);
         break;
@@ -776,7 +884,7 @@ static void at_client(struct world *w, struct move move) {
     case BEGIN:
     case JOIN:
     case ADOPT:
-        begin(w, c, (enum happening)move.what);
+        begin(w, c, (enum happening)move.what, move.with);
         break;
     case LOOK:
         look(w, c);
@@ -799,7 +907,10 @@ static void at_client(struct world *w, struct move move) {
     case REPLACE_LONGER:
     case REPLACE_SHORTER:
     case ADD:
-        extend(w, c, &w->clients[c].uses[w->clients[c].begun - 1], (enum happening)move.what);
+        extend(w, c, (enum happening)move.what, move.with);
+        break;
+    case SEND:
+        send(w, c, move.node);
         break;
     case DELIVER:
         deliver(w, c, move.node);
@@ -809,7 +920,7 @@ static void at_client(struct world *w, struct move move) {
         break;
     case BACK_KILLED:
     case BACK:
-        come_back(w, c, move.node, move.what == BACK_KILLED);
+        come_back(w, c, move.node, move.what == BACK_KILLED, move.with);
         break;
     default:
         break; /* it only wakes */
@@ -818,12 +929,14 @@ static void at_client(struct world *w, struct move move) {
 
 static bool is_fault(enum happening what) {
     return what == CUT || what == RESTART || what == WIPE || what == STALL || what == SAY_AGAIN || what == REFUSE ||
-           what == FORBID || what == DEAFEN || what == LOSE_QUEUE || what == FORGET;
+           what == FORBID || what == DEAFEN || what == LOSE_QUEUE || what == FORGET || what == LOSE_COUNTER ||
+           what == BREAK || what == STRETCH;
 }
 
 static bool is_at_node(enum happening what) {
     return what == SERVE || what == SAY_AGAIN || what == REFUSE || what == FORBID || what == RUN_LATE ||
-           what == NOTICE || what == RESTART || what == WIPE || what == LOSE_QUEUE || what == FORGET;
+           what == NOTICE || what == RESTART || what == WIPE || what == LOSE_QUEUE || what == FORGET || what == BREAK ||
+           what == STRETCH;
 }
 
 void world_move(struct world *w, struct move move) {
@@ -832,9 +945,11 @@ void world_move(struct world *w, struct move move) {
     w->faults -= is_fault(what);
     w->passes -= what == PASS || what == PASS_SHORT;
     if (what == PASS || what == PASS_SHORT)
-        pass(w, what == PASS_SHORT);
+        pass(w, what == PASS_SHORT, move.with * move.with);
     else if (what == STALL)
         stall(w, move.client);
+    else if (what == LOSE_COUNTER)
+        lose_counter(w);
     else if (is_at_node(what))
         at_node(w, move);
     else

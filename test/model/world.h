@@ -1,15 +1,13 @@
 /*
- * A small world around the lease core, whole in one struct that is copied like a number: two clients want one name on
- * one node or three, over connections that break and come back; clocks go at their extreme rates. It has a list of what
- * may happen next, lets one of it happen, and watches the promises. It draws nothing at random: who explores it
- * chooses.
+ * A world around the lease core, whole in one struct that is copied like a number: a few clients want one name on one
+ * node or several, over connections that break and come back; clocks go at their extreme rates. It has a list of what
+ * may happen next, lets one of it happen, and watches the promises. It draws nothing at random: who explores it, or
+ * walks through it, chooses.
  */
 #ifndef MODEL_WORLD_H
 #define MODEL_WORLD_H
 
 #include "server.h"
-
-enum { CLIENTS = 2, NODES = 3, ATTEMPTS = 3, QUEUE = 2 * ATTEMPTS, STRAYS = 6, GRANTS = 4, MOVES = 128 };
 
 /* The quantum in which a world begins. */
 enum { LONG_AGO = 5000000 };
@@ -24,7 +22,18 @@ enum {
     DEAFNESS = 32,
     LOSSES = 64,
     LAPSES = 128,
-    ALL_KINDS = 255
+    ALL_KINDS = 255,
+    FORGETFUL_COUNTERS = 256, /* the only node loses its counter */
+    BREAKS = 512              /* somebody else removes the lock, or makes it live longer */
+};
+
+/* What a world lacks of what the promises rest on. */
+enum flaw { NO_FLAW, NO_EXCLUSION, NO_RAISING };
+
+/* How a lock is used. */
+struct manner {
+    struct lease_terms terms;
+    bool fenced, own;
 };
 
 /* What a world may do at most, and how its locks are used. */
@@ -43,6 +52,10 @@ struct scope {
     bool own;      /* a client uses one token of its own in all attempts */
     bool handover; /* leases are exported and adopted */
     bool queues;   /* attempts may wait in the queue; of one node */
+    bool lazy;     /* a command goes out by a move of its own, not as soon as it may */
+    enum flaw flaw;
+    int64_t stride;               /* in quanta: time does not pass by more at once; 0: as where all is explored */
+    const struct manner *manners; /* from which an attempt has one, all with one max_ttl; NULL: there is one */
 };
 
 enum happening {
@@ -56,6 +69,7 @@ enum happening {
     REPLACE_LONGER,
     REPLACE_SHORTER,
     ADD,
+    SEND,  /* a client's commands for a node go out */
     SERVE, /* the server runs the oldest command of a connection */
     SAY_AGAIN,
     REFUSE,
@@ -74,6 +88,9 @@ enum happening {
     WIPE,
     FORGET, /* a node loses its data, and does not start again */
     LOSE_QUEUE,
+    LOSE_COUNTER,
+    BREAK,      /* somebody removes the key */
+    STRETCH,    /* or makes it live longer */
     PASS_SHORT, /* time, until something is due or expires */
     PASS,       /* the same, but for a node's mending, which then comes late */
     STALL,      /* the same up to an expiry, while one client does not run */
@@ -82,6 +99,8 @@ enum happening {
 
 struct move {
     uint8_t what, client, node, stray;
+    uint8_t with; /* by whom walks: which manner, how much longer an extension or how short a time, whether a node was
+                   * replaced that is back */
 };
 
 /* One lease of a client, and what its user was told. */
@@ -90,6 +109,8 @@ struct use {
     bool begun, granted, lost, extending, releasing, done, over;
     bool leaves; /* its token need not be gone when it is over */
     bool late;   /* a lost command of it ran when a newer connection stood */
+    bool fenced;
+    int64_t most; /* until when it asked for the lock at the most */
     uint8_t token;
     uint8_t ticket; /* 0: it does not wait in a queue */
     uint8_t stale;  /* which nodes have forgotten what they said yes to, by bit */
@@ -97,8 +118,8 @@ struct use {
 };
 
 struct message {
-    int64_t ttl;  /* what is asked for */
-    int64_t left; /* and what the answer says */
+    int64_t ttl;  /* what is asked for: a ttl, or of a RAISE the fence */
+    int64_t left; /* what the answer says: a ttl, or of an ACQUIRE the fence */
     uint8_t attempt, command, connection, verdict;
     bool ran, stale; /* and what it did was forgotten */
 };
@@ -116,7 +137,7 @@ struct ears {
     bool up;
     uint8_t count;
     struct grant {
-        int64_t time;
+        int64_t time, fence;
         uint8_t attempt;
         bool outdated; /* a look has found it waiting again */
     } queue[GRANTS];
@@ -146,6 +167,9 @@ struct world {
     int64_t time;                               /* true time, in quanta of 200 us */
     unsigned attempts, extends, faults, passes; /* that are left */
     int handed_over;                            /* a token; 0: none */
+    int64_t fence;                              /* the last that was granted */
+    bool twice, backwards;                      /* two held it at a time, a fence did not grow: where that may be */
+    bool forced, lapsed;                        /* somebody broke in, a node has lapsed */
     struct client clients[CLIENTS];
     struct node nodes[NODES];
 };
