@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "memory.h"
 #include "minmax.h"
+#include "prefetch.h"
 
 #define LAST_MOMENT ((INT64_C(1) << ALARM_MOMENT_BITS) - 1)
 
@@ -179,7 +179,7 @@ static struct alarm *alarm_take_first(struct alarms *alarms, struct alarm_list *
         alarm = TAILQ_FIRST(&alarm_group_of(alarms, alarm->at)->members);
     next = TAILQ_NEXT(alarm, link);
     if (next && TAILQ_NEXT(next, link))
-        evl_prefetch(TAILQ_NEXT(next, link), -CACHE_LINE / 2, OWNER_SIZE);
+        evl_prefetch(TAILQ_NEXT(next, link), -(ptrdiff_t)alarms->before, alarms->owner_size);
     leave(alarms, alarm);
     return alarm;
 }

@@ -49,7 +49,9 @@ struct alarms {
     uint16_t digits[ALARM_LEVELS]; /* by bit: the buckets that have one; the others are not initialised */
     struct alarm_bucket buckets[ALARM_LEVELS * ALARM_DIGITS];
     struct alarm_group groups[ALARM_GROUPS];
-    struct alarm *last; /* the one that was set last without a group to join */
+    uint16_t owner_size; /* of the owners of which there are many: they are fetched ahead; */
+    uint16_t before;     /* so much of one lies before its alarm */
+    struct alarm *last;  /* the one that was set last without a group to join */
 };
 
 /** Sets an alarm to `at`, in place of what it was set to; INT64_MAX takes it out. What is long past is due at once;

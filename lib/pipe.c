@@ -6,6 +6,7 @@
 
 #include "batch.h"
 #include "memory.h"
+#include "prefetch.h"
 
 void evl_pipe_init(struct pipe *pipe, const struct request_ops *const ops[REQUEST_KINDS]) {
     pipe->ops = ops;
@@ -117,7 +118,7 @@ static void pipe_answer_batch(struct pipe *pipe, struct request *first, const st
     for (unsigned i = 0; i < count; i++, member = next) {
         next = TAILQ_NEXT(member, link);
         if (next && TAILQ_NEXT(next, link))
-            evl_prefetch(TAILQ_NEXT(next, link), CACHE_LINE - OWNER_SIZE, OWNER_SIZE);
+            evl_prefetch(TAILQ_NEXT(next, link), -(ptrdiff_t)first->back, first->back + CACHE_LINE);
         own = evl_batch_part(reply, i, count);
         pipe_answer(pipe, member, &own, now);
     }

@@ -7,6 +7,7 @@
 #include "dialect.h"
 #include "memory.h"
 #include "minmax.h"
+#include "prefetch.h"
 #include "stats.h"
 #include "token.h"
 
@@ -398,6 +399,8 @@ void evl_tenures_init(struct tenures *tenures, const struct tenure_hooks *hooks,
 
     tenures->hooks = hooks;
     tenures->pool = (struct pool){.size = size, .keep = kept};
+    tenures->deployment.turn.alarms.owner_size = (uint16_t)size;
+    tenures->deployment.turn.alarms.before = offsetof(struct tenure, alarm);
     TAILQ_INIT(&tenures->live);
     TAILQ_INIT(&tenures->ghosts);
 }
