@@ -368,7 +368,7 @@ static void draw_new_options(struct actor *actor, struct handle *handle, evlock_
         handle->replicas = (unsigned)options->min_replicas;
         options->replica_timeout_ms =
             ms_between(world, 6 * plan->latency + 5 * MS, actor->process->command_timeout - MS);
-        if (handle->renews && draw_chance(world, 50)) { /* also while they are asked */
+        if (handle->renews && !plan->crowd && draw_chance(world, 50)) { /* also while they are asked */
             options->renewal_interval_ms = ms_between(world, MS, ttl / 20);
             handle->interval = options->renewal_interval_ms * MS;
             options->at_risk_percent = 99;

@@ -427,7 +427,7 @@ void judge_reuses(struct judge *judge, const char *own, unsigned client) {
     struct token *token = judge_token(judge, own, strlen(own), client);
 
     token->own = true;
-    token->spared = false;
+    token->spared = token->queued = false; /* whoever used it before */
 }
 
 /* --- Handles ------------------------------------------------------------------------------------------------------ */
