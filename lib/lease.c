@@ -1310,7 +1310,7 @@ static void check_flying(const struct lease *lease, const struct lease_slot *slo
     implies(sets(slot->flying), slot->trace != CLEAR);
     implies(slot->trace == ASKED, arms(slot->flying));
     implies(held && slot->voting, slot->flying && slot->flying == lease->extending);
-    implies(held && slot->replacing_ms != LEASE_NO_CUT, slot->flying == LEASE_REPLACE || slot->late == UNSEEN);
+    implies(held && slot->replacing_ms != LEASE_NO_CUT, slot->flying == LEASE_REPLACE || slot->late != SETTLED);
     switch (slot->flying) {
     case LEASE_NOTHING:
     case LEASE_RENEW:
