@@ -234,16 +234,12 @@ void evl_acquire_ring(struct alarm *alarm, int64_t now) {
 
 /* --- A look at what holds the key: SET NX says of a list what it says of a lock ----------------------------------- */
 
-static const struct dialect *acquire_dialect_of(const struct call *call) {
-    return evl_dialect(call->lock->config->queue, false, false);
-}
-
 static bool acquire_take_look(struct request *request, int64_t now, struct command *command) {
     const struct call *call = evl_call_of(request);
     const struct subject subject = {.key = evl_handle_key(call->lock)};
 
     (void)now;
-    evl_command_write(command, &acquire_dialect_of(call)->asks[ASK_TOKEN]->form, &subject);
+    evl_command_write(command, &evl_call_dialect(call)->asks[ASK_TOKEN]->form, &subject);
     return true;
 }
 
@@ -261,7 +257,7 @@ static bool acquire_see(struct request *request, const struct reply *reply, int6
     struct call *call = evl_call_of(request);
     struct found found;
     bool fits = reply->type == REPLY_LOST || reply->type == REPLY_ERROR ||
-                evl_dialect_find(acquire_dialect_of(call), ASK_TOKEN, reply, &found);
+                evl_dialect_find(evl_call_dialect(call), ASK_TOKEN, reply, &found);
 
     (void)now;
     if (call->finished)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "dialect.h"
 #include "memory.h"
 
 size_t evl_call_size(unsigned nodes) {
@@ -70,6 +71,10 @@ struct pipe *evl_call_pipe(const struct call *call, unsigned node) {
     struct deployment *deployment = call->lock->config->deployment;
 
     return call->aside ? &deployment->sides[node] : &deployment->nodes[node].pipe;
+}
+
+const struct dialect *evl_call_dialect(const struct call *call) {
+    return evl_dialect(call->lock->config->queue, false, false);
 }
 
 void evl_call_withdraw(struct call *call) {

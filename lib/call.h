@@ -108,6 +108,9 @@ void evl_call_ask(struct call *call, enum request_kind kind);
 /* The pipe over which its request to a node goes. */
 struct pipe *evl_call_pipe(const struct call *call, unsigned node);
 
+/* What its requests say on the wire. */
+const struct dialect *evl_call_dialect(const struct call *call);
+
 /* Takes back its requests that wait. */
 void evl_call_withdraw(struct call *call);
 

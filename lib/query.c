@@ -166,10 +166,6 @@ static bool query_is_second_step(struct request *request) {
     return evl_call_of(request)->sort->kind == CALL_BREAK && query_finding_of(request)->state == FOUND;
 }
 
-static const struct dialect *query_dialect_of(const struct call *call) {
-    return evl_dialect(call->lock->config->queue, false, false);
-}
-
 static enum ask query_ask_of(struct request *request) {
     switch (evl_call_of(request)->sort->kind) {
     case CALL_SERVER_TTL:
@@ -196,7 +192,7 @@ static bool query_take(struct request *request, int64_t now, struct command *com
     (void)now;
     if (query_is_second_step(request))
         subject.sought = (struct bytes){finding->token, finding->token_len};
-    evl_command_write(command, &query_dialect_of(call)->asks[query_ask_of(request)]->form, &subject);
+    evl_command_write(command, &evl_call_dialect(call)->asks[query_ask_of(request)]->form, &subject);
     return true;
 }
 
@@ -279,7 +275,7 @@ static bool query_note(struct request *request, const struct reply *reply) {
         query_fail(request, reply->type == REPLY_LOST ? EVLOCK_EUNREACHABLE : evl_reply_meaning(reply->text).status);
         return true;
     }
-    if (!evl_dialect_find(query_dialect_of(evl_call_of(request)), query_ask_of(request), reply, &found)) {
+    if (!evl_dialect_find(evl_call_dialect(evl_call_of(request)), query_ask_of(request), reply, &found)) {
         query_fail(request, EVLOCK_EPROTOCOL);
         return false;
     }

@@ -21,7 +21,7 @@ static bool replicas_take(struct request *request, int64_t now, struct command *
     };
 
     (void)now;
-    evl_command_write(command, &evl_dialect(lock->config->queue, false, false)->asks[ask]->form, &subject);
+    evl_command_write(command, &evl_call_dialect(call)->asks[ask]->form, &subject);
     return true;
 }
 
