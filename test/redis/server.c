@@ -25,7 +25,7 @@
 
 enum {
     START_MS = 30 * 1000, /* until a started server must answer */
-    TRIES = 5,            /* another process may take a port that was just found free */
+    TRIES = 5,            /* another process may have the port at ::1 */
     PORT_TRIES = 1000,
     CLUSTER_OFFSET = 10000,
     MAX_ARGS = 64,
@@ -46,29 +46,51 @@ static bool has_ipv6(void) {
     return ok;
 }
 
-/* The port, or one of the system's choice for 0, if it can be had on the loopback; else 0. */
-static int bound_once(int port) {
+/* A socket that keeps the port, or one of the system's choice for 0; -1: it cannot be had. It does not listen, and so
+ * lets the server do so; but nobody else is given the port, also not while the server is down. */
+static int keep_port(int port) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(address);
+    int on = 1;
     address.sin_port = htons((uint16_t)port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         fail_msg("socket: %s", strerror(errno));
-    bool ok =
-        bind(fd, (struct sockaddr *)&address, len) == 0 && getsockname(fd, (struct sockaddr *)&address, &len) == 0;
+    /* shared only from then on, with who asks for it by its number */
+    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0)
+        return fd;
     close(fd);
-    return ok ? ntohs(address.sin_port) : 0;
+    return -1;
+}
+
+static int port_of(int fd) {
+    struct sockaddr_in address;
+    socklen_t len = sizeof(address);
+    return getsockname(fd, (struct sockaddr *)&address, &len) ? 0 : ntohs(address.sin_port);
+}
+
+static void give_up_ports(struct server *server) {
+    if (server->port == 0)
+        return;
+    for (int i = 0; i < 2; i++)
+        close(server->kept[i]);
+    server->port = 0;
 }
 
 /* A server of a cluster takes a second port too, which is its first one and 10,000. */
-static int free_port(void) {
+static void take_ports(struct server *server) {
     for (int i = 0; i < PORT_TRIES; i++) {
-        int port = bound_once(0);
-        if (port != 0 && port + CLUSTER_OFFSET <= UINT16_MAX && bound_once(port + CLUSTER_OFFSET) != 0)
-            return port;
+        int first = keep_port(0), port = port_of(first);
+        int second = port != 0 && port + CLUSTER_OFFSET <= UINT16_MAX ? keep_port(port + CLUSTER_OFFSET) : -1;
+        if (second >= 0) {
+            server->port = port;
+            server->kept[0] = first;
+            server->kept[1] = second;
+            return;
+        }
+        close(first);
     }
     fail_msg("no free loopback ports");
-    return 0;
 }
 
 /* --- The process -------------------------------------------------------------------------------------------------- */
@@ -192,9 +214,11 @@ void server_start(struct server *server, bool tcp, const char *const *extra) {
     snprintf(server->url, sizeof(server->url), "unix://%s", server->socket);
     server->ipv6 = tcp && has_ipv6();
     for (int i = 0; i < TRIES; i++) {
-        server->port = tcp ? free_port() : 0;
-        if (tcp)
+        give_up_ports(server);
+        if (tcp) {
+            take_ports(server);
             snprintf(server->tcp_url, sizeof(server->tcp_url), "redis://127.0.0.1:%d", server->port);
+        }
         if (launch(server))
             return;
     }
@@ -228,6 +252,7 @@ void server_stop(struct server *server) {
     if (server->side)
         redisFree(server->side);
     server->side = NULL;
+    give_up_ports(server);
     if (server->folder[0])
         remove_folder(server->folder);
     server->folder[0] = '\0';

@@ -16,9 +16,10 @@
 #include <hiredis/hiredis.h>
 
 struct server {
-    pid_t pid; /* 0: not running */
-    int port;  /* of 127.0.0.1, and of ::1 if `ipv6`; 0: no TCP */
-    bool ipv6; /* the machine has an IPv6 loopback, and the server listens there */
+    pid_t pid;   /* 0: not running */
+    int port;    /* of 127.0.0.1, and of ::1 if `ipv6`; 0: no TCP */
+    int kept[2]; /* sockets that keep it, and the one of a cluster, for as long as the server has a folder */
+    bool ipv6;   /* the machine has an IPv6 loopback, and the server listens there */
     bool paused;
     char folder[64];          /* its working directory */
     char socket[96];          /* the unix socket's path */
