@@ -42,10 +42,12 @@ static evlock_client *quick_client(struct fixture *f, const char *url) {
 
 /* The connection is of no use, for this reason and in these words, and an acquire is told so. */
 static void login_fails(struct fixture *f, const char *url, int status, const char *words) {
+    f->away = (struct record){0};
     evlock_client *client = quick_client(f, url);
     evlock *lock = lock_new(f, "a", NULL);
     assert_status(await_try(f, lock), status);
     assert_words(f->ended.error, words);
+    await(f, f->away.count); /* of a later try, if the next one had begun before the client could say so */
     assert_status(f->away.status, status);
     assert_words(f->away.error, words);
     client_free(f, client);

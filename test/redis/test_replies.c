@@ -373,6 +373,7 @@ static void max_clients_is_waited_out(void **state) {
     int64_t begun = evlock_clock_us();
     assert_status(await_try(f, lock), EVLOCK_EREFUSED);
     assert_words(f, "max number of clients");
+    await(f, f->away.count);
     assert_status(f->away.status, EVLOCK_EREFUSED);
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
     run_for(f, 1000);
