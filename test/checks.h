@@ -22,6 +22,9 @@ static inline void evlock_check_range(intmax_t value, intmax_t least, intmax_t m
 #define assert_int_in_range(value, least, most) evlock_check_range(value, least, most, __FILE__, __LINE__)
 #endif
 
+/* The head of a test that needs nothing of what its set-up has made. */
+#define CASE(name) static void name(__attribute__((unused)) void **state)
+
 #undef stop /* 2.0 takes this word for a macro */
 
 #undef assert_in_range

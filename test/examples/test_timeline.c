@@ -35,63 +35,53 @@ static size_t overlaps(const int64_t (*holds)[3], size_t count, char **ret_text)
         free(text);                                                                                                    \
     } while (0)
 
-static void no_holds_do_not_overlap(void **state) {
+CASE(no_holds_do_not_overlap) {
     struct timeline timeline = {0};
-    (void)state;
     assert_int_equal(timeline_overlaps(&timeline, stdout), 0);
     timeline_clear(&timeline);
 }
 
-static void turns_do_not_overlap(void **state) {
-    (void)state;
+CASE(turns_do_not_overlap) {
     assert_overlaps(0, {1, 10, 20});
     assert_overlaps(0, {1, 10, 20}, {2, 21, 30}, {1, 31, 40});
 }
 
-static void a_hold_may_begin_when_the_last_one_ends(void **state) {
-    (void)state;
+CASE(a_hold_may_begin_when_the_last_one_ends) {
     assert_overlaps(0, {1, 10, 20}, {2, 20, 30});
 }
 
-static void one_microsecond_is_an_overlap(void **state) {
-    (void)state;
+CASE(one_microsecond_is_an_overlap) {
     assert_overlaps(1, {1, 10, 20}, {2, 19, 30});
 }
 
-static void the_order_of_reports_does_not_matter(void **state) {
-    (void)state;
+CASE(the_order_of_reports_does_not_matter) {
     assert_overlaps(1, {2, 19, 30}, {3, 40, 50}, {1, 10, 20});
     assert_overlaps(0, {3, 40, 50}, {2, 20, 30}, {1, 10, 20});
 }
 
-static void a_hold_within_another_is_an_overlap(void **state) {
-    (void)state;
+CASE(a_hold_within_another_is_an_overlap) {
     assert_overlaps(1, {1, 10, 40}, {2, 20, 30});
 }
 
 /* The second hold ended, but the first, which began before it, has not. */
-static void a_long_hold_overlaps_all_that_begin_in_it(void **state) {
-    (void)state;
+CASE(a_long_hold_overlaps_all_that_begin_in_it) {
     assert_overlaps(2, {1, 10, 40}, {2, 15, 20}, {3, 25, 30});
 }
 
-static void the_same_moment_is_an_overlap(void **state) {
-    (void)state;
+CASE(the_same_moment_is_an_overlap) {
     assert_overlaps(1, {1, 10, 20}, {2, 10, 20});
 }
 
-static void an_overlap_is_told_with_its_workers(void **state) {
+CASE(an_overlap_is_told_with_its_workers) {
     const int64_t holds[][3] = {{7, 10, 20}, {9, 16, 30}};
     char *text;
-    (void)state;
     assert_int_equal(overlaps(holds, 2, &text), 1);
     assert_string_equal(text, "worker-9 got the lock 4 us before worker-7 had ended its hold\n");
     free(text);
 }
 
-static void many_holds_are_all_kept(void **state) {
+CASE(many_holds_are_all_kept) {
     struct timeline timeline = {0};
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         struct hold hold = {.worker = i, .got = 1000 - i, .end = 1001 - i};
         assert_int_equal(timeline_add(&timeline, &hold), 0);

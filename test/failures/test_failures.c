@@ -105,9 +105,8 @@ static int fork_unaided(void) {
 }
 
 /* The first test, since a process asks to be told of its forks once. */
-static void a_fork_is_noticed_where_nothing_tells_of_it(void **state) {
+CASE(a_fork_is_noticed_where_nothing_tells_of_it) {
     int status;
-    (void)state;
     pid_t child = fork();
     if (child == 0)
         _exit(fork_unaided());
@@ -149,10 +148,9 @@ static size_t uv_leaves_out(const struct place *places, size_t count) {
     return loop && strcmp(loop, "libuv") == 0 ? idle : 0;
 }
 
-static void no_place_is_left_out(void **state) {
+CASE(no_place_is_left_out) {
     static struct place places[SITES_MAX];
     size_t count = find_places(places), refused = 0;
-    (void)state;
     for (size_t i = 0; i < count; i++) {
         refused += places[i].refused;
         if (!places[i].refused)

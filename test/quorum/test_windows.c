@@ -16,69 +16,59 @@ static size_t first;
     windows_check((struct window[]){__VA_ARGS__}, sizeof((struct window[]){__VA_ARGS__}) / sizeof(struct window),      \
                   words, sizeof(words), &first)
 
-static void no_windows_are_faultless(void **state) {
+CASE(no_windows_are_faultless) {
     struct window one = {10, 20, 1, 0};
-    (void)state;
     assert_int_equal(windows_check(NULL, 0, words, sizeof(words), &first), 0);
     assert_int_equal(windows_check(&one, 1, words, sizeof(words), &first), 0);
     assert_string_equal(words, "");
 }
 
-static void windows_may_touch(void **state) {
-    (void)state;
+CASE(windows_may_touch) {
     assert_int_equal(check({10, 20, 1, 0}, {20, 30, 2, 1}, {30, 30, 3, 0}, {30, 40, 4, 1}), 0);
     assert_string_equal(words, "");
 }
 
-static void their_order_does_not_matter(void **state) {
-    (void)state;
+CASE(their_order_does_not_matter) {
     assert_int_equal(check({30, 40, 3, 0}, {10, 20, 1, 0}, {20, 30, 2, 1}), 0);
     assert_int_equal(check({30, 40, 3, 0}, {10, 21, 1, 0}, {20, 30, 2, 1}), 1);
 }
 
-static void an_overlap_of_one_microsecond_is_found(void **state) {
-    (void)state;
+CASE(an_overlap_of_one_microsecond_is_found) {
     assert_int_equal(check({10, 21, 1, 7}, {20, 30, 2, 8}), 1);
     assert_non_null(strstr(words, "two held at once: holder 7 from 10"));
     assert_non_null(strstr(words, "holder 8 from 20"));
 }
 
-static void a_window_within_another_is_found(void **state) {
-    (void)state;
+CASE(a_window_within_another_is_found) {
     assert_int_equal(check({10, 100, 1, 0}, {20, 30, 2, 1}), 1);
     /* and every one that the long one covers, not the next alone */
     assert_int_equal(check({10, 100, 1, 0}, {20, 30, 2, 1}, {40, 50, 3, 1}, {90, 110, 4, 1}, {110, 120, 5, 1}), 3);
 }
 
-static void two_at_the_same_moment_are_found(void **state) {
-    (void)state;
+CASE(two_at_the_same_moment_are_found) {
     assert_int_equal(check({10, 20, 1, 0}, {10, 20, 2, 1}), 1);
 }
 
-static void equal_fences_are_found(void **state) {
-    (void)state;
+CASE(equal_fences_are_found) {
     assert_int_equal(check({10, 20, 1, 0}, {20, 30, 1, 1}), 1);
     assert_non_null(strstr(words, "the fence did not grow"));
 }
 
-static void a_falling_fence_is_found(void **state) {
-    (void)state;
+CASE(a_falling_fence_is_found) {
     assert_int_equal(check({10, 20, 9, 0}, {20, 30, 8, 1}), 1);
     /* against the greatest so far, not the last */
     assert_int_equal(check({10, 20, 9, 0}, {20, 30, 5, 1}, {30, 40, 6, 1}, {40, 50, 10, 0}), 2);
 }
 
-static void windows_without_a_fence_are_passed_over(void **state) {
-    (void)state;
+CASE(windows_without_a_fence_are_passed_over) {
     assert_int_equal(check({10, 20, 9, 0}, {20, 30, 0, 1}, {30, 40, 10, 0}, {40, 50, 0, 0}), 0);
     assert_int_equal(check({10, 20, 9, 0}, {20, 30, 0, 1}, {30, 40, 9, 0}), 1);
     assert_int_equal(first, 2);
     assert_int_equal(check({10, 21, 0, 0}, {20, 30, 0, 1}), 1);
 }
 
-static void one_fault_among_many_is_found(void **state) {
+CASE(one_fault_among_many_is_found) {
     struct window windows[MANY];
-    (void)state;
     for (size_t fault = 1; fault < MANY; fault++) {
         for (size_t i = 0; i < MANY; i++)
             windows[i] = (struct window){(int64_t)i * 10, (int64_t)i * 10 + 9, i + 1, (int64_t)(i % 10)};

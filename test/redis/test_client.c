@@ -657,8 +657,7 @@ static void the_log_has_levels(void **state) {
     assert_true(levels.lines[EVLOCK_LOG_ERROR] > 0);
 }
 
-static void the_version_is_the_headers(void **state) {
-    (void)state;
+CASE(the_version_is_the_headers) {
     assert_string_equal(evlock_version(), EVLOCK_VERSION_STRING);
 }
 

@@ -77,10 +77,9 @@ static void *fail_once(void *arg) {
     return NULL;
 }
 
-static void the_last_error_is_the_threads_own(void **state) {
+CASE(the_last_error_is_the_threads_own) {
     pthread_t thread;
     char before[256];
-    (void)state;
     evlock_client_new(NULL, (evlock_loop){0}, NULL, NULL);
     snprintf(before, sizeof(before), "%s", evlock_last_error());
     assert_int_equal(pthread_create(&thread, NULL, fail_once, NULL), 0);

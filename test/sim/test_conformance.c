@@ -118,8 +118,7 @@ static int64_t ttl_given(const struct phrase *phrase, int at) {
 }
 
 /* One that ends while a sequence runs would end on one side before the other. */
-static void no_time_to_live_is_short(void **state) {
-    (void)state;
+CASE(no_time_to_live_is_short) {
     for (uint64_t seed = first_seed; seed < first_seed + seeds; seed++) {
         struct pair pair = {.random = seed};
         struct phrases phrases = {.pair = &pair, .times = seed * 1000};
@@ -136,9 +135,8 @@ static void no_time_to_live_is_short(void **state) {
     }
 }
 
-static void random_commands_are_answered_alike(void **state) {
+CASE(random_commands_are_answered_alike) {
     unsigned different = 0;
-    (void)state;
     need_version();
     for (uint64_t seed = first_seed; seed < first_seed + seeds; seed++) {
         bool late = true, alike = false;
@@ -151,7 +149,7 @@ static void random_commands_are_answered_alike(void **state) {
 
 /* --- Passwords, ends, and bytes that are no commands -------------------------------------------------------------- */
 
-static void passwords_are_asked_for_alike(void **state) {
+CASE(passwords_are_asked_for_alike) {
     static const char *const words[][4] = {{"GET", "k"},
                                            {"NOTHING"},
                                            {"GET"},
@@ -168,7 +166,6 @@ static void passwords_are_asked_for_alike(void **state) {
                                            {"AUTH", "default", "secret"}};
     struct pair pair;
     struct line line;
-    (void)state;
     need_version();
     pair_start(&pair, 1);
     server_do(&real, "CONFIG SET requirepass %s", "secret");
@@ -188,13 +185,12 @@ static void passwords_are_asked_for_alike(void **state) {
     sim_server_free(pair.sim);
 }
 
-static void wrong_bytes_end_alike(void **state) {
+CASE(wrong_bytes_end_alike) {
     static const char *const wrong[] = {
         "*1\r\n!3\r\nfoo\r\n",   "*1\r\n$-1\r\n",
         "*1\r\n$abc\r\nfoo\r\n", "*x\r\n",
         "*1\r\n$1x\r\n",         "*0\r\n*-1\r\n*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nPING\r\nx"};
     struct pair pair;
-    (void)state;
     need_version();
     pair_start(&pair, 1);
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -218,12 +214,11 @@ static void client_ids(struct line *line, char on_real[24], char on_sim[24]) {
     line->real.len = line->sim.len = 0;
 }
 
-static void kill_ends_alike(void **state) {
+CASE(kill_ends_alike) {
     static const char *const skips[] = {"no", "yes"};
     struct pair pair;
     struct line killer, killed;
     char on_real[24], on_sim[24];
-    (void)state;
     need_version();
     pair_start(&pair, 1);
     for (size_t own = 0; own < 2; own++) {
@@ -253,13 +248,12 @@ static void kill_ends_alike(void **state) {
 }
 
 /* What logins look for in INFO. */
-static void info_has_the_same_fields(void **state) {
+CASE(info_has_the_same_fields) {
     static const char *const sections[][3] = {{"server", "\nrun_id:", "\nuptime_in_seconds:"},
                                               {"memory", "\nmaxmemory:0\r\n", "\nmaxmemory_policy:noeviction\r\n"},
                                               {"replication", "\nmaster_replid:", "\nrole:master\r\n"}};
     struct pair pair;
     struct line line;
-    (void)state;
     need_version();
     pair_start(&pair, 1);
     line_open(&line, &pair);

@@ -92,9 +92,8 @@ static void info_field(const char *section, const char *field, char value[64]) {
 
 /* --- The clock ---------------------------------------------------------------------------------------------------- */
 
-static void a_key_is_there_to_the_end_of_its_last_millisecond(void **state) {
+CASE(a_key_is_there_to_the_end_of_its_last_millisecond) {
     size_t len;
-    (void)state;
     ASK("+OK\r\n", "SET", "k", "v", "PX", "10");
     assert_int_equal(sim_server_expiry(server, "k", 1), now + 10 * MS);
     sim_server_set_time(server, now + 11 * MS - 1);
@@ -109,10 +108,9 @@ static void a_key_is_there_to_the_end_of_its_last_millisecond(void **state) {
     assert_int_equal(sim_server_expiry(server, "k", 1), -1);
 }
 
-static void every_type_and_command_knows_of_expiry(void **state) {
+CASE(every_type_and_command_knows_of_expiry) {
     static const char *const gone[][3] = {
         {"EXISTS", "k"}, {"ZCARD", "k"}, {"DEL", "k"}, {"ZREM", "k", "v"}, {"PEXPIRE", "k", "5"}};
-    (void)state;
     for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
         int argc = 0;
         while (argc < 3 && gone[i][argc])
@@ -130,9 +128,8 @@ static void every_type_and_command_knows_of_expiry(void **state) {
     ASK(":-1\r\n", "PTTL", "k");
 }
 
-static void time_is_that_of_the_clock(void **state) {
+CASE(time_is_that_of_the_clock) {
     static const char time[] = "*2\r\n$10\r\n1800000000\r\n$5\r\n12345\r\n";
-    (void)state;
     sim_server_set_time(server, INT64_C(1800000000) * SECOND + 12345);
     ASK(time, "TIME");
     ASK(time, "EVAL", "return redis.call('TIME')", "0");
@@ -140,9 +137,8 @@ static void time_is_that_of_the_clock(void **state) {
 
 /* --- Bytes -------------------------------------------------------------------------------------------------------- */
 
-static void a_command_may_come_byte_by_byte(void **state) {
+CASE(a_command_may_come_byte_by_byte) {
     static const char bytes[] = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\na\r\nb\r\n";
-    (void)state;
     for (size_t i = 0; i < strlen(bytes); i++) {
         assert_int_equal(one.answers.len, 0);
         sim_session_feed(one.session, &bytes[i], 1);
@@ -151,19 +147,17 @@ static void a_command_may_come_byte_by_byte(void **state) {
     ASK("$4\r\na\r\nb\r\n", "GET", "k");
 }
 
-static void commands_may_come_together(void **state) {
+CASE(commands_may_come_together) {
     static const char bytes[] = "*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nPING\r\n$2\r\nhi\r\n*1\r\n$4\r\nPI";
-    (void)state;
     sim_session_feed(one.session, bytes, strlen(bytes));
     assert_answered(&one, "+PONG\r\n$2\r\nhi\r\n");
     sim_session_feed(one.session, "NG\r\n", 4);
     assert_answered(&one, "+PONG\r\n");
 }
 
-static void nothing_is_run_behind_an_end(void **state) {
+CASE(nothing_is_run_behind_an_end) {
     char bytes[160], id[24];
     size_t len;
-    (void)state;
     snprintf(id, sizeof(id), "%lld", (long long)sim_session_id(one.session));
     snprintf(bytes, sizeof(bytes),
              "*6\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n$%zu\r\n%s\r\n$6\r\nSKIPME\r\n$2\r\nno\r\n"
@@ -177,10 +171,9 @@ static void nothing_is_run_behind_an_end(void **state) {
 
 /* --- Sessions ----------------------------------------------------------------------------------------------------- */
 
-static void ids_are_never_used_again(void **state) {
+CASE(ids_are_never_used_again) {
     char id[32];
     int64_t first = sim_session_id(two.session);
-    (void)state;
     assert_ptr_equal(sim_session_arg(two.session), &two);
     sim_session_close(two.session);
     client_connect(&two);
@@ -193,8 +186,7 @@ static void ids_are_never_used_again(void **state) {
     assert_non_null(one.session);
 }
 
-static void a_closed_session_listens_no_more(void **state) {
-    (void)state;
+CASE(a_closed_session_listens_no_more) {
     SAY(&two, "SUBSCRIBE", "c");
     two.answers.len = 0;
     ASK(":1\r\n", "PUBLISH", "c", "hi");
@@ -205,8 +197,7 @@ static void a_closed_session_listens_no_more(void **state) {
     ASK("*2\r\n$1\r\nc\r\n:0\r\n", "PUBSUB", "NUMSUB", "c");
 }
 
-static void a_password_is_for_new_sessions(void **state) {
-    (void)state;
+CASE(a_password_is_for_new_sessions) {
     sim_server_set_password(server, "secret");
     ASK("+PONG\r\n", "PING");
     client_connect(&two);
@@ -216,8 +207,7 @@ static void a_password_is_for_new_sessions(void **state) {
     assert_answered(&two, "-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n");
 }
 
-static void wait_tells_of_the_replicas(void **state) {
-    (void)state;
+CASE(wait_tells_of_the_replicas) {
     ASK(":0\r\n", "WAIT", "1", "100");
     sim_server_set_replicas(server, 2);
     ASK(":2\r\n", "WAIT", "1", "100");
@@ -225,9 +215,8 @@ static void wait_tells_of_the_replicas(void **state) {
 
 /* --- Lives -------------------------------------------------------------------------------------------------------- */
 
-static void a_restart_is_another_process(void **state) {
+CASE(a_restart_is_another_process) {
     char run_id[64], replid[64], found[64];
-    (void)state;
     info_field("server", "run_id:", run_id);
     info_field("replication", "master_replid:", replid);
     ASK("+OK\r\n", "SET", "k", "v");
@@ -255,9 +244,8 @@ static void a_restart_is_another_process(void **state) {
     assert_string_not_equal(found, replid);
 }
 
-static void a_failover_takes_over_what_the_copy_had(void **state) {
+CASE(a_failover_takes_over_what_the_copy_had) {
     char run_id[64], replid[64], found[64];
-    (void)state;
     sim_server_restart(server, false, false);
     client_connect(&one);
     ASK("+OK\r\n", "SET", "k", "old", "PX", "5000");
@@ -291,9 +279,8 @@ static void a_failover_takes_over_what_the_copy_had(void **state) {
     ASK("$1\r\nv\r\n", "GET", "three");
 }
 
-static void seeds_differ_in_ids_alone(void **state) {
+CASE(seeds_differ_in_ids_alone) {
     char first[64], again[64];
-    (void)state;
     info_field("server", "run_id:", first);
     teardown(NULL);
     setup(NULL);
@@ -309,8 +296,7 @@ static void seeds_differ_in_ids_alone(void **state) {
 
 /* --- Refusals ----------------------------------------------------------------------------------------------------- */
 
-static void so_many_commands_of_a_name_are_refused(void **state) {
-    (void)state;
+CASE(so_many_commands_of_a_name_are_refused) {
     sim_server_refuse(server, "GET", "LOADING soon", 2);
     ASK("+OK\r\n", "SET", "k", "v");
     ASK("-LOADING soon\r\n", "get", "k");
@@ -324,8 +310,7 @@ static void so_many_commands_of_a_name_are_refused(void **state) {
     ASK("-OOM\r\n", "ZRANK", "z", "m");
 }
 
-static void refusals_name_kinds_and_members(void **state) {
-    (void)state;
+CASE(refusals_name_kinds_and_members) {
     sim_server_refuse(server, "client|id", "NOPERM id", 1);
     ASK(":0\r\n", "CLIENT", "KILL", "ID", "1000000");
     ASK("", "CLIENT", "REPLY", "OFF");
@@ -338,8 +323,7 @@ static void refusals_name_kinds_and_members(void **state) {
     ASK("$40\r\ne0e1f9fabfc9d4800c877a703b823ac0578ff8db\r\n", "SCRIPT", "LOAD", "return 1");
 }
 
-static void refusals_of_all_spare_logins(void **state) {
-    (void)state;
+CASE(refusals_of_all_spare_logins) {
     sim_server_refuse(server, "", "MASTERDOWN", 2);
     ASK("+OK\r\n", "SELECT", "0");
     ASK(":0\r\n", "CLIENT", "KILL", "ID", "1000000");
@@ -349,8 +333,7 @@ static void refusals_of_all_spare_logins(void **state) {
     ASK(":1\r\n", "EVAL", "return 1", "0");
 }
 
-static void the_oldest_refusal_is_used_first(void **state) {
-    (void)state;
+CASE(the_oldest_refusal_is_used_first) {
     sim_server_refuse(server, "", "FIRST", 1);
     sim_server_refuse(server, "get", "SECOND", 1);
     ASK("-FIRST\r\n", "GET", "k");
@@ -358,8 +341,7 @@ static void the_oldest_refusal_is_used_first(void **state) {
     ASK("$-1\r\n", "GET", "k");
 }
 
-static void scripts_meet_refusals_by_name(void **state) {
-    (void)state;
+CASE(scripts_meet_refusals_by_name) {
     ASK("+OK\r\n", "SET", "k", "v");
     sim_server_refuse(server, "get", "NOPERM get", 1);
     ASK("*2\r\n-NOPERM get\r\n$1\r\nv\r\n", "EVAL", "return {redis.pcall('get', 'k'), redis.pcall('get', 'k')}", "0");
@@ -384,10 +366,9 @@ static void on_watch(void *arg, sim_session *session, int argc, const char *cons
     snprintf(seen + at, sizeof(seen) - at, "\n");
 }
 
-static void the_watch_sees_commands_and_writes_of_scripts(void **state) {
+CASE(the_watch_sees_commands_and_writes_of_scripts) {
     static const char script[] = "redis.call('GET', KEYS[1]) redis.call('set', KEYS[1], 5) redis.pcall('set') "
                                  "return redis.call('DEL', KEYS[1])";
-    (void)state;
     seen[0] = '\0';
     sim_server_watch(server, on_watch, NULL, NULL);
     SAY(&one, "GET", "k");
@@ -404,9 +385,8 @@ static void the_watch_sees_commands_and_writes_of_scripts(void **state) {
     assert_string_equal(seen, "");
 }
 
-static void looks_see_who_is_in_a_sorted_set(void **state) {
+CASE(looks_see_who_is_in_a_sorted_set) {
     size_t len;
-    (void)state;
     ASK(":2\r\n", "ZADD", "z", "2", "second", "1", "first");
     ASK("+OK\r\n", "SET", "k", "v");
     assert_string_equal(sim_server_member(server, "z", 1, 0, &len), "first");
@@ -417,8 +397,7 @@ static void looks_see_who_is_in_a_sorted_set(void **state) {
     assert_null(sim_server_member(server, "none", 4, 0, &len));
 }
 
-static void looks_see_who_listens(void **state) {
-    (void)state;
+CASE(looks_see_who_listens) {
     assert_int_equal(sim_server_listeners(server, "ch", 2), 0);
     assert_false(sim_session_listens(two.session));
     SAY(&two, "SUBSCRIBE", "ch");
@@ -434,10 +413,9 @@ static void on_key(void *arg, const char *key, size_t len) {
     *found += 1U << (unsigned)(key[0] - 'a');
 }
 
-static void looks_see_what_is_not_expired(void **state) {
+CASE(looks_see_what_is_not_expired) {
     unsigned found = 0;
     size_t len;
-    (void)state;
     SAY(&one, "SET", "a", "1");
     SAY(&one, "SET", "b", "2", "PX", "10");
     SAY(&one, "ZADD", "c", "3", "m");
@@ -455,9 +433,8 @@ static void looks_see_what_is_not_expired(void **state) {
 
 /* --- The store ---------------------------------------------------------------------------------------------------- */
 
-static void many_keys_are_kept_apart(void **state) {
+CASE(many_keys_are_kept_apart) {
     char key[16], value[32];
-    (void)state;
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 2000; i++) {
             snprintf(key, sizeof(key), "key %d", i);

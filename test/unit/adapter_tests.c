@@ -129,15 +129,13 @@ static void alarm_repeat(struct alarm *alarm) {
         alarm_set(alarm, now() + 5 * MS);
 }
 
-static void a_timer_that_is_not_set_does_not_ring(void **state) {
-    (void)state;
+CASE(a_timer_that_is_not_set_does_not_ring) {
     alarm_new(&alarms[0]);
     turn_for(20 * MS);
     assert_int_equal(rings, 0);
 }
 
-static void a_timer_rings_once_and_not_before_its_moment(void **state) {
-    (void)state;
+CASE(a_timer_rings_once_and_not_before_its_moment) {
     alarm_new(&alarms[0]);
     alarm_set(&alarms[0], now() + 20 * MS);
     await(rings > 0);
@@ -146,8 +144,7 @@ static void a_timer_rings_once_and_not_before_its_moment(void **state) {
     assert_int_equal(rings, 1);
 }
 
-static void timers_ring_in_the_order_of_their_moments(void **state) {
-    (void)state;
+CASE(timers_ring_in_the_order_of_their_moments) {
     for (int i = 0; i < ALARMS; i++)
         alarm_new(&alarms[i]);
     int64_t start;
@@ -163,8 +160,7 @@ static void timers_ring_in_the_order_of_their_moments(void **state) {
     assert_ptr_equal(ringing[2], &alarms[0]);
 }
 
-static void a_timer_can_be_moved(void **state) {
-    (void)state;
+CASE(a_timer_can_be_moved) {
     alarm_new(&alarms[0]);
     alarm_put_off(&alarms[0]);
     alarm_set(&alarms[0], now() + 10 * MS);
@@ -174,8 +170,7 @@ static void a_timer_can_be_moved(void **state) {
     assert_true(alarms[0].rung_at < alarms[0].set_to + PATIENCE / 2);
 }
 
-static void a_disarmed_timer_does_not_ring(void **state) {
-    (void)state;
+CASE(a_disarmed_timer_does_not_ring) {
     alarm_new(&alarms[0]);
     alarm_set(&alarms[0], now() + 10 * MS);
     alarm_set(&alarms[0], INT64_MAX);
@@ -188,9 +183,8 @@ static void a_disarmed_timer_does_not_ring(void **state) {
     await(rings == 1);
 }
 
-static void a_past_moment_rings_on_a_later_turn(void **state) {
+CASE(a_past_moment_rings_on_a_later_turn) {
     static const int64_t moments[] = {INT64_MIN, -1, 0, 1, 1000000};
-    (void)state;
     alarm_new(&alarms[0]);
     for (size_t i = 0; i < sizeof moments / sizeof *moments; i++) {
         rings = 0;
@@ -204,16 +198,14 @@ static void a_past_moment_rings_on_a_later_turn(void **state) {
     await(rings == 1);
 }
 
-static void the_farthest_moments_are_taken(void **state) {
-    (void)state;
+CASE(the_farthest_moments_are_taken) {
     alarm_new(&alarms[0]);
     alarm_set(&alarms[0], INT64_MAX - 1);
     turn_for(20 * MS);
     assert_int_equal(rings, 0);
 }
 
-static void a_timer_can_be_set_by_its_own_callback(void **state) {
-    (void)state;
+CASE(a_timer_can_be_set_by_its_own_callback) {
     alarms[0].victim = &alarms[0];
     alarms[0].then = alarm_repeat;
     alarm_new(&alarms[0]);
@@ -223,8 +215,7 @@ static void a_timer_can_be_set_by_its_own_callback(void **state) {
     assert_int_equal(rings, 3);
 }
 
-static void a_timer_can_be_freed_by_its_own_callback(void **state) {
-    (void)state;
+CASE(a_timer_can_be_freed_by_its_own_callback) {
     alarms[0].victim = &alarms[0];
     alarms[0].then = alarm_free;
     alarm_new(&alarms[0]);
@@ -248,26 +239,22 @@ static void ring_two(void (*then)(struct alarm *victim)) {
     assert_int_equal(rings, 1);
 }
 
-static void a_due_timer_can_be_put_off_by_another(void **state) {
-    (void)state;
+CASE(a_due_timer_can_be_put_off_by_another) {
     ring_two(alarm_put_off);
 }
 
-static void a_due_timer_can_be_freed_by_another(void **state) {
-    (void)state;
+CASE(a_due_timer_can_be_freed_by_another) {
     ring_two(alarm_free);
 }
 
-static void no_child_process_is_given_a_timer(void **state) {
-    (void)state;
+CASE(no_child_process_is_given_a_timer) {
     int inherited = count_descriptors(true);
     alarm_new(&alarms[0]);
     assert_true(count_descriptors(false) > descriptors_before);
     assert_int_equal(count_descriptors(true), inherited);
 }
 
-static void the_clock_is_evlock_s(void **state) {
-    (void)state;
+CASE(the_clock_is_evlock_s) {
     int64_t before = evlock_clock_us();
     int64_t told = now();
     assert_true(told >= before);
@@ -298,8 +285,7 @@ static void answered(const char *const *addresses, size_t count, const char *err
     snprintf(here->error, sizeof here->error, "%s", error ? error : "");
 }
 
-static void a_name_of_the_hosts_file_is_resolved_later(void **state) {
-    (void)state;
+CASE(a_name_of_the_hosts_file_is_resolved_later) {
     assert_non_null(loop.ops->resolve(loop.data, "localhost", answered, &answer));
     assert_int_equal(answer.told, 0);
     await(answer.told);
@@ -310,8 +296,7 @@ static void a_name_of_the_hosts_file_is_resolved_later(void **state) {
     assert_int_equal(answer.told, 1);
 }
 
-static void an_address_is_resolved_to_itself(void **state) {
-    (void)state;
+CASE(an_address_is_resolved_to_itself) {
     assert_non_null(loop.ops->resolve(loop.data, "127.0.0.1", answered, &answer));
     assert_int_equal(answer.told, 0);
     await(answer.told);
@@ -319,9 +304,8 @@ static void an_address_is_resolved_to_itself(void **state) {
     assert_true(answer.all_loopback);
 }
 
-static void a_name_that_cannot_be_ends_in_an_error(void **state) {
+CASE(a_name_that_cannot_be_ends_in_an_error) {
     char name[200];
-    (void)state;
     memset(name, 'x', sizeof name); /* a label is 63 bytes long at most, so that nobody is asked about it */
     name[sizeof name - 1] = '\0';
     void *resolution = loop.ops->resolve(loop.data, name, answered, &answer);
@@ -332,18 +316,16 @@ static void a_name_that_cannot_be_ends_in_an_error(void **state) {
     assert_int_equal(strlen(answer.error) > 0, resolution != NULL);
 }
 
-static void a_cancelled_resolution_is_not_told(void **state) {
-    (void)state;
+CASE(a_cancelled_resolution_is_not_told) {
     void *resolution = loop.ops->resolve(loop.data, "localhost", answered, &answer);
     loop.ops->resolve_cancel(resolution);
     turn_for(30 * MS);
     assert_int_equal(answer.told, 0);
 }
 
-static void resolutions_do_not_mix(void **state) {
+CASE(resolutions_do_not_mix) {
     struct answer answers[4] = {{0}};
     void *resolutions[4];
-    (void)state;
     for (int i = 0; i < 4; i++)
         resolutions[i] = loop.ops->resolve(loop.data, "localhost", answered, &answers[i]);
     loop.ops->resolve_cancel(resolutions[2]);
@@ -419,8 +401,7 @@ static int connect_and_ping(void) {
     return peer;
 }
 
-static void a_connection_talks_and_ends(void **state) {
-    (void)state;
+CASE(a_connection_talks_and_ends) {
     int peer = connect_and_ping();
     assert_int_equal(write(peer, "+PONG\r\n", 7), 7);
     await(talk.reply[0]);
@@ -432,8 +413,7 @@ static void a_connection_talks_and_ends(void **state) {
     await(talk.disconnected);
 }
 
-static void a_connection_can_be_freed_by_its_reply(void **state) {
-    (void)state;
+CASE(a_connection_can_be_freed_by_its_reply) {
     int peer = connect_and_ping();
     talk.frees = true;
     assert_int_equal(write(peer, "+PONG\r\n", 7), 7);
@@ -442,8 +422,7 @@ static void a_connection_can_be_freed_by_its_reply(void **state) {
     close(peer);
 }
 
-static void a_refused_connection_is_told(void **state) {
-    (void)state;
+CASE(a_refused_connection_is_told) {
     int port = listen_locally();
     close(talk.listener);
     talk.listener = -1;

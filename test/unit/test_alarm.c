@@ -20,15 +20,13 @@ static struct alarm *due(struct alarms *alarms, int64_t now) {
     return alarm;
 }
 
-static void none_is_due_in_an_empty_set(void **state) {
-    (void)state;
+CASE(none_is_due_in_an_empty_set) {
     struct alarms alarms = {0};
     assert_true(evl_alarms_next(&alarms) == INT64_MAX);
     assert_null(due(&alarms, INT64_MAX));
 }
 
-static void an_alarm_is_due_at_its_moment_and_once(void **state) {
-    (void)state;
+CASE(an_alarm_is_due_at_its_moment_and_once) {
     struct alarms alarms = {0};
     struct alarm alarm = {0};
     evl_alarm_set(&alarms, &alarm, 100);
@@ -41,8 +39,7 @@ static void an_alarm_is_due_at_its_moment_and_once(void **state) {
     assert_ptr_equal(due(&alarms, 100), &alarm);
 }
 
-static void a_moment_can_be_moved_and_taken_back(void **state) {
-    (void)state;
+CASE(a_moment_can_be_moved_and_taken_back) {
     struct alarms alarms = {0};
     struct alarm a = {0}, b = {0};
     evl_alarm_set(&alarms, &a, 10);
@@ -59,11 +56,10 @@ static void a_moment_can_be_moved_and_taken_back(void **state) {
     assert_null(due(&alarms, 100));
 }
 
-static void alarms_of_one_moment_come_in_the_order_in_which_they_were_set(void **state) {
+CASE(alarms_of_one_moment_come_in_the_order_in_which_they_were_set) {
     enum { ALARMS = 100, MOMENT = 123456789 };
     struct alarms alarms = {0};
     struct alarm alarm[ALARMS], before = {0};
-    (void)state;
     memset(alarm, 0, sizeof(alarm));
     evl_alarm_set(&alarms, &before, MOMENT - 70000);
     for (int i = 0; i < ALARMS; i++)
@@ -75,12 +71,11 @@ static void alarms_of_one_moment_come_in_the_order_in_which_they_were_set(void *
 }
 
 /* The many of a wide bucket are sorted by portions, in whose pauses others may be set and taken out. */
-static void many_become_due_by_portions(void **state) {
+CASE(many_become_due_by_portions) {
     enum { ALARMS = 1000, WIDE = 1 << 20 };
     static struct alarm alarm[ALARMS];
     struct alarms alarms = {0};
     struct alarm late = {0};
-    (void)state;
     memset(alarm, 0, sizeof(alarm));
     for (int i = 0; i < ALARMS; i++)
         evl_alarm_set(&alarms, &alarm[i], WIDE + (ALARMS - i) * 17);
@@ -97,12 +92,11 @@ static void many_become_due_by_portions(void **state) {
 }
 
 /* One step costs about as much as an alarm that rings. */
-static void a_step_sorts_only_few(void **state) {
+CASE(a_step_sorts_only_few) {
     enum { ALARMS = 1000, WIDE = 1 << 20 };
     static struct alarm alarm[ALARMS];
     struct alarms alarms = {0};
     int sorted = 0;
-    (void)state;
     memset(alarm, 0, sizeof(alarm));
     for (int i = 0; i < ALARMS; i++)
         evl_alarm_set(&alarms, &alarm[i], WIDE + i);
@@ -113,10 +107,9 @@ static void a_step_sorts_only_few(void **state) {
     assert_int_in_range(sorted, 1, 20);
 }
 
-static void what_is_long_past_is_due_at_once(void **state) {
+CASE(what_is_long_past_is_due_at_once) {
     struct alarms alarms = {0};
     struct alarm a = {0}, b = {0};
-    (void)state;
     evl_alarm_set(&alarms, &a, 1000);
     assert_ptr_equal(due(&alarms, 2000), &a);
     evl_alarm_set(&alarms, &a, -5);
@@ -127,12 +120,11 @@ static void what_is_long_past_is_due_at_once(void **state) {
 }
 
 /* However many they are. */
-static void alarms_that_were_set_together_to_one_moment_are_sorted_as_one(void **state) {
+CASE(alarms_that_were_set_together_to_one_moment_are_sorted_as_one) {
     enum { ALARMS = 1000, MOMENT = 123456789, BEFORE = MOMENT - 70000 };
     static struct alarm alarm[ALARMS];
     struct alarms alarms = {0};
     struct alarm other = {0};
-    (void)state;
     evl_alarm_set(&alarms, &other, BEFORE);
     for (int i = 0; i < ALARMS; i++)
         evl_alarm_set(&alarms, &alarm[i], MOMENT);
@@ -143,11 +135,10 @@ static void alarms_that_were_set_together_to_one_moment_are_sorted_as_one(void *
     fail();
 }
 
-static void what_is_more_than_a_century_off_is_not_due_before(void **state) {
+CASE(what_is_more_than_a_century_off_is_not_due_before) {
     const int64_t century = INT64_C(100) * 365 * 24 * 3600 * 1000000;
     struct alarms alarms = {0};
     struct alarm a = {0};
-    (void)state;
     for (int bits = 51; bits < 63; bits++) {
         evl_alarm_set(&alarms, &a, (INT64_C(1) << bits) + century);
         assert_true(a.set);
@@ -156,10 +147,9 @@ static void what_is_more_than_a_century_off_is_not_due_before(void **state) {
 }
 
 /* A client's timer rings then in vain, at most once for each that was taken out. */
-static void one_that_was_taken_out_may_ring_in_vain_once(void **state) {
+CASE(one_that_was_taken_out_may_ring_in_vain_once) {
     struct alarms alarms = {0};
     struct alarm a = {0}, b = {0};
-    (void)state;
     evl_alarm_set(&alarms, &a, 5000);
     evl_alarm_set(&alarms, &b, 5001);
     evl_alarm_set(&alarms, &a, INT64_MAX);
@@ -240,8 +230,7 @@ static void run_against_model(unsigned seed, int64_t moments) {
     assert_int_equal(model.alarms.levels, 0);
 }
 
-static void random_steps_agree_with_a_model(void **state) {
-    (void)state;
+CASE(random_steps_agree_with_a_model) {
     for (unsigned seed = 1; seed <= 5; seed++) {
         print_message("# seed %u\n", seed);
         run_against_model(seed, 1000000);

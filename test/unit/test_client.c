@@ -134,21 +134,19 @@ static int64_t phase(evlock_client *client, int64_t ttl_ms, const char *prefix) 
     return phase;
 }
 
-static void handles_of_a_client_renew_in_one_phase(void **state) {
+CASE(handles_of_a_client_renew_in_one_phase) {
     evlock_client *client = client_new();
 
-    (void)state;
     for (int i = 0; i < 10; i++)
         assert_int_equal(phase(client, TTL_MS, "a:"), phase(client, TTL_MS, "b:"));
     evlock_client_free(client);
 }
 
 /* The grain is 100 s, in microseconds: two clients have the same phase once in a hundred million times. */
-static void clients_renew_in_phases_of_their_own(void **state) {
+CASE(clients_renew_in_phases_of_their_own) {
     enum { CLIENTS = 5 };
     evlock_client *client[CLIENTS];
 
-    (void)state;
     for (int i = 0; i < CLIENTS; i++)
         client[i] = client_new();
     for (int i = 1; i < CLIENTS; i++)
@@ -157,11 +155,10 @@ static void clients_renew_in_phases_of_their_own(void **state) {
         evlock_client_free(client[i]);
 }
 
-static void a_lease_without_renewal_has_none(void **state) {
+CASE(a_lease_without_renewal_has_none) {
     evlock_client *client = client_new();
     evlock *lock;
 
-    (void)state;
     assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, NULL), EVLOCK_OK);
     assert_int_equal(lock->config->terms.phase, 0);
     evlock_free(lock);
@@ -203,12 +200,11 @@ static int to_be_told(const evlock_client *client) {
 }
 
 /* So others have their turn; and what is told may be late, but a loss that lies among what is due comes before it. */
-static void the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told(void **state) {
+CASE(the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told) {
     static evlock *locks[MANY];
     evlock_client *client = client_new();
     int turns = 0;
 
-    (void)state;
     fall_due(client, locks);
     while (told == 0) {
         int before = to_be_told(client);
@@ -241,11 +237,10 @@ static void failed(evlock *lock, int status, void *arg) {
     snprintf(told_words, sizeof(told_words), "%s", evlock_last_error());
 }
 
-static void an_acquire_without_random_bytes_is_refused(void **state) {
+CASE(an_acquire_without_random_bytes_is_refused) {
     evlock_client *client = client_new();
     evlock *lock;
 
-    (void)state;
     assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, NULL), EVLOCK_OK);
     dry = true;
     assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_ESYSTEM);
@@ -259,12 +254,11 @@ static void an_acquire_without_random_bytes_is_refused(void **state) {
 }
 
 /* What stood in the way before is not why it ends. */
-static void a_later_attempt_without_random_bytes_ends_the_acquire(void **state) {
+CASE(a_later_attempt_without_random_bytes_ends_the_acquire) {
     evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
     evlock_client *client;
     evlock *lock;
 
-    (void)state;
     options.connect_timeout_ms = 1;
     client = client_with(&options);
     told = 0;
@@ -283,11 +277,10 @@ static void a_later_attempt_without_random_bytes_ends_the_acquire(void **state) 
     client_end(client);
 }
 
-static void the_end_of_a_client_wipes_its_random_bytes(void **state) {
+CASE(the_end_of_a_client_wipes_its_random_bytes) {
     evlock_client *client;
     evlock *lock;
 
-    (void)state;
     drawn = "0123456789abcdef";
     counted_begin(drawn);
     client = client_new();
@@ -321,12 +314,11 @@ static void ring_at(int64_t at) {
 }
 
 /* Nothing may be left unread: what had come by its end was seen in the turn that follows, and read before the next. */
-static void a_wait_ends_when_all_that_had_come_by_its_end_was_read(void **state) {
+CASE(a_wait_ends_when_all_that_had_come_by_its_end_was_read) {
     evlock_client *client = client_new();
     evlock *lock = waiting(client);
     int64_t end = clock_us + 1000 * 1000;
 
-    (void)state;
     ring_at(end - 1);
     assert_int_equal(told, 0);
     ring_at(end);
@@ -342,12 +334,11 @@ static void a_wait_ends_when_all_that_had_come_by_its_end_was_read(void **state)
 }
 
 /* For as long as it stood still, within bounds; once, however late the next turns are. */
-static void a_loop_that_stood_still_is_given_time(void **state) {
+CASE(a_loop_that_stood_still_is_given_time) {
     static const struct {
         int64_t late, given;
     } stalls[] = {{1001, 20000}, {15000, 20000}, {60000, 60000}, {30000000, 100000}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(stalls) / sizeof(stalls[0]); i++) {
         evlock_client *client = client_new();
         evlock *lock = waiting(client);
@@ -368,14 +359,13 @@ static void a_loop_that_stood_still_is_given_time(void **state) {
 }
 
 /* Nor does a turn that is late meanwhile begin that time anew. */
-static void a_loop_that_goes_on_late_is_given_no_more_time(void **state) {
+CASE(a_loop_that_goes_on_late_is_given_no_more_time) {
     enum { LOCKS = 30, APART = 10000, LATE = 2000 };
     evlock_client *client = client_new();
     evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
     evlock *locks[LOCKS];
     int64_t begun = clock_us, found = begun + 10 * LATE;
 
-    (void)state;
     told = 0;
     for (int i = 0; i < LOCKS; i++) {
         options.wait_timeout_ms = 1 + i * APART / 1000;
@@ -391,14 +381,13 @@ static void a_loop_that_goes_on_late_is_given_no_more_time(void **state) {
 }
 
 /* What is begun after that has its answers in time, and ends by its own. */
-static void what_begins_after_the_loop_stood_still_ends_by_its_time(void **state) {
+CASE(what_begins_after_the_loop_stood_still_ends_by_its_time) {
     enum { WAIT = 20000, STALL = 30000000 };
     evlock_client *client = client_new();
     evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
     evlock *before = waiting(client), *after;
     int64_t found = clock_us + STALL;
 
-    (void)state;
     ring_at(found);
     options.wait_timeout_ms = WAIT / 1000;
     assert_int_equal(evlock_new(&after, client, "other", EVLOCK_CSTRING, NULL), EVLOCK_OK);
@@ -415,10 +404,9 @@ static void what_begins_after_the_loop_stood_still_ends_by_its_time(void **state
 
 /* What a socket brings is seen to before the timer is, and may find each time that the loop is late. That gives no more
  * time, or a loop that is always busy would never end a wait. */
-static void a_loop_that_is_always_late_ends_a_wait(void **state) {
+CASE(a_loop_that_is_always_late_ends_a_wait) {
     static const int64_t late[] = {1500, 60000, 300000};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++) {
         evlock_client *client = client_new();
         evlock *lock = waiting(client);
@@ -507,13 +495,12 @@ static void finish(evlock_client *client) {
 }
 
 /* Those who wait for it have no other turn to wait for than the next. */
-static void that_a_node_is_away_is_told_by_slices(void **state) {
+CASE(that_a_node_is_away_is_told_by_slices) {
     static evlock *locks[MANY];
     evlock_acquire_options once = EVLOCK_ACQUIRE_OPTIONS_INIT;
     evlock_client *client = client_new();
     int turns = 0;
 
-    (void)state;
     once.retry_times = 0;
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(evlock_new(&locks[i], client, &i, sizeof(i), NULL), EVLOCK_OK);
@@ -534,8 +521,7 @@ static void that_a_node_is_away_is_told_by_slices(void **state) {
 }
 
 /* The one that is next may go, or become a ghost, also as the last, and others begin. */
-static void all_are_told_that_a_node_is_back(void **state) {
-    (void)state;
+CASE(all_are_told_that_a_node_is_back) {
     for (int count = 0; count < FEW; count++) {
         for (int drops = 0; drops < 3; drops++) {
             evlock_client *client = client_new();
@@ -563,12 +549,11 @@ static void all_are_told_that_a_node_is_back(void **state) {
 }
 
 /* Then the connection before it is not done with: the next has all told anew. */
-static void a_return_that_is_cut_short_settles_nothing(void **state) {
+CASE(a_return_that_is_cut_short_settles_nothing) {
     evlock_client *client = client_new();
     struct node *node = node_of(client);
     struct login *login = &node->pipe.login;
 
-    (void)state;
     acquire_few(client, 2 * TOLD_A_RING);
     login->unsettled = true;
     login->lost_id = 7;
@@ -636,13 +621,12 @@ static void assert_lost_by_slices(const struct node *node) {
     assert_int_equal(evl_node_state(node), CONNECTION_AWAY);
 }
 
-static void what_a_socket_does_not_take_waits_unsent(void **state) {
+CASE(what_a_socket_does_not_take_waits_unsent) {
     static char bytes[1024 * 1024];
     char url[128];
     int listener = listen_at(url, sizeof(url)), peer;
     size_t sent;
 
-    (void)state;
     attached = 0;
     evlock_client *client = client_at(url, NULL);
     struct node *node = node_of(client);
@@ -687,11 +671,10 @@ static void fork_inside(evlock_client *client, enum evlock_connection connection
 }
 
 /* Both come back from the callback into the library; the timer is registered with the parent's loop. */
-static void a_child_does_not_set_its_parents_timer(void **state) {
+CASE(a_child_does_not_set_its_parents_timer) {
     evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
     int status = -1;
 
-    (void)state;
     options.on_connection = fork_inside;
     evlock_client *client = client_with(&options);
     timer_cb(timer_arg);

@@ -37,20 +37,18 @@ static struct config *takes(struct config *last, const evlock_options *options) 
     return config;
 }
 
-static void who_says_nothing_polls_without_a_name(void **state) {
+CASE(who_says_nothing_polls_without_a_name) {
     struct config *config = takes(NULL, NULL);
 
-    (void)state;
     assert_false(config->queue);
     assert_null(config->holder);
     evl_config_unref(config);
 }
 
-static void there_are_two_ways_to_wait(void **state) {
+CASE(there_are_two_ways_to_wait) {
     static const int64_t wrong[] = {-1, 2, INT64_MAX, INT64_MIN + 1};
     evlock_options options = EVLOCK_OPTIONS_INIT;
 
-    (void)state;
     for (int64_t wait = EVLOCK_WAIT_POLL; wait <= EVLOCK_WAIT_QUEUE; wait++) {
         options.wait = wait;
         struct config *config = takes(NULL, &options);
@@ -63,21 +61,19 @@ static void there_are_two_ways_to_wait(void **state) {
     }
 }
 
-static void a_queue_needs_a_ttl(void **state) {
+CASE(a_queue_needs_a_ttl) {
     evlock_options options = queueing();
 
-    (void)state;
     options.ttl_ms = 0;
     refuses(&options, EVLOCK_EQUEUE);
     options.wait = EVLOCK_WAIT_POLL;
     evl_config_unref(takes(NULL, &options));
 }
 
-static void a_queue_counts_no_retries(void **state) {
+CASE(a_queue_counts_no_retries) {
     static const int64_t counted[] = {1, 3, INT64_MAX};
     static const int64_t fine[] = {0, EVLOCK_UNLIMITED, EVLOCK_DEFAULT};
 
-    (void)state;
     for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
         evlock_options options = queueing();
         options.retry_times = counted[i];
@@ -92,11 +88,10 @@ static void a_queue_counts_no_retries(void **state) {
     }
 }
 
-static void a_holders_name_is_1_to_91_bytes_long(void **state) {
+CASE(a_holders_name_is_1_to_91_bytes_long) {
     char name[200];
     evlock_options options = EVLOCK_OPTIONS_INIT;
 
-    (void)state;
     for (size_t len = 0; len <= 100; len++) {
         memset(name, 'n', len);
         name[len] = '\0';
@@ -112,10 +107,9 @@ static void a_holders_name_is_1_to_91_bytes_long(void **state) {
     }
 }
 
-static void renewals_fall_due_on_twentieths_of_their_interval(void **state) {
+CASE(renewals_fall_due_on_twentieths_of_their_interval) {
     static const int64_t intervals_ms[] = {1, 7, 1000, 9000};
 
-    (void)state;
     for (size_t i = 0; i < sizeof intervals_ms / sizeof *intervals_ms; i++) {
         evlock_options options = EVLOCK_OPTIONS_INIT;
         options.renewal_interval_ms = intervals_ms[i];
@@ -149,8 +143,7 @@ static int64_t lead_of(int64_t ttl_ms, int64_t interval_ms, int64_t lead_ms) {
     return lead;
 }
 
-static void losses_are_told_a_moment_ahead_unless_said_otherwise(void **state) {
-    (void)state;
+CASE(losses_are_told_a_moment_ahead_unless_said_otherwise) {
     assert_int_equal(lead_of(30000, 0, EVLOCK_DEFAULT), 1000);
     assert_int_equal(lead_of(0, 0, EVLOCK_DEFAULT), 1000);
     assert_int_equal(lead_of(20, 0, EVLOCK_DEFAULT), 1000);
@@ -160,8 +153,7 @@ static void losses_are_told_a_moment_ahead_unless_said_otherwise(void **state) {
     assert_int_equal(lead_of(30000, 10000, 500), 500 * 1000);
 }
 
-static void a_lead_leaves_time_to_hold_and_to_renew(void **state) {
-    (void)state;
+CASE(a_lead_leaves_time_to_hold_and_to_renew) {
     assert_int_equal(lead_of(1000, 0, -1), -1);
     assert_int_equal(lead_of(1000, 0, INT64_MAX), -1);
     assert_int_equal(lead_of(1000, 0, 987), 987 * 1000); /* the drift is 12 ms */
@@ -172,10 +164,9 @@ static void a_lead_leaves_time_to_hold_and_to_renew(void **state) {
 }
 
 /* A program that was built before there were names and queues. */
-static void what_a_shorter_struct_lacks_keeps_its_default(void **state) {
+CASE(what_a_shorter_struct_lacks_keeps_its_default) {
     evlock_options options = queueing();
 
-    (void)state;
     options.holder = "";
     options.lost_lead_ms = -1;
     options.size = offsetof(evlock_options, wait);
@@ -194,11 +185,10 @@ static void what_a_shorter_struct_lacks_keeps_its_default(void **state) {
     evl_config_unref(config);
 }
 
-static void only_what_is_the_same_is_shared(void **state) {
+CASE(only_what_is_the_same_is_shared) {
     evlock_options first = queueing(), other;
     char same_name[] = "host:1";
 
-    (void)state;
     first.holder = "host:1";
     struct config *config = takes(NULL, &first);
 

@@ -69,8 +69,7 @@ static void assert_cannot(const struct dialect *dialect, enum lease_command comm
 
 /* --- A lease's commands ------------------------------------------------------------------------------------------- */
 
-static void a_set_says_ok_or_nil(void **state) {
-    (void)state;
+CASE(a_set_says_ok_or_nil) {
     assert_says(plain(), LEASE_ACQUIRE, ok, LEASE_YES, 0);
     assert_says(plain(), LEASE_ACQUIRE, nil, LEASE_NO, 0);
     assert_cannot(plain(), LEASE_ACQUIRE, number(0));
@@ -80,8 +79,7 @@ static void a_set_says_ok_or_nil(void **state) {
     assert_cannot(plain(), LEASE_ACQUIRE, other);
 }
 
-static void a_fenced_acquire_says_its_fence(void **state) {
-    (void)state;
+CASE(a_fenced_acquire_says_its_fence) {
     assert_says(fenced(), LEASE_ACQUIRE, number(0), LEASE_NO, 0);
     assert_says(fenced(), LEASE_ACQUIRE, number(7), LEASE_YES, 0);
     assert_int_equal(read_it(fenced(), LEASE_ACQUIRE, number(FENCE_MOST)).answer.fence, FENCE_MOST);
@@ -92,10 +90,9 @@ static void a_fenced_acquire_says_its_fence(void **state) {
     assert_cannot(fenced(), LEASE_ACQUIRE, nil);
 }
 
-static void who_joins_has_the_lock_or_a_place(void **state) {
+CASE(who_joins_has_the_lock_or_a_place) {
     struct reading reading;
 
-    (void)state;
     assert_says(queued(), LEASE_ACQUIRE, number(1), LEASE_YES, 0);
     assert_says(queued(), LEASE_ACQUIRE, text("5 0 -1"), LEASE_QUEUED, LEASE_NEVER);
     reading = read_it(queued(), LEASE_ACQUIRE, text("5 3 200"));
@@ -110,11 +107,10 @@ static void who_joins_has_the_lock_or_a_place(void **state) {
     assert_cannot(queued(), LEASE_ACQUIRE, ok);
 }
 
-static void what_prolongs_says_the_ttl(void **state) {
+CASE(what_prolongs_says_the_ttl) {
     static const enum lease_command commands[] = {LEASE_RENEW,   LEASE_REARM, LEASE_MEND,
                                                   LEASE_REPLACE, LEASE_ADD,   LEASE_ADOPT};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         assert_says(plain(), commands[i], number(0), LEASE_NO, 0);
         assert_says(plain(), commands[i], number(7), LEASE_YES, 7000);
@@ -129,25 +125,22 @@ static void what_prolongs_says_the_ttl(void **state) {
     }
 }
 
-static void a_key_without_expiry_is_adopted_and_not_added_to(void **state) {
+CASE(a_key_without_expiry_is_adopted_and_not_added_to) {
     struct reading reading = read_it(plain(), LEASE_ADD, number(-1));
 
-    (void)state;
     assert_says(plain(), LEASE_ADOPT, number(-1), LEASE_YES, LEASE_NEVER);
     assert_int_equal(reading.answer.verdict, LEASE_REFUSED);
     assert_int_equal(reading.answer.status, EVLOCK_ENOTTL);
     assert_string_equal(reading.words, "the key has no expiry");
 }
 
-static void a_member_of_a_batch_has_the_ttl_or_asks_again(void **state) {
-    (void)state;
+CASE(a_member_of_a_batch_has_the_ttl_or_asks_again) {
     assert_says(plain(), LEASE_RENEW, renewed, LEASE_YES, TTL);
     assert_says(plain(), LEASE_RENEW, again, LEASE_AGAIN, 0);
     assert_cannot(plain(), LEASE_RELEASE, again);
 }
 
-static void a_release_says_one_or_zero(void **state) {
-    (void)state;
+CASE(a_release_says_one_or_zero) {
     assert_says(plain(), LEASE_RELEASE, number(1), LEASE_YES, 0);
     assert_says(queued(), LEASE_RELEASE, number(0), LEASE_NO, 0);
     assert_cannot(plain(), LEASE_RELEASE, number(2));
@@ -155,10 +148,9 @@ static void a_release_says_one_or_zero(void **state) {
     assert_cannot(plain(), LEASE_RELEASE, ok);
 }
 
-static void an_error_is_read_with_its_words(void **state) {
+CASE(an_error_is_read_with_its_words) {
     const struct reply lost = {.type = REPLY_LOST, .text = "gone"};
 
-    (void)state;
     for (enum lease_command command = LEASE_ACQUIRE; command <= LEASE_RELEASE; command++) {
         struct reading reading = read_it(plain(), command, lost);
         assert_int_equal(reading.answer.verdict, LEASE_UNKNOWN);
@@ -188,11 +180,10 @@ static void assert_finds_none(enum ask ask, struct reply reply) {
     assert_false(evl_dialect_find(plain(), ask, &reply, &found));
 }
 
-static void a_text_is_found_or_not_there(void **state) {
+CASE(a_text_is_found_or_not_there) {
     struct reply mark = text("token");
     struct found found;
 
-    (void)state;
     for (enum ask ask = ASK_TOKEN; ask <= ASK_MARK; ask += ASK_MARK - ASK_TOKEN) {
         assert_finds(ask, nil, false, 0);
         assert_finds_none(ask, ok);
@@ -207,8 +198,7 @@ static void a_text_is_found_or_not_there(void **state) {
     assert_finds(ASK_TOKEN, mark, true, 0);
 }
 
-static void numbers_are_found_as_they_are_meant(void **state) {
-    (void)state;
+CASE(numbers_are_found_as_they_are_meant) {
     assert_finds(ASK_TTL, number(-2), false, 0);
     assert_finds(ASK_TTL, number(-1), true, INT64_MAX);
     assert_finds(ASK_TTL, number(7), true, 7);
@@ -220,8 +210,7 @@ static void numbers_are_found_as_they_are_meant(void **state) {
     assert_finds(ASK_REPLICAS, number(2), true, 2);
 }
 
-static void what_is_no_such_number_is_not_found(void **state) {
-    (void)state;
+CASE(what_is_no_such_number_is_not_found) {
     for (enum ask ask = ASK_TTL; ask < ASKS; ask++) {
         if (ask == ASK_MARK)
             continue;

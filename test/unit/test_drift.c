@@ -30,24 +30,21 @@ static int64_t gained(int64_t span, int64_t away, int64_t passed) {
     return found.gained;
 }
 
-static void clocks_that_agree_are_not_told(void **state) {
-    (void)state;
+CASE(clocks_that_agree_are_not_told) {
     struct drift drift = {0};
     struct drift_found found;
     for (int64_t at = 0; at < 3600; at++)
         assert_false(told(&drift, S * at, S * at + MS, EPOCH + S * at, &found));
 }
 
-static void more_than_a_hundredth_is_told(void **state) {
-    (void)state;
+CASE(more_than_a_hundredth_is_told) {
     assert_int_equal(gained(2 * S, 0, 2 * S + 20 * MS), 0);
     assert_int_equal(gained(2 * S, 0, 2 * S + 20 * MS + 1), 20 * MS + 1);
     assert_int_equal(gained(2 * S, 0, 2 * S - 20 * MS), 0);
     assert_int_equal(gained(2 * S, 0, 2 * S - 20 * MS - 1), -20 * MS - 1);
 }
 
-static void what_the_way_may_have_taken_proves_nothing(void **state) {
-    (void)state;
+CASE(what_the_way_may_have_taken_proves_nothing) {
     /* Sent for at 1 s and answered at 3.1 s: 2.1 s at most. Answered at 1.1 s and sent for at 3 s: 1.9 s at least. */
     assert_int_equal(gained(2 * S, 100 * MS, 2100 * MS + 21 * MS), 0);
     assert_int_equal(gained(2 * S, 100 * MS, 2100 * MS + 21 * MS + 1), 21 * MS + 1);
@@ -55,8 +52,7 @@ static void what_the_way_may_have_taken_proves_nothing(void **state) {
     assert_int_equal(gained(2 * S, 100 * MS, 1900 * MS - 19 * MS - 1), -19 * MS - 1);
 }
 
-static void the_span_is_the_one_that_proves_it(void **state) {
-    (void)state;
+CASE(the_span_is_the_one_that_proves_it) {
     struct drift fast = {0}, slow = {0};
     struct drift_found found;
     assert_false(told(&fast, S, S + 100 * MS, EPOCH, &found));
@@ -69,22 +65,19 @@ static void the_span_is_the_one_that_proves_it(void **state) {
     assert_int_equal(found.gained, -900 * MS);
 }
 
-static void a_span_of_less_than_a_second_proves_nothing(void **state) {
-    (void)state;
+CASE(a_span_of_less_than_a_second_proves_nothing) {
     assert_int_equal(gained(S - 1, 0, 2 * S), 0);
     assert_int_equal(gained(S, 0, 2 * S), S);
     assert_int_equal(gained(S, 1, 2 * S), 0);
     assert_int_equal(gained(S + 1, 1, 2 * S + 2), S);
 }
 
-static void a_step_is_told_as_drift_is(void **state) {
-    (void)state;
+CASE(a_step_is_told_as_drift_is) {
     assert_int_equal(gained(S, 0, 3601 * S), 3600 * S);
     assert_int_equal(gained(S, 0, -3599 * S), -3600 * S);
 }
 
-static void it_is_told_once(void **state) {
-    (void)state;
+CASE(it_is_told_once) {
     struct drift drift = {0};
     struct drift_found found;
     assert_false(told(&drift, 0, 0, EPOCH, &found));
@@ -94,8 +87,7 @@ static void it_is_told_once(void **state) {
 }
 
 /* A clock that is right for hours, and then goes too fast by an eighth for three seconds. */
-static void a_rate_that_lasts_for_seconds_is_told(void **state) {
-    (void)state;
+CASE(a_rate_that_lasts_for_seconds_is_told) {
     struct drift drift = {0};
     struct drift_found found;
     int64_t at = 0, times = 0;
@@ -108,8 +100,7 @@ static void a_rate_that_lasts_for_seconds_is_told(void **state) {
 
 /* A rate that the compared readings are too close to each other to prove, and those that lie ten seconds apart are
  * not. */
-static void a_reading_is_compared_with_for_ten_seconds(void **state) {
-    (void)state;
+CASE(a_reading_is_compared_with_for_ten_seconds) {
     struct drift drift = {0};
     struct drift_found found;
     int64_t away = 100 * MS;
@@ -120,8 +111,7 @@ static void a_reading_is_compared_with_for_ten_seconds(void **state) {
     assert_int_equal(found.span, 10100 * MS);
 }
 
-static void no_time_overflows(void **state) {
-    (void)state;
+CASE(no_time_overflows) {
     struct drift drift = {0};
     struct drift_found found;
     assert_false(told(&drift, 0, 0, INT64_MAX, &found));

@@ -171,21 +171,18 @@ static int everything(void) {
     return failed;
 }
 
-static void children_are_told_apart(void **state) {
-    (void)state;
+CASE(children_are_told_apart) {
     kernel = HONEST;
     assert_int_equal(in_child(child_by_fork, everything), 0);
 }
 
-static void children_are_told_apart_without_the_kernels_help(void **state) {
-    (void)state;
+CASE(children_are_told_apart_without_the_kernels_help) {
     kernel = REFUSES;
     assert_int_equal(in_child(child_by_fork, everything), 0);
 }
 
 /* Some emulators take any advice and follow none. */
-static void children_are_told_apart_where_advice_is_taken_in_vain(void **state) {
-    (void)state;
+CASE(children_are_told_apart_where_advice_is_taken_in_vain) {
     kernel = LIES;
     assert_int_equal(in_child(child_by_fork, everything), 0);
 }

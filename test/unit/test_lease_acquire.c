@@ -5,9 +5,8 @@
 
 /* --- One node ----------------------------------------------------------------------------------------------------- */
 
-static void the_deadline_counts_from_before_the_command(void **state) {
+CASE(the_deadline_counts_from_before_the_command) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 1);
     wakes(&b, 1);
     tells_nothing(&b);
@@ -22,14 +21,12 @@ static void the_deadline_counts_from_before_the_command(void **state) {
     next_is(&b, sent + INTERVAL);
 }
 
-static void drift_is_a_hundredth_and_two_milliseconds(void **state) {
-    (void)state;
+CASE(drift_is_a_hundredth_and_two_milliseconds) {
     assert_int_equal(evl_lease_drift(TTL), DRIFT);
     assert_int_equal(evl_lease_drift(0), 2 * MS);
 }
 
-static void a_yes_after_its_deadline_is_undone(void **state) {
-    (void)state;
+CASE(a_yes_after_its_deadline_is_undone) {
     for (int late = 0; late < 2; late++) {
         struct bench b = bench_new();
         begin(&b, 1);
@@ -49,9 +46,8 @@ static void a_yes_after_its_deadline_is_undone(void **state) {
     }
 }
 
-static void an_attempt_ends_when_a_yes_would_be_of_no_use(void **state) {
+CASE(an_attempt_ends_when_a_yes_would_be_of_no_use) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 1);
     next_is(&b, LEASE_NEVER);
     sends(&b, 0, LEASE_ACQUIRE);
@@ -71,9 +67,8 @@ static void an_attempt_ends_when_a_yes_would_be_of_no_use(void **state) {
     is_over(&b);
 }
 
-static void sending_again_counts_from_then(void **state) {
+CASE(sending_again_counts_from_then) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 1);
     sends(&b, 0, LEASE_ACQUIRE);
     pass(&b, SECOND);
@@ -84,9 +79,8 @@ static void sending_again_counts_from_then(void **state) {
     deadline_is(&b, b.now + KEPT);
 }
 
-static void a_lock_without_expiry_has_no_deadline(void **state) {
+CASE(a_lock_without_expiry_has_no_deadline) {
     struct bench b = bench_new();
-    (void)state;
     b.terms = (struct lease_terms){.lead = LEAD, .max_hold = LEASE_NEVER};
     begin(&b, 1);
     sends(&b, 0, LEASE_ACQUIRE);
@@ -101,9 +95,8 @@ static void a_lock_without_expiry_has_no_deadline(void **state) {
     tells_nothing(&b);
 }
 
-static void a_short_lease_is_told_lost_sooner(void **state) {
+CASE(a_short_lease_is_told_lost_sooner) {
     struct bench b = bench_new();
-    (void)state;
     b.terms = (struct lease_terms){.ttl = 4 * MS, .lead = 200, .max_hold = LEASE_NEVER};
     held_by_one(&b);
     deadline_is(&b, b.now + 1960);
@@ -112,9 +105,8 @@ static void a_short_lease_is_told_lost_sooner(void **state) {
 
 /* --- Adopting ----------------------------------------------------------------------------------------------------- */
 
-static void an_adopted_lease_lasts_as_long_as_the_server_says(void **state) {
+CASE(an_adopted_lease_lasts_as_long_as_the_server_says) {
     struct bench b = bench_new();
-    (void)state;
     begin_adopting(&b, 1);
     wakes(&b, 1);
     sends(&b, 0, LEASE_ADOPT);
@@ -128,9 +120,8 @@ static void an_adopted_lease_lasts_as_long_as_the_server_says(void **state) {
 }
 
 /* Its loss is told long before its deadline. */
-static void an_adopted_lease_is_renewed_before_its_lead(void **state) {
+CASE(an_adopted_lease_is_renewed_before_its_lead) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.lead = 2 * SECOND;
     begin_adopting(&b, 1);
     sends(&b, 0, LEASE_ADOPT);
@@ -141,9 +132,8 @@ static void an_adopted_lease_is_renewed_before_its_lead(void **state) {
     sends(&b, 0, LEASE_RENEW);
 }
 
-static void a_longer_adopted_lease_is_renewed_at_the_usual_pace(void **state) {
+CASE(a_longer_adopted_lease_is_renewed_at_the_usual_pace) {
     struct bench b = bench_new();
-    (void)state;
     begin_adopting(&b, 1);
     sends(&b, 0, LEASE_ADOPT);
     yes_ttl(&b, 0, 3600 * SECOND);
@@ -152,9 +142,8 @@ static void a_longer_adopted_lease_is_renewed_at_the_usual_pace(void **state) {
     next_is(&b, b.now + life(3600 * SECOND)); /* and undone for as long as it may last */
 }
 
-static void an_adopted_lease_may_be_without_expiry(void **state) {
+CASE(an_adopted_lease_may_be_without_expiry) {
     struct bench b = bench_new();
-    (void)state;
     begin_adopting(&b, 1);
     sends(&b, 0, LEASE_ADOPT);
     yes_ttl(&b, 0, LEASE_NEVER);
@@ -164,9 +153,8 @@ static void an_adopted_lease_may_be_without_expiry(void **state) {
     next_is(&b, b.now + life(24 * 3600 * SECOND));
 }
 
-static void a_token_with_too_little_left_is_not_adopted(void **state) {
+CASE(a_token_with_too_little_left_is_not_adopted) {
     struct bench b = bench_new();
-    (void)state;
     begin_adopting(&b, 1);
     sends(&b, 0, LEASE_ADOPT);
     b.now += SECOND;
@@ -175,8 +163,7 @@ static void a_token_with_too_little_left_is_not_adopted(void **state) {
     is_over(&b); /* and it is left alone */
 }
 
-static void an_adoption_that_fails_leaves_the_token_alone(void **state) {
-    (void)state;
+CASE(an_adoption_that_fails_leaves_the_token_alone) {
     for (enum lease_verdict verdict = LEASE_NO; verdict <= LEASE_UNKNOWN; verdict++) {
         struct bench b = bench_new();
         if (verdict == LEASE_AGAIN)
@@ -191,9 +178,8 @@ static void an_adoption_that_fails_leaves_the_token_alone(void **state) {
     }
 }
 
-static void an_adopted_token_may_be_on_nodes_that_did_not_say(void **state) {
+CASE(an_adopted_token_may_be_on_nodes_that_did_not_say) {
     struct bench b = bench_new();
-    (void)state;
     begin_adopting(&b, 5);
     for (unsigned i = 0; i < 5; i++)
         sends(&b, i, LEASE_ADOPT);
@@ -215,9 +201,8 @@ static void an_adopted_token_may_be_on_nodes_that_did_not_say(void **state) {
     is_over(&b);
 }
 
-static void a_late_answer_to_an_adoption_counts(void **state) {
+CASE(a_late_answer_to_an_adoption_counts) {
     struct bench b = bench_new();
-    (void)state;
     begin_adopting(&b, 3);
     for (unsigned i = 0; i < 3; i++)
         sends(&b, i, LEASE_ADOPT);
@@ -230,9 +215,8 @@ static void a_late_answer_to_an_adoption_counts(void **state) {
     deadline_is(&b, b.now + 2 * TTL - evl_lease_drift(2 * TTL));
 }
 
-static void a_lock_without_expiry_may_adopt_one_that_expires(void **state) {
+CASE(a_lock_without_expiry_may_adopt_one_that_expires) {
     struct bench b = bench_new();
-    (void)state;
     b.terms = (struct lease_terms){.lead = LEAD, .max_hold = LEASE_NEVER};
     begin_adopting(&b, 1);
     sends(&b, 0, LEASE_ADOPT);
@@ -243,9 +227,8 @@ static void a_lock_without_expiry_may_adopt_one_that_expires(void **state) {
 
 /* --- Several nodes ------------------------------------------------------------------------------------------------ */
 
-static void it_is_granted_by_the_yes_that_completes_the_quorum(void **state) {
+CASE(it_is_granted_by_the_yes_that_completes_the_quorum) {
     static const struct { unsigned nodes, quorum; } sizes[] = {{1, 1}, {2, 2}, {3, 2}, {4, 3}, {5, 3}, {15, 8}};
-    (void)state;
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         struct bench b = bench_new();
         begin(&b, sizes[s].nodes);
@@ -260,9 +243,8 @@ static void it_is_granted_by_the_yes_that_completes_the_quorum(void **state) {
     }
 }
 
-static void it_fails_when_a_quorum_cannot_be_any_more(void **state) {
+CASE(it_fails_when_a_quorum_cannot_be_any_more) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 5);
     for (unsigned i = 0; i < 5; i++)
         sends(&b, i, LEASE_ACQUIRE);
@@ -283,9 +265,8 @@ static void it_fails_when_a_quorum_cannot_be_any_more(void **state) {
     is_over(&b);
 }
 
-static void a_failed_attempt_is_undone_also_where_nothing_was_answered(void **state) {
+CASE(a_failed_attempt_is_undone_also_where_nothing_was_answered) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 3);
     sends(&b, 0, LEASE_ACQUIRE);
     sends(&b, 1, LEASE_ACQUIRE); /* node 2 is not ready for a command */
@@ -301,9 +282,8 @@ static void a_failed_attempt_is_undone_also_where_nothing_was_answered(void **st
     is_over(&b);
 }
 
-static void what_was_not_sent_when_it_failed_is_not_sent(void **state) {
+CASE(what_was_not_sent_when_it_failed_is_not_sent) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 3);
     sends(&b, 0, LEASE_ACQUIRE);
     sends(&b, 1, LEASE_ACQUIRE);
@@ -313,8 +293,7 @@ static void what_was_not_sent_when_it_failed_is_not_sent(void **state) {
     sends_nothing(&b, 2);
 }
 
-static void that_another_holds_it_says_more_than_any_trouble(void **state) {
-    (void)state;
+CASE(that_another_holds_it_says_more_than_any_trouble) {
     for (int order = 0; order < 2; order++) {
         struct bench b = bench_new();
         begin(&b, 3);
@@ -335,9 +314,8 @@ static void that_another_holds_it_says_more_than_any_trouble(void **state) {
     tells(&b, LEASE_TELL_FAILED, EVLOCK_ENOTOWNED);
 }
 
-static void the_deadline_is_the_quorums(void **state) {
+CASE(the_deadline_is_the_quorums) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 5);
     int64_t first = b.now;
     for (unsigned i = 0; i < 5; i++) { /* node i a second after node i - 1 */
@@ -355,9 +333,8 @@ static void the_deadline_is_the_quorums(void **state) {
     next_is(&b, b.now + 50 * MS);               /* then 0 and 1, which do not keep it for as long, are mended */
 }
 
-static void a_quorum_of_late_votes_is_no_grant(void **state) {
+CASE(a_quorum_of_late_votes_is_no_grant) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 3);
     sends(&b, 0, LEASE_ACQUIRE);
     b.now += SECOND;
@@ -370,9 +347,8 @@ static void a_quorum_of_late_votes_is_no_grant(void **state) {
     wakes(&b, 7);
 }
 
-static void a_node_that_hangs_costs_nothing_while_a_quorum_answers(void **state) {
+CASE(a_node_that_hangs_costs_nothing_while_a_quorum_answers) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 3);
     for (unsigned i = 0; i < 3; i++)
         sends(&b, i, LEASE_ACQUIRE);
@@ -386,9 +362,8 @@ static void a_node_that_hangs_costs_nothing_while_a_quorum_answers(void **state)
     tells(&b, LEASE_TELL_GRANTED, 0);
 }
 
-static void a_node_that_hangs_is_not_waited_for(void **state) {
+CASE(a_node_that_hangs_is_not_waited_for) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 3);
     for (unsigned i = 0; i < 2; i++)
         sends(&b, i, LEASE_ACQUIRE);
@@ -410,9 +385,8 @@ static void a_node_that_hangs_is_not_waited_for(void **state) {
     tells(&b, LEASE_TELL_GRANTED, 0);
 }
 
-static void nodes_that_answer_late_are_kept(void **state) {
+CASE(nodes_that_answer_late_are_kept) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 5);
     for (unsigned i = 0; i < 5; i++)
         sends(&b, i, LEASE_ACQUIRE);
@@ -426,9 +400,8 @@ static void nodes_that_answer_late_are_kept(void **state) {
     wakes(&b, 15);
 }
 
-static void an_acquire_that_could_not_be_sent_yet_is_sent_when_held(void **state) {
+CASE(an_acquire_that_could_not_be_sent_yet_is_sent_when_held) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 3);
     sends(&b, 0, LEASE_ACQUIRE);
     sends(&b, 1, LEASE_ACQUIRE);
@@ -439,9 +412,8 @@ static void an_acquire_that_could_not_be_sent_yet_is_sent_when_held(void **state
     sends_nothing(&b, 2);
 }
 
-static void an_acquire_does_not_wait_for_a_node_once_held(void **state) {
+CASE(an_acquire_does_not_wait_for_a_node_once_held) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 3);
     sends(&b, 0, LEASE_ACQUIRE);
     sends(&b, 1, LEASE_ACQUIRE);
@@ -454,9 +426,8 @@ static void an_acquire_does_not_wait_for_a_node_once_held(void **state) {
     sends(&b, 2, LEASE_REARM); /* it is asked again with the first renewal */
 }
 
-static void too_many_nodes_in_trouble_are_a_missing_quorum(void **state) {
+CASE(too_many_nodes_in_trouble_are_a_missing_quorum) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 5);
     for (unsigned i = 0; i < 3; i++)
         sends(&b, i, LEASE_ACQUIRE);
@@ -480,9 +451,8 @@ static void too_many_nodes_in_trouble_are_a_missing_quorum(void **state) {
 
 /* --- Patience ----------------------------------------------------------------------------------------------------- */
 
-static void no_node_is_waited_for_longer_than_agreed(void **state) {
+CASE(no_node_is_waited_for_longer_than_agreed) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.patience = 3 * SECOND;
     begin(&b, 3);
     int64_t end = b.now + 3 * SECOND;
@@ -501,9 +471,8 @@ static void no_node_is_waited_for_longer_than_agreed(void **state) {
     sends_nothing(&b, 2);
 }
 
-static void who_ran_out_of_time_takes_nothing_from_what_was_said(void **state) {
+CASE(who_ran_out_of_time_takes_nothing_from_what_was_said) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.patience = 3 * SECOND;
     begin(&b, 3);
     for (unsigned i = 0; i < 3; i++)
@@ -513,9 +482,8 @@ static void who_ran_out_of_time_takes_nothing_from_what_was_said(void **state) {
     tells(&b, LEASE_TELL_FAILED, EVLOCK_EHELD);
 }
 
-static void a_short_lease_is_given_up_before_the_patience_ends(void **state) {
+CASE(a_short_lease_is_given_up_before_the_patience_ends) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.patience = KEPT + 1;
     begin(&b, 3);
     for (unsigned i = 0; i < 3; i++)
@@ -525,9 +493,8 @@ static void a_short_lease_is_given_up_before_the_patience_ends(void **state) {
     tells(&b, LEASE_TELL_FAILED, EVLOCK_EQUORUM);
 }
 
-static void an_adoption_is_patient_as_long(void **state) {
+CASE(an_adoption_is_patient_as_long) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.patience = 3 * SECOND;
     begin_adopting(&b, 3);
     for (unsigned i = 0; i < 3; i++)
@@ -537,9 +504,8 @@ static void an_adoption_is_patient_as_long(void **state) {
     tells(&b, LEASE_TELL_FAILED, EVLOCK_EQUORUM);
 }
 
-static void one_node_alone_is_waited_for(void **state) {
+CASE(one_node_alone_is_waited_for) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.patience = 3 * SECOND;
     begin(&b, 1);
     next_is(&b, LEASE_NEVER);

@@ -6,9 +6,8 @@
 
 /* --- Several nodes: re-arming ------------------------------------------------------------------------------------- */
 
-static void a_node_without_the_token_is_asked_to_take_it(void **state) {
+CASE(a_node_without_the_token_is_asked_to_take_it) {
     struct bench b = bench_new();
-    (void)state;
     held_by_two_of_three(&b);
     int64_t deadline = b.now + KEPT;
     deadline_is(&b, deadline);
@@ -38,9 +37,8 @@ static void a_node_without_the_token_is_asked_to_take_it(void **state) {
     wakes(&b, 5); /* but is undone */
 }
 
-static void a_node_that_took_it_counts_for_the_renewal(void **state) {
+CASE(a_node_that_took_it_counts_for_the_renewal) {
     struct bench b = bench_new();
-    (void)state;
     held_by_two_of_three(&b);
     pass(&b, INTERVAL);
     sends(&b, 0, LEASE_REARM);
@@ -60,9 +58,8 @@ static void a_node_that_took_it_counts_for_the_renewal(void **state) {
     next_is(&b, b.now + INTERVAL);
 }
 
-static void a_node_that_does_not_take_it_is_asked_with_the_next_renewal(void **state) {
+CASE(a_node_that_does_not_take_it_is_asked_with_the_next_renewal) {
     static const enum lease_verdict verdicts[] = {LEASE_NO, LEASE_AGAIN, LEASE_REFUSED, LEASE_FORBIDDEN};
-    (void)state;
     for (size_t v = 0; v < 4; v++) {
         struct bench b = bench_new();
         held_by_two_of_three(&b);
@@ -81,8 +78,7 @@ static void a_node_that_does_not_take_it_is_asked_with_the_next_renewal(void **s
     }
 }
 
-static void a_lost_rearm_is_undone_like_an_acquire(void **state) {
-    (void)state;
+CASE(a_lost_rearm_is_undone_like_an_acquire) {
     for (enum back how = UNSETTLED; how <= SETTLED; how++) {
         struct bench b = bench_new();
         held_by_two_of_three(&b);
@@ -112,8 +108,7 @@ static void a_lost_rearm_is_undone_like_an_acquire(void **state) {
     }
 }
 
-static void a_rearm_that_is_unanswered_is_undone_behind_itself(void **state) {
-    (void)state;
+CASE(a_rearm_that_is_unanswered_is_undone_behind_itself) {
     for (int releases = 0; releases < 2; releases++) {
         struct bench b = bench_new();
         held_by_two_of_three(&b);
@@ -139,9 +134,8 @@ static void a_rearm_that_is_unanswered_is_undone_behind_itself(void **state) {
     }
 }
 
-static void a_rearm_that_is_lost_during_an_undo_is_a_stray(void **state) {
+CASE(a_rearm_that_is_lost_during_an_undo_is_a_stray) {
     struct bench b = bench_new();
-    (void)state;
     held_by_two_of_three(&b);
     pass(&b, INTERVAL);
     sends(&b, 0, LEASE_REARM);
@@ -155,9 +149,8 @@ static void a_rearm_that_is_lost_during_an_undo_is_a_stray(void **state) {
     next_is(&b, b.now + SECOND); /* once more */
 }
 
-static void a_rearm_gives_no_more_than_a_lost_replacement_leaves(void **state) {
+CASE(a_rearm_gives_no_more_than_a_lost_replacement_leaves) {
     struct bench b = bench_new();
-    (void)state;
     held_by(&b, 3);
     extend(&b, LEASE_REPLACE, 3 * SECOND);
     for (unsigned i = 0; i < 3; i++)
@@ -180,8 +173,7 @@ static void a_rearm_gives_no_more_than_a_lost_replacement_leaves(void **state) {
 }
 
 /* A node that starts again without its data is asked for nothing for as long as the greatest ttl, and no longer. */
-static void among_several_nothing_is_counted_on_beyond_the_greatest_ttl(void **state) {
-    (void)state;
+CASE(among_several_nothing_is_counted_on_beyond_the_greatest_ttl) {
     for (unsigned nodes = 1; nodes <= 3; nodes += 2) {
         struct bench b = bench_new();
         b.terms.max_ttl = 2 * TTL;
@@ -225,9 +217,8 @@ static void held_barely(struct bench *b) {
     assert_int_equal(evl_lease_keepers(b->lease), 2);
 }
 
-static void what_may_live_for_weeks_is_not_waited_out(void **state) {
+CASE(what_may_live_for_weeks_is_not_waited_out) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.ttl = 60 * 24 * 3600 * SECOND;
     held_by_one(&b);
     extend(&b, LEASE_ADD, SECOND);
@@ -235,9 +226,8 @@ static void what_may_live_for_weeks_is_not_waited_out(void **state) {
     next_is(&b, LEASE_NEVER);
 }
 
-static void who_does_not_hold_it_has_no_keepers(void **state) {
+CASE(who_does_not_hold_it_has_no_keepers) {
     struct bench b = bench_new();
-    (void)state;
     held_barely(&b);
     until(&b, evl_lease_deadline(b.lease));
     assert_int_equal(evl_lease_keepers(b.lease), 0);
@@ -250,9 +240,8 @@ static void mends(struct bench *b, unsigned node) {
     tells_nothing(b);
 }
 
-static void a_node_that_has_it_not_is_mended_without_renewal(void **state) {
+CASE(a_node_that_has_it_not_is_mended_without_renewal) {
     struct bench b = bench_new();
-    (void)state;
     held_barely(&b);
     int64_t granted = b.now, deadline = evl_lease_deadline(b.lease);
     wakes(&b, 0);
@@ -274,9 +263,8 @@ static void a_node_that_has_it_not_is_mended_without_renewal(void **state) {
 }
 
 /* A yes that comes after the grant moves the deadline out, beyond what the first node keeps. */
-static void a_node_that_was_asked_earlier_is_mended(void **state) {
+CASE(a_node_that_was_asked_earlier_is_mended) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.interval = 0;
     begin(&b, 3);
     for (unsigned i = 0; i < 3; i++) {
@@ -297,9 +285,8 @@ static void a_node_that_was_asked_earlier_is_mended(void **state) {
 }
 
 /* However early the others said yes, and however much the server says that it has. */
-static void mending_moves_no_deadline(void **state) {
+CASE(mending_moves_no_deadline) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.interval = 0;
     begin(&b, 3);
     sends(&b, 1, LEASE_ACQUIRE);
@@ -317,9 +304,8 @@ static void mending_moves_no_deadline(void **state) {
     deadline_is(&b, deadline);
 }
 
-static void a_short_ttl_is_mended_sooner(void **state) {
+CASE(a_short_ttl_is_mended_sooner) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.ttl = 200 * MS;
     held_barely(&b);
     next_is(&b, b.now + 10 * MS);
@@ -340,9 +326,8 @@ static void a_short_ttl_is_mended_sooner(void **state) {
     next_is(&b, b.now + 10 * SECOND); /* and none is longer */
 }
 
-static void a_node_that_does_not_take_it_is_asked_after_a_pause(void **state) {
+CASE(a_node_that_does_not_take_it_is_asked_after_a_pause) {
     static const enum lease_verdict verdicts[] = {LEASE_NO, LEASE_AGAIN, LEASE_REFUSED, LEASE_FORBIDDEN};
-    (void)state;
     for (size_t v = 0; v < 4; v++) {
         struct bench b = bench_new();
         held_barely(&b);
@@ -361,9 +346,8 @@ static void a_node_that_does_not_take_it_is_asked_after_a_pause(void **state) {
     }
 }
 
-static void with_renewal_a_node_that_said_no_waits_for_the_next(void **state) {
+CASE(with_renewal_a_node_that_said_no_waits_for_the_next) {
     struct bench b = bench_new();
-    (void)state;
     held_barely(&b);
     b = bench_new();
     begin(&b, 3);
@@ -382,8 +366,7 @@ static void with_renewal_a_node_that_said_no_waits_for_the_next(void **state) {
     sends(&b, 0, LEASE_REARM);
 }
 
-static void a_node_that_comes_back_is_mended_at_once(void **state) {
-    (void)state;
+CASE(a_node_that_comes_back_is_mended_at_once) {
     for (enum back how = UNSETTLED; how <= REPLACED; how++) {
         struct bench b = bench_new();
         b.terms.interval = 0;
@@ -412,9 +395,8 @@ static void a_node_that_comes_back_is_mended_at_once(void **state) {
     }
 }
 
-static void a_node_is_mended_when_its_exclusion_ends(void **state) {
+CASE(a_node_is_mended_when_its_exclusion_ends) {
     struct bench b = bench_new();
-    (void)state;
     held_barely(&b);
     pass(&b, MENDED_FROM);
     for (int i = 0; i < 4; i++) {
@@ -429,8 +411,7 @@ static void a_node_is_mended_when_its_exclusion_ends(void **state) {
 }
 
 /* It may have lost its data; where it is believed not to forget, it counts at once. */
-static void a_node_that_was_replaced_is_asked_whether_it_has_it(void **state) {
-    (void)state;
+CASE(a_node_that_was_replaced_is_asked_whether_it_has_it) {
     for (int has = 0; has < 2; has++) {
         struct bench b = bench_new();
         b.terms.interval = 0;
@@ -454,9 +435,8 @@ static void a_node_that_was_replaced_is_asked_whether_it_has_it(void **state) {
 }
 
 /* One that runs on, on the connection that is still the same. */
-static void a_node_that_missed_an_extension_is_mended(void **state) {
+CASE(a_node_that_missed_an_extension_is_mended) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.interval = 0;
     held_by(&b, 3);
     extend(&b, LEASE_REPLACE, 2 * TTL);
@@ -477,9 +457,8 @@ static void a_node_that_missed_an_extension_is_mended(void **state) {
     assert_true(deadline > b.now);
 }
 
-static void nothing_is_mended_after_the_longest_hold(void **state) {
+CASE(nothing_is_mended_after_the_longest_hold) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.max_hold = 12 * SECOND;
     held_by_two_of_three(&b);
     b.lease->slots[0].want = LEASE_NOTHING;
@@ -496,9 +475,8 @@ static void nothing_is_mended_after_the_longest_hold(void **state) {
     sends_nothing(&b, 0);
 }
 
-static void a_renewal_takes_the_place_of_mending(void **state) {
+CASE(a_renewal_takes_the_place_of_mending) {
     struct bench b = bench_new();
-    (void)state;
     held_by_two_of_three(&b);
     back(&b, 0, SETTLED);
     wakes(&b, 1); /* and it waits for its turn */
@@ -506,8 +484,7 @@ static void a_renewal_takes_the_place_of_mending(void **state) {
     sends(&b, 0, LEASE_REARM);
 }
 
-static void a_node_that_is_being_mended_is_renewed_after_that(void **state) {
-    (void)state;
+CASE(a_node_that_is_being_mended_is_renewed_after_that) {
     for (int confirmed = 0; confirmed < 2; confirmed++) {
         struct bench b = bench_new();
         held_by_two_of_three(&b);
@@ -537,9 +514,8 @@ static void a_node_that_is_being_mended_is_renewed_after_that(void **state) {
 }
 
 /* The renewal that it has missed comes with the next; the extension comes now or never. */
-static void an_extension_that_waits_for_mending_is_sent_after_it(void **state) {
+CASE(an_extension_that_waits_for_mending_is_sent_after_it) {
     struct bench b = bench_new();
-    (void)state;
     held_by_two_of_three(&b);
     back(&b, 0, SETTLED);
     sends(&b, 0, LEASE_MEND);
@@ -558,16 +534,14 @@ static void an_extension_that_waits_for_mending_is_sent_after_it(void **state) {
 }
 
 /* It is told to take it when it may have been granted already, to the millisecond. */
-static void what_is_all_but_over_is_mended_for_a_millisecond(void **state) {
+CASE(what_is_all_but_over_is_mended_for_a_millisecond) {
     struct bench b = bench_new();
-    (void)state;
     held_barely(&b);
     assert_int_equal(evl_lease_ttl(b.lease, LEASE_MEND, evl_lease_deadline(b.lease) + SECOND), MS);
 }
 
-static void what_is_believed_for_ever_is_not_mended(void **state) {
+CASE(what_is_believed_for_ever_is_not_mended) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.interval = 0;
     begin_adopting(&b, 3);
     for (unsigned i = 0; i < 3; i++)
@@ -580,9 +554,8 @@ static void what_is_believed_for_ever_is_not_mended(void **state) {
     sends_nothing(&b, 0);
 }
 
-static void an_adopted_lease_is_mended_too(void **state) {
+CASE(an_adopted_lease_is_mended_too) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.interval = 0;
     begin_adopting(&b, 3);
     for (unsigned i = 0; i < 3; i++)
@@ -597,8 +570,7 @@ static void an_adopted_lease_is_mended_too(void **state) {
     assert_int_equal(evl_lease_keepers(b.lease), 3);
 }
 
-static void a_lost_mending_is_undone_like_an_acquire(void **state) {
-    (void)state;
+CASE(a_lost_mending_is_undone_like_an_acquire) {
     for (enum back how = UNSETTLED; how <= SETTLED; how++) {
         struct bench b = bench_new();
         held_barely(&b);
@@ -624,9 +596,8 @@ static void a_lost_mending_is_undone_like_an_acquire(void **state) {
 
 /* The acquire was lost and had run; the mending is lost and has not: a release finds the first, and says nothing of the
  * second. */
-static void a_lost_mending_outlives_the_release_of_what_was_there(void **state) {
+CASE(a_lost_mending_outlives_the_release_of_what_was_there) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.interval = 0;
     begin(&b, 3);
     for (unsigned i = 0; i < 3; i++)
@@ -653,9 +624,8 @@ static void a_lost_mending_outlives_the_release_of_what_was_there(void **state) 
 }
 
 /* Its answer comes before that of the release which was lost behind it. */
-static void a_release_that_was_lost_behind_mending_was_done(void **state) {
+CASE(a_release_that_was_lost_behind_mending_was_done) {
     struct bench b = bench_new();
-    (void)state;
     held_barely(&b);
     pass(&b, MENDED_FROM);
     sends(&b, 0, LEASE_MEND);

@@ -9,9 +9,8 @@ static int64_t kept(int64_t ttl) {
 
 /* --- One node ----------------------------------------------------------------------------------------------------- */
 
-static void an_addition_moves_the_deadline_when_it_is_answered(void **state) {
+CASE(an_addition_moves_the_deadline_when_it_is_answered) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     int64_t deadline = evl_lease_deadline(b.lease);
     pass(&b, SECOND);
@@ -32,9 +31,8 @@ static void an_addition_moves_the_deadline_when_it_is_answered(void **state) {
     tells(&b, LEASE_TELL_EXTENDED, EVLOCK_OK);
 }
 
-static void a_longer_replacement_moves_it_out_when_answered(void **state) {
+CASE(a_longer_replacement_moves_it_out_when_answered) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     int64_t deadline = evl_lease_deadline(b.lease);
     extend(&b, LEASE_REPLACE, 60 * SECOND);
@@ -45,9 +43,8 @@ static void a_longer_replacement_moves_it_out_when_answered(void **state) {
     deadline_is(&b, b.now + kept(60 * SECOND));
 }
 
-static void a_shorter_replacement_moves_it_in_before_it_is_sent(void **state) {
+CASE(a_shorter_replacement_moves_it_in_before_it_is_sent) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     int64_t deadline = evl_lease_deadline(b.lease);
     pass(&b, SECOND);
@@ -62,9 +59,8 @@ static void a_shorter_replacement_moves_it_in_before_it_is_sent(void **state) {
     next_is(&b, sent + SECOND); /* renewed while there is time */
 }
 
-static void an_unanswered_replacement_ends_the_lease_by_its_own_time(void **state) {
+CASE(an_unanswered_replacement_ends_the_lease_by_its_own_time) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     extend(&b, LEASE_REPLACE, 3 * SECOND);
     sends(&b, 0, LEASE_REPLACE);
@@ -75,9 +71,8 @@ static void an_unanswered_replacement_ends_the_lease_by_its_own_time(void **stat
     assert_int_equal(b.out.reason, EVLOCK_LOST_DEADLINE);
 }
 
-static void an_unknown_extension_never_moves_the_deadline_out(void **state) {
+CASE(an_unknown_extension_never_moves_the_deadline_out) {
     static const enum lease_command commands[] = {LEASE_ADD, LEASE_REPLACE};
-    (void)state;
     for (size_t c = 0; c < 2; c++) {
         struct bench b = bench_new();
         held_by_one(&b);
@@ -104,9 +99,8 @@ static void renewed_after(struct bench *b, void (*outcome)(struct bench *b, unsi
     yes_ttl(b, 0, TTL);
 }
 
-static void a_lost_replacement_may_shorten_the_lease_at_any_time(void **state) {
+CASE(a_lost_replacement_may_shorten_the_lease_at_any_time) {
     struct bench b = bench_new();
-    (void)state;
     renewed_after(&b, unknown, UNSETTLED);
     deadline_is(&b, b.now + kept(3 * SECOND)); /* whatever the renewal was granted */
     next_is(&b, b.now + SECOND);
@@ -128,10 +122,9 @@ static void a_lost_replacement_may_shorten_the_lease_at_any_time(void **state) {
     deadline_is(&b, b.now + kept(3 * SECOND));
 }
 
-static void a_lost_replacement_by_weeks_is_not_forgotten(void **state) {
+CASE(a_lost_replacement_by_weeks_is_not_forgotten) {
     static const int64_t most = (LEASE_NO_CUT - INT64_C(1)) * MS; /* that is kept of it */
     static const int64_t ttls[] = {2 * 3600 * SECOND, most, most + MS, most + 2 * MS, 2 * most};
-    (void)state;
     for (size_t i = 0; i < sizeof ttls / sizeof *ttls; i++) {
         struct bench b = bench_new();
         held_by_one(&b);
@@ -149,9 +142,8 @@ static void a_lost_replacement_by_weeks_is_not_forgotten(void **state) {
     }
 }
 
-static void a_replacement_that_cannot_run_any_more_shortens_nothing(void **state) {
+CASE(a_replacement_that_cannot_run_any_more_shortens_nothing) {
     struct bench b = bench_new();
-    (void)state;
     renewed_after(&b, unknown, SETTLED);
     deadline_is(&b, b.now + KEPT);
     extend(&b, LEASE_REPLACE, 3 * SECOND);
@@ -172,10 +164,9 @@ static void a_replacement_that_cannot_run_any_more_shortens_nothing(void **state
     deadline_is(&b, b.now + KEPT);
 }
 
-static void an_extension_that_failed_is_made_up_for_by_a_renewal(void **state) {
+CASE(an_extension_that_failed_is_made_up_for_by_a_renewal) {
     static void (*const failures[])(struct bench * b, unsigned node) = {refused, forbidden, unknown};
     static const int statuses[] = {EVLOCK_EREFUSED, EVLOCK_EPERM, EVLOCK_EUNREACHABLE};
-    (void)state;
     for (size_t f = 0; f < 3; f++) {
         struct bench b = bench_new();
         held_by_one(&b);
@@ -193,9 +184,8 @@ static void an_extension_that_failed_is_made_up_for_by_a_renewal(void **state) {
     }
 }
 
-static void a_renewal_waits_for_an_extension(void **state) {
+CASE(a_renewal_waits_for_an_extension) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.interval = 25 * SECOND;
     held_by_one(&b);
     pass(&b, 24 * SECOND);
@@ -209,9 +199,8 @@ static void a_renewal_waits_for_an_extension(void **state) {
     sends(&b, 0, LEASE_RENEW);
 }
 
-static void an_extension_takes_the_place_of_a_renewal(void **state) {
+CASE(an_extension_takes_the_place_of_a_renewal) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     pass(&b, INTERVAL);
     extend(&b, LEASE_ADD, SECOND);
@@ -221,8 +210,7 @@ static void an_extension_takes_the_place_of_a_renewal(void **state) {
     assert_int_in_range(interval, (TTL - DRIFT - 9 * SECOND) / 3, (TTL - 9 * SECOND) / 3);
 }
 
-static void an_extension_is_told_by_its_time(void **state) {
-    (void)state;
+CASE(an_extension_is_told_by_its_time) {
     for (int is_away = 0; is_away < 2; is_away++) {
         struct bench b = bench_new();
         held_by_one(&b);
@@ -237,9 +225,8 @@ static void an_extension_is_told_by_its_time(void **state) {
     }
 }
 
-static void the_answer_to_an_extension_that_was_given_up_counts(void **state) {
+CASE(the_answer_to_an_extension_that_was_given_up_counts) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     extend(&b, LEASE_ADD, 60 * SECOND);
     int64_t sent = b.now;
@@ -258,9 +245,8 @@ static void the_answer_to_an_extension_that_was_given_up_counts(void **state) {
     tells(&b, LEASE_TELL_EXTENDED, EVLOCK_OK);
 }
 
-static void an_extension_given_up_is_not_sent_again(void **state) {
+CASE(an_extension_given_up_is_not_sent_again) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     extend(&b, LEASE_ADD, SECOND);
     sends(&b, 0, LEASE_ADD);
@@ -273,8 +259,7 @@ static void an_extension_given_up_is_not_sent_again(void **state) {
     sends_nothing(&b, 0);
 }
 
-static void an_extension_ends_with_the_lease(void **state) {
-    (void)state;
+CASE(an_extension_ends_with_the_lease) {
     for (int gone = 0; gone < 2; gone++) {
         struct bench b = bench_new();
         renewing(&b);
@@ -290,9 +275,8 @@ static void an_extension_ends_with_the_lease(void **state) {
     }
 }
 
-static void an_extension_finds_the_token_gone_with_the_servers_data(void **state) {
+CASE(an_extension_finds_the_token_gone_with_the_servers_data) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.interval = 0;
     held_by_one(&b);
     back(&b, 0, REPLACED);
@@ -304,9 +288,8 @@ static void an_extension_finds_the_token_gone_with_the_servers_data(void **state
     assert_int_equal(b.out.reason, EVLOCK_LOST_DATA);
 }
 
-static void without_renewal_an_extension_plans_none(void **state) {
+CASE(without_renewal_an_extension_plans_none) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.interval = 0;
     held_by_one(&b);
     extend(&b, LEASE_REPLACE, 60 * SECOND);
@@ -315,9 +298,8 @@ static void without_renewal_an_extension_plans_none(void **state) {
     next_is(&b, b.now + kept(60 * SECOND) - LEAD);
 }
 
-static void extensions_end_with_a_release(void **state) {
+CASE(extensions_end_with_a_release) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     extend(&b, LEASE_ADD, SECOND);
     sends(&b, 0, LEASE_ADD);
@@ -336,8 +318,7 @@ static void extensions_end_with_a_release(void **state) {
 #define AGES (INT64_C(10) * 366 * 24 * 3600 * SECOND)
 
 /* A server's clock was set back, or somebody has made the key live longer, or the server lies. */
-static void no_answer_to_an_extension_counts_for_more_than_was_asked_for(void **state) {
-    (void)state;
+CASE(no_answer_to_an_extension_counts_for_more_than_was_asked_for) {
     for (unsigned nodes = 1; nodes <= 3; nodes += 2) {
         struct bench b = bench_new();
         held_by(&b, nodes);
@@ -358,9 +339,8 @@ static void no_answer_to_an_extension_counts_for_more_than_was_asked_for(void **
     }
 }
 
-static void an_addition_where_nothing_is_believed_counts_by_itself(void **state) {
+CASE(an_addition_where_nothing_is_believed_counts_by_itself) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 3);
     for (unsigned i = 0; i < 3; i++)
         sends(&b, i, LEASE_ACQUIRE);
@@ -375,9 +355,8 @@ static void an_addition_where_nothing_is_believed_counts_by_itself(void **state)
 }
 
 /* Small additions, one after the other, do not wear off what is believed. */
-static void many_additions_keep_the_deadline(void **state) {
+CASE(many_additions_keep_the_deadline) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.interval = 0;
     held_by_one(&b);
     int64_t expires = b.now + TTL, deadline = evl_lease_deadline(b.lease);
@@ -392,9 +371,8 @@ static void many_additions_keep_the_deadline(void **state) {
     }
 }
 
-static void an_addition_to_what_is_believed_for_ever_ends_nothing(void **state) {
+CASE(an_addition_to_what_is_believed_for_ever_ends_nothing) {
     struct bench b = bench_new();
-    (void)state;
     begin_adopting(&b, 1);
     sends(&b, 0, LEASE_ADOPT);
     yes_ttl(&b, 0, LEASE_NEVER);
@@ -415,9 +393,8 @@ static void three_are_asked(struct bench *b) {
         sends(b, i, LEASE_REPLACE);
 }
 
-static void a_quorum_extends(void **state) {
+CASE(a_quorum_extends) {
     struct bench b = bench_new();
-    (void)state;
     three_are_asked(&b);
     refused(&b, 1);
     tells_nothing(&b);
@@ -429,9 +406,8 @@ static void a_quorum_extends(void **state) {
     deadline_is(&b, b.now + kept(60 * SECOND));
 }
 
-static void the_rest_of_an_extension_is_not_told(void **state) {
+CASE(the_rest_of_an_extension_is_not_told) {
     struct bench b = bench_new();
-    (void)state;
     three_are_asked(&b);
     yes_ttl(&b, 0, 60 * SECOND);
     yes_ttl(&b, 1, 60 * SECOND);
@@ -440,9 +416,8 @@ static void the_rest_of_an_extension_is_not_told(void **state) {
     tells_nothing(&b);
 }
 
-static void an_extension_fails_without_a_quorum(void **state) {
+CASE(an_extension_fails_without_a_quorum) {
     struct bench b = bench_new();
-    (void)state;
     three_are_asked(&b);
     unknown(&b, 0);
     tells_nothing(&b);
@@ -452,9 +427,8 @@ static void an_extension_fails_without_a_quorum(void **state) {
     deadline_is(&b, b.now + KEPT);
 }
 
-static void an_extension_without_enough_answers_is_told_by_its_time(void **state) {
+CASE(an_extension_without_enough_answers_is_told_by_its_time) {
     struct bench b = bench_new();
-    (void)state;
     three_are_asked(&b);
     refused(&b, 0);              /* speaks for itself alone */
     yes_ttl(&b, 1, 60 * SECOND); /* says nothing of why it fails */
@@ -462,9 +436,8 @@ static void an_extension_without_enough_answers_is_told_by_its_time(void **state
     tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EUNREACHABLE);
 }
 
-static void a_shorter_extension_shortens_where_it_is_sent(void **state) {
+CASE(a_shorter_extension_shortens_where_it_is_sent) {
     struct bench b = bench_new();
-    (void)state;
     held_by(&b, 3);
     int64_t deadline = evl_lease_deadline(b.lease);
     extend(&b, LEASE_REPLACE, SECOND);
@@ -474,9 +447,8 @@ static void a_shorter_extension_shortens_where_it_is_sent(void **state) {
     deadline_is(&b, b.now + kept(SECOND));
 }
 
-static void a_gone_token_fails_the_extension_and_then_the_lease(void **state) {
+CASE(a_gone_token_fails_the_extension_and_then_the_lease) {
     struct bench b = bench_new();
-    (void)state;
     three_are_asked(&b);
     no(&b, 0);
     tells_nothing(&b);
@@ -489,9 +461,8 @@ static void a_gone_token_fails_the_extension_and_then_the_lease(void **state) {
     wakes(&b, 4);
 }
 
-static void an_extension_does_not_wait_for_nodes_that_are_away(void **state) {
+CASE(an_extension_does_not_wait_for_nodes_that_are_away) {
     struct bench b = bench_new();
-    (void)state;
     held_by(&b, 3);
     extend(&b, LEASE_ADD, SECOND);
     excluded(&b, 0);
@@ -513,9 +484,8 @@ static void an_extension_does_not_wait_for_nodes_that_are_away(void **state) {
     tells_nothing(&b);
 }
 
-static void a_node_that_goes_away_before_it_answered_has_not_voted(void **state) {
+CASE(a_node_that_goes_away_before_it_answered_has_not_voted) {
     struct bench b = bench_new();
-    (void)state;
     three_are_asked(&b);
     away(&b, 0);
     away(&b, 1);
@@ -525,9 +495,8 @@ static void a_node_that_goes_away_before_it_answered_has_not_voted(void **state)
     tells(&b, LEASE_TELL_EXTENDED, EVLOCK_OK);
 }
 
-static void a_renewal_of_a_node_that_is_away_is_no_vote(void **state) {
+CASE(a_renewal_of_a_node_that_is_away_is_no_vote) {
     struct bench b = bench_new();
-    (void)state;
     held_by(&b, 3);
     pass(&b, INTERVAL - SECOND);
     extend(&b, LEASE_ADD, SECOND);

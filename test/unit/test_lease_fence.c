@@ -12,9 +12,8 @@ static void asked(struct bench *b, unsigned nodes) {
         sends(b, i, LEASE_ACQUIRE);
 }
 
-static void one_node_draws_it_alone(void **state) {
+CASE(one_node_draws_it_alone) {
     struct bench b = bench_new();
-    (void)state;
     asked(&b, 1);
     draws(&b, 0, INT64_C(1700000000000000));
     tells(&b, LEASE_TELL_GRANTED, 0);
@@ -23,9 +22,8 @@ static void one_node_draws_it_alone(void **state) {
     deadline_is(&b, b.now + KEPT);
 }
 
-static void nodes_that_agree_are_asked_once(void **state) {
+CASE(nodes_that_agree_are_asked_once) {
     struct bench b = bench_new();
-    (void)state;
     asked(&b, 5);
     for (unsigned i = 0; i < 2; i++) {
         draws(&b, i, 7);
@@ -41,9 +39,8 @@ static void nodes_that_agree_are_asked_once(void **state) {
     fence_is(&b, 7);
 }
 
-static void without_a_fence_numbers_mean_nothing(void **state) {
+CASE(without_a_fence_numbers_mean_nothing) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 3);
     for (unsigned i = 0; i < 3; i++)
         sends(&b, i, LEASE_ACQUIRE);
@@ -66,9 +63,8 @@ static void raising(struct bench *b) {
     is_in(b, LEASE_ACQUIRING);
 }
 
-static void a_node_that_drew_less_is_raised(void **state) {
+CASE(a_node_that_drew_less_is_raised) {
     struct bench b = bench_new();
-    (void)state;
     raising(&b);
     sends(&b, 0, LEASE_RAISE);
     sends_nothing(&b, 1);
@@ -80,9 +76,8 @@ static void a_node_that_drew_less_is_raised(void **state) {
     next_is(&b, b.now - 2 * SECOND + INTERVAL);
 }
 
-static void the_greatest_is_found_wherever_it_is(void **state) {
+CASE(the_greatest_is_found_wherever_it_is) {
     static const int64_t orders[][3] = {{7, 5, 6}, {5, 7, 6}, {5, 6, 7}};
-    (void)state;
     for (size_t o = 0; o < 3; o++) {
         struct bench b = bench_new();
         asked(&b, 5);
@@ -102,8 +97,7 @@ static void the_greatest_is_found_wherever_it_is(void **state) {
     }
 }
 
-static void another_node_that_has_it_saves_the_raising(void **state) {
-    (void)state;
+CASE(another_node_that_has_it_saves_the_raising) {
     for (int64_t more = 0; more < 2; more++) {
         struct bench b = bench_new();
         raising(&b);
@@ -117,9 +111,8 @@ static void another_node_that_has_it_saves_the_raising(void **state) {
     }
 }
 
-static void another_node_that_drew_less_is_raised_too(void **state) {
+CASE(another_node_that_drew_less_is_raised_too) {
     struct bench b = bench_new();
-    (void)state;
     raising(&b);
     sends(&b, 0, LEASE_RAISE);
     draws(&b, 2, 6);
@@ -133,9 +126,8 @@ static void another_node_that_drew_less_is_raised_too(void **state) {
     fence_is(&b, 7);
 }
 
-static void a_number_that_was_not_of_the_quorum_does_not_count(void **state) {
+CASE(a_number_that_was_not_of_the_quorum_does_not_count) {
     struct bench b = bench_new();
-    (void)state;
     begin_fenced(&b, 3);
     for (unsigned i = 0; i < 3; i++)
         sends(&b, i, LEASE_ACQUIRE);
@@ -147,9 +139,8 @@ static void a_number_that_was_not_of_the_quorum_does_not_count(void **state) {
     fence_is(&b, 5);
 }
 
-static void a_raise_that_did_not_run_is_sent_again(void **state) {
+CASE(a_raise_that_did_not_run_is_sent_again) {
     struct bench b = bench_new();
-    (void)state;
     raising(&b);
     sends(&b, 0, LEASE_RAISE);
     again(&b, 0);
@@ -160,9 +151,8 @@ static void a_raise_that_did_not_run_is_sent_again(void **state) {
     tells(&b, LEASE_TELL_GRANTED, 0);
 }
 
-static void a_quorum_that_cannot_be_raised_fails_the_acquire(void **state) {
+CASE(a_quorum_that_cannot_be_raised_fails_the_acquire) {
     static void (*const failures[])(struct bench * b, unsigned node) = {no, refused, forbidden, unknown};
-    (void)state;
     for (size_t f = 0; f < 4; f++) {
         struct bench b = bench_new();
         raising(&b);
@@ -188,9 +178,8 @@ static void a_quorum_that_cannot_be_raised_fails_the_acquire(void **state) {
     }
 }
 
-static void a_node_that_cannot_be_sent_a_raise_has_voted_no(void **state) {
+CASE(a_node_that_cannot_be_sent_a_raise_has_voted_no) {
     struct bench b = bench_new();
-    (void)state;
     raising(&b);
     excluded(&b, 0);
     tells_nothing(&b);
@@ -202,9 +191,8 @@ static void a_node_that_cannot_be_sent_a_raise_has_voted_no(void **state) {
     tells(&b, LEASE_TELL_GRANTED, 0); /* by the other two */
 }
 
-static void a_raise_is_not_waited_for_longer_than_agreed(void **state) {
+CASE(a_raise_is_not_waited_for_longer_than_agreed) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.patience = 3 * SECOND;
     raising(&b);
     next_is(&b, b.now + 2 * SECOND);
@@ -225,8 +213,7 @@ static void a_raise_is_not_waited_for_longer_than_agreed(void **state) {
 }
 
 /* Until its deadline nobody else can have drawn a number of the node; later somebody may have, before it was raised. */
-static void a_raise_counts_while_the_node_keeps_the_token(void **state) {
-    (void)state;
+CASE(a_raise_counts_while_the_node_keeps_the_token) {
     for (int late = 0; late < 2; late++) {
         struct bench b = bench_new();
         begin_fenced(&b, 3);
@@ -248,9 +235,8 @@ static void a_raise_counts_while_the_node_keeps_the_token(void **state) {
     }
 }
 
-static void a_raise_unanswered_stands_in_nobodys_way(void **state) {
+CASE(a_raise_unanswered_stands_in_nobodys_way) {
     struct bench b = bench_new();
-    (void)state;
     raising(&b);
     sends(&b, 0, LEASE_RAISE);
     draws(&b, 2, 7);
@@ -264,9 +250,8 @@ static void a_raise_unanswered_stands_in_nobodys_way(void **state) {
     wakes(&b, 7);
 }
 
-static void a_raise_that_was_not_sent_when_granted_may_still_be(void **state) {
+CASE(a_raise_that_was_not_sent_when_granted_may_still_be) {
     struct bench b = bench_new();
-    (void)state;
     raising(&b);
     draws(&b, 2, 7);
     tells(&b, LEASE_TELL_GRANTED, 0);
@@ -282,9 +267,8 @@ static void a_raise_that_was_not_sent_when_granted_may_still_be(void **state) {
     tells(&b, LEASE_TELL_RELEASED, EVLOCK_OK);
 }
 
-static void a_yes_too_late_is_no_grant_with_a_fence_either(void **state) {
+CASE(a_yes_too_late_is_no_grant_with_a_fence_either) {
     struct bench b = bench_new();
-    (void)state;
     raising(&b);
     sends(&b, 0, LEASE_RAISE);
     pass(&b, KEPT - LEAD - SECOND);
@@ -308,8 +292,7 @@ static void held_without_the_third(struct bench *b) {
 }
 
 /* Who is granted next with its vote must draw a greater number. */
-static void a_node_has_the_fence_before_it_is_mended(void **state) {
-    (void)state;
+CASE(a_node_has_the_fence_before_it_is_mended) {
     for (int renews = 0; renews < 2; renews++) {
         struct bench b = bench_new();
         b.terms.interval = renews ? INTERVAL : 0;
@@ -330,9 +313,8 @@ static void a_node_has_the_fence_before_it_is_mended(void **state) {
     }
 }
 
-static void a_node_that_is_not_raised_is_not_mended(void **state) {
+CASE(a_node_that_is_not_raised_is_not_mended) {
     static void (*const failures[])(struct bench * b, unsigned node) = {no, refused, forbidden, unknown, again};
-    (void)state;
     for (size_t f = 0; f < 5; f++) {
         struct bench b = bench_new();
         b.terms.interval = 0;
@@ -349,9 +331,8 @@ static void a_node_that_is_not_raised_is_not_mended(void **state) {
     }
 }
 
-static void a_node_that_drew_less_and_late_is_raised(void **state) {
+CASE(a_node_that_drew_less_and_late_is_raised) {
     struct bench b = bench_new();
-    (void)state;
     begin_fenced(&b, 3);
     for (unsigned i = 0; i < 3; i++)
         sends(&b, i, LEASE_ACQUIRE);
@@ -367,9 +348,8 @@ static void a_node_that_drew_less_and_late_is_raised(void **state) {
 }
 
 /* Of an extension it has a say; that it be raised is a help only. */
-static void a_node_that_drew_less_and_late_is_not_raised_but_extended(void **state) {
+CASE(a_node_that_drew_less_and_late_is_not_raised_but_extended) {
     struct bench b = bench_new();
-    (void)state;
     asked(&b, 3);
     draws(&b, 0, 7);
     draws(&b, 1, 7);
@@ -386,9 +366,8 @@ static void a_node_that_drew_less_and_late_is_not_raised_but_extended(void **sta
 }
 
 /* A node whose clock is years ahead draws what the others refuse, and for the attempt it is too late to do without. */
-static void a_fence_that_only_its_node_accepts_fails_the_attempt(void **state) {
+CASE(a_fence_that_only_its_node_accepts_fails_the_attempt) {
     struct bench b = bench_new();
-    (void)state;
     asked(&b, 3);
     draws(&b, 1, INT64_C(2000000000000000));
     draws(&b, 0, INT64_C(1700000000000000));

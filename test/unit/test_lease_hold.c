@@ -6,9 +6,8 @@
 
 /* --- Renewing ----------------------------------------------------------------------------------------------------- */
 
-static void a_renewal_counts_from_when_it_was_sent(void **state) {
+CASE(a_renewal_counts_from_when_it_was_sent) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     pass(&b, INTERVAL - 1);
     wakes(&b, 0);
@@ -24,9 +23,8 @@ static void a_renewal_counts_from_when_it_was_sent(void **state) {
     next_is(&b, sent + INTERVAL);
 }
 
-static void renewals_fall_due_together(void **state) {
+CASE(renewals_fall_due_together) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.grain = 99 * MS;
     renewing(&b);
     int64_t sent = b.now;
@@ -41,9 +39,8 @@ static void renewals_fall_due_together(void **state) {
     next_is(&b, b.now + MS);
 }
 
-static void renewals_fall_due_with_those_of_their_client(void **state) {
+CASE(renewals_fall_due_with_those_of_their_client) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.grain = 100 * MS;
     b.terms.phase = 70 * MS;
     renewing(&b);
@@ -55,9 +52,8 @@ static void renewals_fall_due_with_those_of_their_client(void **state) {
     next_is(&b, b.now + INTERVAL);
 }
 
-static void an_answer_after_the_deadline_is_too_late(void **state) {
+CASE(an_answer_after_the_deadline_is_too_late) {
     struct bench b = bench_new();
-    (void)state;
     renewing(&b);
     b.now += TTL; /* the clock has not been looked at meanwhile */
     yes_ttl(&b, 0, TTL);
@@ -65,9 +61,8 @@ static void an_answer_after_the_deadline_is_too_late(void **state) {
     deadline_is(&b, 0);
 }
 
-static void without_renewal_it_is_lost_at_its_deadline(void **state) {
+CASE(without_renewal_it_is_lost_at_its_deadline) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.interval = 0;
     held_by_one(&b);
     next_is(&b, b.now + KEPT - LEAD);
@@ -84,9 +79,8 @@ static void without_renewal_it_is_lost_at_its_deadline(void **state) {
 }
 
 /* Also one that is not what a lease of that length has by itself. */
-static void a_loss_is_told_by_its_lead(void **state) {
+CASE(a_loss_is_told_by_its_lead) {
     static const int64_t leads[] = {0, 1, 7 * MS, 20 * SECOND, KEPT - 1};
-    (void)state;
     for (size_t i = 0; i < sizeof(leads) / sizeof(leads[0]); i++) {
         struct bench b = bench_new();
         b.terms.interval = 0;
@@ -104,8 +98,7 @@ static void a_loss_is_told_by_its_lead(void **state) {
 }
 
 /* It would be told lost as soon as it was granted. */
-static void a_yes_within_the_lead_is_no_grant(void **state) {
-    (void)state;
+CASE(a_yes_within_the_lead_is_no_grant) {
     for (int64_t late = 0; late <= 1; late++) {
         struct bench b = bench_new();
         b.terms.lead = 20 * SECOND;
@@ -121,9 +114,8 @@ static void a_yes_within_the_lead_is_no_grant(void **state) {
 }
 
 /* A node that is done before the others is mended, however early a loss is told. */
-static void the_lead_does_not_say_who_keeps_a_lease(void **state) {
+CASE(the_lead_does_not_say_who_keeps_a_lease) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.lead = 20 * SECOND;
     b.terms.interval = 0;
     begin(&b, 3);
@@ -136,17 +128,15 @@ static void the_lead_does_not_say_who_keeps_a_lease(void **state) {
     assert_int_equal(evl_lease_keepers(b.lease), 2);
 }
 
-static void a_moment_is_little_beside_the_ttl(void **state) {
-    (void)state;
+CASE(a_moment_is_little_beside_the_ttl) {
     assert_int_equal(evl_lease_moment(0), MS);
     assert_int_equal(evl_lease_moment(3 * MS), 150);
     assert_int_equal(evl_lease_moment(20 * MS), MS);
     assert_int_equal(evl_lease_moment(TTL), MS);
 }
 
-static void a_renewal_does_not_lower_what_was_extended(void **state) {
+CASE(a_renewal_does_not_lower_what_was_extended) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     extend(&b, LEASE_REPLACE, 100 * SECOND);
     sends(&b, 0, LEASE_REPLACE);
@@ -166,9 +156,8 @@ static void a_renewal_does_not_lower_what_was_extended(void **state) {
     next_is(&b, b.now + life(100 * SECOND));
 }
 
-static void a_renewal_with_little_left_is_followed_sooner(void **state) {
+CASE(a_renewal_with_little_left_is_followed_sooner) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.interval = 20 * SECOND;
     held_by_one(&b);
     pass(&b, 20 * SECOND);
@@ -181,9 +170,8 @@ static void a_renewal_with_little_left_is_followed_sooner(void **state) {
     next_is(&b, b.now + 20 * SECOND);
 }
 
-static void only_one_command_is_unanswered_at_a_time(void **state) {
+CASE(only_one_command_is_unanswered_at_a_time) {
     struct bench b = bench_new();
-    (void)state;
     renewing(&b);
     next_is(&b, b.now + INTERVAL);
     pass(&b, INTERVAL);
@@ -197,9 +185,8 @@ static void only_one_command_is_unanswered_at_a_time(void **state) {
     sends(&b, 0, LEASE_ADD);
 }
 
-static void a_script_that_the_server_lost_is_sent_with_a_new_clock(void **state) {
+CASE(a_script_that_the_server_lost_is_sent_with_a_new_clock) {
     struct bench b = bench_new();
-    (void)state;
     renewing(&b);
     pass(&b, SECOND);
     again(&b, 0);
@@ -209,9 +196,8 @@ static void a_script_that_the_server_lost_is_sent_with_a_new_clock(void **state)
     deadline_is(&b, b.now + KEPT);
 }
 
-static void a_failed_renewal_is_tried_again_soon(void **state) {
+CASE(a_failed_renewal_is_tried_again_soon) {
     static void (*const failures[])(struct bench * b, unsigned node) = {refused, forbidden, unknown};
-    (void)state;
     for (size_t f = 0; f < 3; f++) {
         struct bench b = bench_new();
         renewing(&b);
@@ -229,9 +215,8 @@ static void a_failed_renewal_is_tried_again_soon(void **state) {
     }
 }
 
-static void the_pause_is_short_beside_what_is_left(void **state) {
+CASE(the_pause_is_short_beside_what_is_left) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.interval = 25 * SECOND;
     b.terms.risk = 0;
     held_by_one(&b);
@@ -252,9 +237,8 @@ static void the_pause_is_short_beside_what_is_left(void **state) {
     next_is(&b, b.now + SECOND / 8);
 }
 
-static void a_node_that_comes_back_is_asked_at_once(void **state) {
+CASE(a_node_that_comes_back_is_asked_at_once) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     pass(&b, SECOND);
     away(&b, 0);
@@ -281,9 +265,8 @@ static void a_node_that_comes_back_is_asked_at_once(void **state) {
     wakes(&b, 0); /* it did */
 }
 
-static void each_renewal_takes_a_quorum_of_its_own(void **state) {
+CASE(each_renewal_takes_a_quorum_of_its_own) {
     struct bench b = bench_new();
-    (void)state;
     held_by(&b, 3);
     pass(&b, INTERVAL);
     for (unsigned i = 0; i < 3; i++) {
@@ -299,9 +282,8 @@ static void each_renewal_takes_a_quorum_of_its_own(void **state) {
 }
 
 /* One node that is read-only, say, would else have all of them asked again every second. */
-static void a_node_that_refuses_last_hastens_nothing(void **state) {
+CASE(a_node_that_refuses_last_hastens_nothing) {
     struct bench b = bench_new();
-    (void)state;
     held_by(&b, 3);
     pass(&b, INTERVAL);
     for (unsigned i = 0; i < 3; i++)
@@ -314,9 +296,8 @@ static void a_node_that_refuses_last_hastens_nothing(void **state) {
 
 /* --- In danger ---------------------------------------------------------------------------------------------------- */
 
-static void danger_is_told_once_an_episode(void **state) {
+CASE(danger_is_told_once_an_episode) {
     struct bench b = bench_new();
-    (void)state;
     renewing(&b);
     refused(&b, 0);
     int64_t risk = evl_lease_deadline(b.lease) - RISK;
@@ -342,9 +323,8 @@ static void danger_is_told_once_an_episode(void **state) {
     tells_lost(&b, EVLOCK_LOST_DEADLINE);
 }
 
-static void a_renewal_just_asked_for_worries_nobody(void **state) {
+CASE(a_renewal_just_asked_for_worries_nobody) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.risk = 29 * SECOND; /* there is less left when the first renewal is due */
     renewing(&b);
     int64_t risk = b.now + (evl_lease_deadline(b.lease) - b.now) / 4;
@@ -357,9 +337,8 @@ static void a_renewal_just_asked_for_worries_nobody(void **state) {
     next_is(&b, 1000 * SECOND + 2 * INTERVAL); /* an interval after it was sent */
 }
 
-static void a_renewal_that_cannot_be_sent_worries_at_once(void **state) {
+CASE(a_renewal_that_cannot_be_sent_worries_at_once) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.risk = 29 * SECOND;
     held_by_one(&b);
     pass(&b, INTERVAL);
@@ -368,18 +347,16 @@ static void a_renewal_that_cannot_be_sent_worries_at_once(void **state) {
     tells(&b, LEASE_TELL_RISK, 0);
 }
 
-static void a_renewal_counts_from_its_beginning_however_long_it_hangs(void **state) {
+CASE(a_renewal_counts_from_its_beginning_however_long_it_hangs) {
     struct bench b = bench_new();
-    (void)state;
     renewing(&b);
     pass(&b, INTERVAL); /* the next is due, and the first unanswered */
     tells_nothing(&b);
     next_is(&b, evl_lease_deadline(b.lease) - RISK);
 }
 
-static void a_renewal_that_an_extension_stands_before_counts(void **state) {
+CASE(a_renewal_that_an_extension_stands_before_counts) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     pass(&b, SECOND);
     evl_lease_extend(b.lease, LEASE_ADD, SECOND, LEASE_NEVER, fresh(&b));
@@ -391,9 +368,8 @@ static void a_renewal_that_an_extension_stands_before_counts(void **state) {
     tells(&b, LEASE_TELL_RISK, 0);
 }
 
-static void no_danger_is_told_where_nothing_is_due(void **state) {
+CASE(no_danger_is_told_where_nothing_is_due) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.interval = 25 * SECOND;
     held_by_one(&b);
     pass(&b, KEPT - RISK + 1);
@@ -409,17 +385,15 @@ static void no_danger_is_told_where_nothing_is_due(void **state) {
 
 /* --- Lost --------------------------------------------------------------------------------------------------------- */
 
-static void a_stall_is_answered_by_the_loss(void **state) {
+CASE(a_stall_is_answered_by_the_loss) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     pass(&b, 100 * TTL);
     tells_lost(&b, EVLOCK_LOST_DEADLINE); /* no renewal, no warning */
     wakes(&b, 0);
 }
 
-static void a_token_that_is_gone_is_told_at_once(void **state) {
-    (void)state;
+CASE(a_token_that_is_gone_is_told_at_once) {
     for (int replaced = 0; replaced < 2; replaced++) {
         struct bench b = bench_new();
         held_by_one(&b);
@@ -436,9 +410,8 @@ static void a_token_that_is_gone_is_told_at_once(void **state) {
     }
 }
 
-static void a_server_that_was_replaced_before_it_granted_has_lost_nothing(void **state) {
+CASE(a_server_that_was_replaced_before_it_granted_has_lost_nothing) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 1);
     back(&b, 0, REPLACED);
     sends(&b, 0, LEASE_ACQUIRE);
@@ -451,9 +424,8 @@ static void a_server_that_was_replaced_before_it_granted_has_lost_nothing(void *
     tells_lost(&b, EVLOCK_LOST_GONE);
 }
 
-static void a_confirmation_by_the_new_server_settles_it(void **state) {
+CASE(a_confirmation_by_the_new_server_settles_it) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     back(&b, 0, REPLACED);
     sends(&b, 0, LEASE_RENEW);
@@ -464,9 +436,8 @@ static void a_confirmation_by_the_new_server_settles_it(void **state) {
     tells_lost(&b, EVLOCK_LOST_GONE);
 }
 
-static void a_maximum_hold_ends_renewal(void **state) {
+CASE(a_maximum_hold_ends_renewal) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.max_hold = 25 * SECOND;
     held_by_one(&b);
     int64_t granted = b.now;
@@ -485,9 +456,8 @@ static void a_maximum_hold_ends_renewal(void **state) {
     tells_lost(&b, EVLOCK_LOST_MAX_HOLD);
 }
 
-static void a_renewal_under_way_at_the_maximum_hold_is_not_tried_again(void **state) {
+CASE(a_renewal_under_way_at_the_maximum_hold_is_not_tried_again) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.max_hold = INTERVAL + SECOND;
     renewing(&b);
     pass(&b, INTERVAL);
@@ -497,9 +467,8 @@ static void a_renewal_under_way_at_the_maximum_hold_is_not_tried_again(void **st
     tells_lost(&b, EVLOCK_LOST_MAX_HOLD);
 }
 
-static void a_renewal_that_waited_beyond_the_maximum_hold_is_not_sent(void **state) {
+CASE(a_renewal_that_waited_beyond_the_maximum_hold_is_not_sent) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.max_hold = INTERVAL + SECOND;
     held_by_one(&b);
     pass(&b, INTERVAL);
@@ -510,18 +479,16 @@ static void a_renewal_that_waited_beyond_the_maximum_hold_is_not_sent(void **sta
     tells_lost(&b, EVLOCK_LOST_MAX_HOLD);
 }
 
-static void a_loss_before_the_maximum_hold_is_the_deadlines(void **state) {
+CASE(a_loss_before_the_maximum_hold_is_the_deadlines) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.max_hold = TTL;
     renewing(&b);
     until(&b, evl_lease_deadline(b.lease) - LEAD);
     tells_lost(&b, EVLOCK_LOST_DEADLINE);
 }
 
-static void a_maximum_hold_without_renewal_ends_nothing(void **state) {
+CASE(a_maximum_hold_without_renewal_ends_nothing) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.max_hold = SECOND;
     b.terms.interval = 0;
     held_by_one(&b);
@@ -531,9 +498,8 @@ static void a_maximum_hold_without_renewal_ends_nothing(void **state) {
 
 /* --- Several nodes ------------------------------------------------------------------------------------------------ */
 
-static void a_renewal_is_confirmed_by_a_quorum(void **state) {
+CASE(a_renewal_is_confirmed_by_a_quorum) {
     struct bench b = bench_new();
-    (void)state;
     held_by(&b, 3);
     int64_t deadline = b.now + KEPT;
     pass(&b, INTERVAL);
@@ -551,9 +517,8 @@ static void a_renewal_is_confirmed_by_a_quorum(void **state) {
     wakes(&b, 7);
 }
 
-static void a_node_that_hangs_endangers_nothing(void **state) {
+CASE(a_node_that_hangs_endangers_nothing) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.risk = 29 * SECOND;
     held_by(&b, 3);
     pass(&b, INTERVAL);
@@ -568,9 +533,8 @@ static void a_node_that_hangs_endangers_nothing(void **state) {
     wakes(&b, 3); /* the third has not answered yet */
 }
 
-static void a_lease_is_lost_with_its_quorum(void **state) {
+CASE(a_lease_is_lost_with_its_quorum) {
     struct bench b = bench_new();
-    (void)state;
     held_by(&b, 5);
     pass(&b, INTERVAL);
     for (unsigned i = 0; i < 5; i++)
@@ -590,9 +554,8 @@ static void a_lease_is_lost_with_its_quorum(void **state) {
     wakes(&b, 0x18); /* undone where it may be */
 }
 
-static void a_node_that_may_yet_get_it_does_not_keep_it(void **state) {
+CASE(a_node_that_may_yet_get_it_does_not_keep_it) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 3);
     for (unsigned i = 0; i < 3; i++)
         sends(&b, i, LEASE_ACQUIRE);
@@ -604,9 +567,8 @@ static void a_node_that_may_yet_get_it_does_not_keep_it(void **state) {
     tells_lost(&b, EVLOCK_LOST_GONE); /* one node keeps it, and one has not answered */
 }
 
-static void a_loss_says_how_many_had_agreed(void **state) {
+CASE(a_loss_says_how_many_had_agreed) {
     struct bench b = bench_new();
-    (void)state;
     held_by(&b, 5);
     pass(&b, INTERVAL);
     for (unsigned i = 0; i < 5; i++)
@@ -633,9 +595,8 @@ static void a_loss_says_how_many_had_agreed(void **state) {
     assert_int_equal(b.out.agreed, 1);
 }
 
-static void a_node_that_was_replaced_is_one_of_several(void **state) {
+CASE(a_node_that_was_replaced_is_one_of_several) {
     struct bench b = bench_new();
-    (void)state;
     held_by(&b, 3);
     back(&b, 1, REPLACED);
     wakes(&b, 7);
@@ -647,9 +608,8 @@ static void a_node_that_was_replaced_is_one_of_several(void **state) {
     tells_lost(&b, EVLOCK_LOST_GONE);
 }
 
-static void answers_after_the_loss_tell_nothing(void **state) {
+CASE(answers_after_the_loss_tell_nothing) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 3);
     for (unsigned i = 0; i < 3; i++)
         sends(&b, i, LEASE_ACQUIRE);
@@ -665,8 +625,7 @@ static void answers_after_the_loss_tell_nothing(void **state) {
 }
 
 /* A server's clock was set back, or somebody has made the key live longer, or the server lies. */
-static void no_answer_to_a_renewal_counts_for_more_than_the_ttl(void **state) {
-    (void)state;
+CASE(no_answer_to_a_renewal_counts_for_more_than_the_ttl) {
     for (unsigned nodes = 1; nodes <= 3; nodes += 2) {
         struct bench b = bench_new();
         held_by(&b, nodes);
@@ -682,9 +641,8 @@ static void no_answer_to_a_renewal_counts_for_more_than_the_ttl(void **state) {
     }
 }
 
-static void no_answer_to_a_rearm_counts_for_more_than_the_ttl(void **state) {
+CASE(no_answer_to_a_rearm_counts_for_more_than_the_ttl) {
     struct bench b = bench_new();
-    (void)state;
     held_by_two_of_three(&b);
     pass(&b, INTERVAL);
     sends(&b, 0, LEASE_REARM);
@@ -693,9 +651,8 @@ static void no_answer_to_a_rearm_counts_for_more_than_the_ttl(void **state) {
 }
 
 /* A node had confirmed, and forgot; another's confirmation is under way, and what it confirmed before is past. */
-static void a_deadline_that_falls_into_the_past_is_told_at_once(void **state) {
+CASE(a_deadline_that_falls_into_the_past_is_told_at_once) {
     struct bench b = bench_new();
-    (void)state;
     held_by(&b, 3);
     int64_t first = evl_lease_deadline(b.lease);
     pass(&b, INTERVAL);
@@ -712,9 +669,8 @@ static void a_deadline_that_falls_into_the_past_is_told_at_once(void **state) {
 
 /* --- Several nodes: one is away ----------------------------------------------------------------------------------- */
 
-static void the_others_renew_without_a_node_that_is_away(void **state) {
+CASE(the_others_renew_without_a_node_that_is_away) {
     static void (*const gone[])(struct bench * b, unsigned node) = {away, excluded};
-    (void)state;
     for (size_t g = 0; g < 2; g++) {
         struct bench b = bench_new();
         held_by(&b, 3);
@@ -733,9 +689,8 @@ static void the_others_renew_without_a_node_that_is_away(void **state) {
     }
 }
 
-static void nodes_that_come_back_before_a_quorum_renewed_are_asked_at_once(void **state) {
+CASE(nodes_that_come_back_before_a_quorum_renewed_are_asked_at_once) {
     struct bench b = bench_new();
-    (void)state;
     held_by(&b, 3);
     pass(&b, INTERVAL);
     for (unsigned i = 0; i < 3; i++)
@@ -745,9 +700,8 @@ static void nodes_that_come_back_before_a_quorum_renewed_are_asked_at_once(void 
     wakes(&b, 7);
 }
 
-static void a_quorum_away_loses_it_by_the_deadline(void **state) {
+CASE(a_quorum_away_loses_it_by_the_deadline) {
     struct bench b = bench_new();
-    (void)state;
     held_by(&b, 3);
     pass(&b, INTERVAL);
     excluded(&b, 0);
@@ -769,9 +723,8 @@ static void unheard(struct bench *b, int64_t now, int64_t heard) {
     evl_lease_time(b->lease, now, heard, fresh(b));
 }
 
-static void an_attempt_is_not_given_up_unheard(void **state) {
+CASE(an_attempt_is_not_given_up_unheard) {
     struct bench b = bench_new();
-    (void)state;
     b.terms.patience = SECOND;
     begin(&b, 3);
     for (unsigned i = 0; i < 3; i++)
@@ -786,9 +739,8 @@ static void an_attempt_is_not_given_up_unheard(void **state) {
     tells(&b, LEASE_TELL_FAILED, EVLOCK_EQUORUM);
 }
 
-static void an_extension_is_not_given_up_unheard(void **state) {
+CASE(an_extension_is_not_given_up_unheard) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     extend(&b, LEASE_ADD, SECOND);
     int64_t end = b.now + 5 * SECOND;
@@ -799,9 +751,8 @@ static void an_extension_is_not_given_up_unheard(void **state) {
     tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EUNREACHABLE);
 }
 
-static void a_release_is_not_given_up_unheard(void **state) {
+CASE(a_release_is_not_given_up_unheard) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     release(&b);
     int64_t end = b.now + 5 * SECOND;
@@ -812,9 +763,8 @@ static void a_release_is_not_given_up_unheard(void **state) {
     tells(&b, LEASE_TELL_RELEASED, EVLOCK_EUNREACHABLE);
 }
 
-static void no_danger_is_told_unheard(void **state) {
+CASE(no_danger_is_told_unheard) {
     struct bench b = bench_new();
-    (void)state;
     renewing(&b);
     refused(&b, 0);
     int64_t risk = evl_lease_deadline(b.lease) - RISK;
@@ -825,9 +775,8 @@ static void no_danger_is_told_unheard(void **state) {
 }
 
 /* What is heard cannot change it. */
-static void a_deadline_is_kept_unheard(void **state) {
+CASE(a_deadline_is_kept_unheard) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     int64_t end = evl_lease_deadline(b.lease) - LEAD;
     assert_int_equal(evl_lease_next_patiently(b.lease, end + SECOND), evl_min(b.lease->due, end));

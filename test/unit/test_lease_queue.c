@@ -11,9 +11,8 @@ static void fenced_waiter(struct bench *b) {
 
 /* --- Waiting ------------------------------------------------------------------------------------------------------ */
 
-static void a_waiter_waits_for_as_long_as_it_takes(void **state) {
+CASE(a_waiter_waits_for_as_long_as_it_takes) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     sends_nothing(&b, 0);
     next_is(&b, LEASE_NEVER);
@@ -23,9 +22,8 @@ static void a_waiter_waits_for_as_long_as_it_takes(void **state) {
 }
 
 /* How long the server is silent is its connection's concern: it may have put the waiter into the queue. */
-static void a_join_is_waited_for_beyond_its_ttl(void **state) {
+CASE(a_join_is_waited_for_beyond_its_ttl) {
     struct bench b = bench_new();
-    (void)state;
     begin_queued(&b);
     sends(&b, 0, LEASE_ACQUIRE);
     next_is(&b, LEASE_NEVER);
@@ -36,9 +34,8 @@ static void a_join_is_waited_for_beyond_its_ttl(void **state) {
     is_in(&b, LEASE_ACQUIRING);
 }
 
-static void a_look_asks_once(void **state) {
+CASE(a_look_asks_once) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     look(&b);
     wakes(&b, 1);
@@ -51,9 +48,8 @@ static void a_look_asks_once(void **state) {
 }
 
 /* What has changed since that was sent is not known by its answer. */
-static void a_look_follows_an_unanswered_one(void **state) {
+CASE(a_look_follows_an_unanswered_one) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     look(&b);
     sends(&b, 0, LEASE_ACQUIRE);
@@ -65,9 +61,8 @@ static void a_look_follows_an_unanswered_one(void **state) {
     sends(&b, 0, LEASE_ACQUIRE);
 }
 
-static void only_a_waiter_looks(void **state) {
+CASE(only_a_waiter_looks) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 1);
     sends(&b, 0, LEASE_ACQUIRE);
     look(&b); /* this one polls */
@@ -81,9 +76,8 @@ static void only_a_waiter_looks(void **state) {
     sends_nothing(&b, 0);
 }
 
-static void a_look_that_did_not_run_is_sent_again(void **state) {
+CASE(a_look_that_did_not_run_is_sent_again) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     look(&b);
     sends(&b, 0, LEASE_ACQUIRE);
@@ -96,9 +90,8 @@ static void a_look_that_did_not_run_is_sent_again(void **state) {
 
 /* --- The grant ---------------------------------------------------------------------------------------------------- */
 
-static void a_grant_counts_from_when_it_was_given(void **state) {
+CASE(a_grant_counts_from_when_it_was_given) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     pass(&b, 100 * SECOND);
     granted(&b, b.now - 2 * SECOND);
@@ -109,9 +102,8 @@ static void a_grant_counts_from_when_it_was_given(void **state) {
     assert_int_equal(b.lease->fence, 0);
 }
 
-static void a_grant_that_is_heard_late_is_renewed_at_once(void **state) {
+CASE(a_grant_that_is_heard_late_is_renewed_at_once) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     pass(&b, 100 * SECOND);
     granted(&b, b.now - INTERVAL - SECOND);
@@ -121,9 +113,8 @@ static void a_grant_that_is_heard_late_is_renewed_at_once(void **state) {
 }
 
 /* The process was stopped beyond the ttl, say. */
-static void a_grant_that_is_heard_too_late_is_given_back(void **state) {
+CASE(a_grant_that_is_heard_too_late_is_given_back) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     pass(&b, 100 * SECOND);
     granted(&b, b.now - KEPT + LEAD);
@@ -134,9 +125,8 @@ static void a_grant_that_is_heard_too_late_is_given_back(void **state) {
     is_over(&b);
 }
 
-static void a_grant_brings_its_fence(void **state) {
+CASE(a_grant_brings_its_fence) {
     struct bench b = bench_new();
-    (void)state;
     fenced_waiter(&b);
     evl_lease_granted(b.lease, b.now, INT64_C(1700000000000000), b.now, fresh(&b));
     tells(&b, LEASE_TELL_GRANTED, 0);
@@ -144,9 +134,8 @@ static void a_grant_brings_its_fence(void **state) {
     sends_nothing(&b, 0);
 }
 
-static void a_grant_saves_a_look_that_was_not_sent(void **state) {
+CASE(a_grant_saves_a_look_that_was_not_sent) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     look(&b);
     granted(&b, b.now);
@@ -154,9 +143,8 @@ static void a_grant_saves_a_look_that_was_not_sent(void **state) {
     sends_nothing(&b, 0);
 }
 
-static void only_who_waits_is_granted_anything(void **state) {
+CASE(only_who_waits_is_granted_anything) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     granted(&b, b.now - SECOND);
     granted(&b, b.now);
@@ -173,9 +161,8 @@ static void only_who_waits_is_granted_anything(void **state) {
 /* --- A grant and a look cross ------------------------------------------------------------------------------------- */
 
 /* The message was lost, or is under way. The server has set the ttl anew for the look. */
-static void a_look_finds_the_grant(void **state) {
+CASE(a_look_finds_the_grant) {
     struct bench b = bench_new();
-    (void)state;
     fenced_waiter(&b);
     pass(&b, 100 * SECOND);
     look(&b);
@@ -190,9 +177,8 @@ static void a_look_finds_the_grant(void **state) {
     deadline_is(&b, b.now - SECOND + KEPT);
 }
 
-static void a_look_of_before_the_grant_adds_nothing(void **state) {
+CASE(a_look_of_before_the_grant_adds_nothing) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     pass(&b, 100 * SECOND);
     look(&b);
@@ -205,9 +191,8 @@ static void a_look_of_before_the_grant_adds_nothing(void **state) {
     next_is(&b, b.now - 2 * SECOND + INTERVAL);
 }
 
-static void a_look_of_after_the_grant_adds_nothing(void **state) {
+CASE(a_look_of_after_the_grant_adds_nothing) {
     struct bench b = bench_new();
-    (void)state;
     fenced_waiter(&b);
     pass(&b, 100 * SECOND);
     look(&b);
@@ -220,9 +205,8 @@ static void a_look_of_after_the_grant_adds_nothing(void **state) {
     assert_int_equal(b.lease->fence, 7);
 }
 
-static void a_renewal_waits_for_the_look(void **state) {
+CASE(a_renewal_waits_for_the_look) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     look(&b);
     sends(&b, 0, LEASE_ACQUIRE);
@@ -238,13 +222,12 @@ static void a_renewal_waits_for_the_look(void **state) {
 
 /* --- Failures ----------------------------------------------------------------------------------------------------- */
 
-static void an_answer_that_is_none_ends_the_wait(void **state) {
+CASE(an_answer_that_is_none_ends_the_wait) {
     static const struct {
         void (*answer)(struct bench *b, unsigned node);
         int status;
     } ends[] = {{refused, EVLOCK_EREFUSED}, {forbidden, EVLOCK_EPERM}, {unknown, EVLOCK_EUNREACHABLE}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         struct bench b = bench_new();
 
@@ -257,18 +240,16 @@ static void an_answer_that_is_none_ends_the_wait(void **state) {
     }
 }
 
-static void a_join_that_cannot_be_sent_leaves_nothing(void **state) {
+CASE(a_join_that_cannot_be_sent_leaves_nothing) {
     struct bench b = bench_new();
-    (void)state;
     begin_queued(&b);
     away(&b, 0);
     tells(&b, LEASE_TELL_FAILED, EVLOCK_EUNREACHABLE);
     is_over(&b);
 }
 
-static void a_waiter_keeps_its_place_while_the_node_is_away(void **state) {
+CASE(a_waiter_keeps_its_place_while_the_node_is_away) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     away(&b, 0);
     tells_nothing(&b);
@@ -289,8 +270,7 @@ static void a_waiter_keeps_its_place_while_the_node_is_away(void **state) {
 /* --- The way out -------------------------------------------------------------------------------------------------- */
 
 /* The queue's server says no to a release that found the waiter in the queue, or nowhere; yes if it had the lock. */
-static void who_gives_up_leaves_the_queue(void **state) {
-    (void)state;
+CASE(who_gives_up_leaves_the_queue) {
     for (int had_it = 0; had_it < 2; had_it++) {
         struct bench b = bench_new();
 
@@ -304,9 +284,8 @@ static void who_gives_up_leaves_the_queue(void **state) {
     }
 }
 
-static void it_leaves_behind_an_unanswered_look(void **state) {
+CASE(it_leaves_behind_an_unanswered_look) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     look(&b);
     sends(&b, 0, LEASE_ACQUIRE);
@@ -320,9 +299,8 @@ static void it_leaves_behind_an_unanswered_look(void **state) {
 }
 
 /* It may be granted the lock at any time, so there is no time after which that is needless. */
-static void it_does_not_leave_by_time(void **state) {
+CASE(it_does_not_leave_by_time) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     abandon(&b);
     away(&b, 0);
@@ -340,11 +318,10 @@ static void it_does_not_leave_by_time(void **state) {
     is_over(&b);
 }
 
-static void it_leaves_however_often_it_is_refused(void **state) {
+CASE(it_leaves_however_often_it_is_refused) {
     struct bench b = bench_new();
     int asked = 0;
 
-    (void)state;
     waits(&b);
     abandon(&b);
     for (int64_t end = b.now + 10 * TTL; b.now < end; asked++) {
@@ -367,9 +344,8 @@ static void it_leaves_however_often_it_is_refused(void **state) {
 }
 
 /* A grant was heard when it had gone, and a look had joined the queue again. */
-static void a_lease_that_is_gone_may_be_in_the_queue(void **state) {
+CASE(a_lease_that_is_gone_may_be_in_the_queue) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     granted(&b, b.now);
     pass(&b, INTERVAL);
@@ -408,8 +384,7 @@ static void until_it_cannot_run(struct bench *b) {
 }
 
 /* Before its turn comes it has no ttl. */
-static void a_place_that_is_left_may_be_granted_at_any_time(void **state) {
-    (void)state;
+CASE(a_place_that_is_left_may_be_granted_at_any_time) {
     for (int has_got_it = 0; has_got_it < 2; has_got_it++) {
         struct bench b = bench_new();
         waits(&b);
@@ -423,9 +398,8 @@ static void a_place_that_is_left_may_be_granted_at_any_time(void **state) {
     }
 }
 
-static void a_lost_look_is_undone_until_it_cannot_run(void **state) {
+CASE(a_lost_look_is_undone_until_it_cannot_run) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     look(&b);
     sends(&b, 0, LEASE_ACQUIRE);
@@ -439,9 +413,8 @@ static void a_lost_look_is_undone_until_it_cannot_run(void **state) {
 }
 
 /* The process was stopped, or the node away, and the look has run since the last undo that was answered. */
-static void a_lost_look_is_undone_when_it_cannot_run_any_more(void **state) {
+CASE(a_lost_look_is_undone_when_it_cannot_run_any_more) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     look(&b);
     sends(&b, 0, LEASE_ACQUIRE);
@@ -467,8 +440,7 @@ static void a_lost_look_is_undone_when_it_cannot_run_any_more(void **state) {
     is_over(&b);
 }
 
-static void a_lost_look_that_was_settled_is_undone_once(void **state) {
-    (void)state;
+CASE(a_lost_look_that_was_settled_is_undone_once) {
     for (int had_it = 0; had_it < 2; had_it++) {
         struct bench b = bench_new();
 
@@ -484,9 +456,8 @@ static void a_lost_look_that_was_settled_is_undone_once(void **state) {
 }
 
 /* It is not done with by the release of what it was granted: that look may yet come. */
-static void a_lost_look_outlasts_the_release(void **state) {
+CASE(a_lost_look_outlasts_the_release) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     look(&b);
     sends(&b, 0, LEASE_ACQUIRE);
@@ -505,9 +476,8 @@ static void a_lost_look_outlasts_the_release(void **state) {
 }
 
 /* What may still run here is a release that was lost, of a token that is removed for all that is known. */
-static void the_last_release_is_repeated_when_it_is_refused(void **state) {
+CASE(the_last_release_is_repeated_when_it_is_refused) {
     struct bench b = bench_new();
-    (void)state;
     b.entry.own = true;
     waits(&b);
     granted(&b, b.now);
@@ -528,9 +498,8 @@ static void the_last_release_is_repeated_when_it_is_refused(void **state) {
     is_over(&b);
 }
 
-static void an_unanswered_look_is_waited_for_before_the_lease_is_handed_over(void **state) {
+CASE(an_unanswered_look_is_waited_for_before_the_lease_is_handed_over) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     look(&b);
     sends(&b, 0, LEASE_ACQUIRE);
@@ -542,9 +511,8 @@ static void an_unanswered_look_is_waited_for_before_the_lease_is_handed_over(voi
     assert_true(evl_lease_exportable(b.lease));
 }
 
-static void a_lost_look_outlasts_the_undo_of_the_grant(void **state) {
+CASE(a_lost_look_outlasts_the_undo_of_the_grant) {
     struct bench b = bench_new();
-    (void)state;
     waits(&b);
     look(&b);
     sends(&b, 0, LEASE_ACQUIRE);

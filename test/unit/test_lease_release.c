@@ -6,9 +6,8 @@
 
 /* --- Releasing ---------------------------------------------------------------------------------------------------- */
 
-static void a_release_ends_holding_at_once(void **state) {
+CASE(a_release_ends_holding_at_once) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     release(&b);
     tells_nothing(&b);
@@ -23,9 +22,8 @@ static void a_release_ends_holding_at_once(void **state) {
     next_is(&b, LEASE_NEVER);
 }
 
-static void nothing_is_renewed_or_lost_after_a_release(void **state) {
+CASE(nothing_is_renewed_or_lost_after_a_release) {
     struct bench b = bench_new();
-    (void)state;
     renewing(&b);
     evl_lease_release(b.lease, b.now + 100 * TTL, fresh(&b));
     pass(&b, 2 * TTL);
@@ -39,18 +37,16 @@ static void nothing_is_renewed_or_lost_after_a_release(void **state) {
     tells(&b, LEASE_TELL_RELEASED, EVLOCK_ENOTOWNED);
 }
 
-static void no_renewal_is_due_after_a_release(void **state) {
+CASE(no_renewal_is_due_after_a_release) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     pass(&b, INTERVAL - SECOND);
     release(&b);
     next_is(&b, b.now + 5 * SECOND);
 }
 
-static void a_release_follows_an_unanswered_command(void **state) {
+CASE(a_release_follows_an_unanswered_command) {
     struct bench b = bench_new();
-    (void)state;
     renewing(&b);
     release(&b);
     wakes(&b, 1);
@@ -61,9 +57,8 @@ static void a_release_follows_an_unanswered_command(void **state) {
     tells(&b, LEASE_TELL_RELEASED, EVLOCK_OK);
 }
 
-static void a_release_that_was_held_up_wakes_with_the_answer(void **state) {
+CASE(a_release_that_was_held_up_wakes_with_the_answer) {
     struct bench b = bench_new();
-    (void)state;
     renewing(&b);
     release(&b);
     yes_ttl(&b, 0, TTL);
@@ -88,9 +83,8 @@ static void resent(struct bench *b, int64_t later, int status) {
     is_over(b);
 }
 
-static void a_lost_reply_and_nothing_there_was_the_release(void **state) {
+CASE(a_lost_reply_and_nothing_there_was_the_release) {
     struct bench b = bench_new();
-    (void)state;
     resent(&b, KEPT - 1, EVLOCK_OK);
     resent(&b, KEPT, EVLOCK_ENOTOWNED); /* it may have expired */
     b.terms.ttl = 0;
@@ -98,9 +92,8 @@ static void a_lost_reply_and_nothing_there_was_the_release(void **state) {
     resent(&b, 5 * TTL, EVLOCK_OK); /* it cannot */
 }
 
-static void nothing_there_at_the_first_release_is_told(void **state) {
+CASE(nothing_there_at_the_first_release_is_told) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     release(&b);
     sends(&b, 0, LEASE_RELEASE);
@@ -111,9 +104,8 @@ static void nothing_there_at_the_first_release_is_told(void **state) {
     tells(&b, LEASE_TELL_RELEASED, EVLOCK_ENOTOWNED);
 }
 
-static void a_refused_release_is_repeated(void **state) {
+CASE(a_refused_release_is_repeated) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     release(&b);
     for (int i = 0; i < 4; i++) {
@@ -142,9 +134,8 @@ static void a_refused_release_is_repeated(void **state) {
     is_over(&b);
 }
 
-static void a_forbidden_release_is_not_repeated(void **state) {
+CASE(a_forbidden_release_is_not_repeated) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     release(&b);
     sends(&b, 0, LEASE_RELEASE);
@@ -153,8 +144,7 @@ static void a_forbidden_release_is_not_repeated(void **state) {
     is_over(&b);
 }
 
-static void a_release_is_told_by_its_time(void **state) {
-    (void)state;
+CASE(a_release_is_told_by_its_time) {
     for (int is_away = 0; is_away < 2; is_away++) {
         struct bench b = bench_new();
         held_by_one(&b);
@@ -172,9 +162,8 @@ static void a_release_is_told_by_its_time(void **state) {
     }
 }
 
-static void a_release_after_a_loss_still_sends(void **state) {
+CASE(a_release_after_a_loss_still_sends) {
     static const enum lease_verdict verdicts[] = {LEASE_YES, LEASE_NO};
-    (void)state;
     for (int v = 0; v < 2; v++) {
         struct bench b = bench_new();
         renewing(&b);
@@ -189,9 +178,8 @@ static void a_release_after_a_loss_still_sends(void **state) {
     }
 }
 
-static void a_refused_release_is_repeated_after_a_loss(void **state) {
+CASE(a_refused_release_is_repeated_after_a_loss) {
     struct bench b = bench_new();
-    (void)state;
     renewing(&b);
     no(&b, 0);
     release(&b);
@@ -204,9 +192,8 @@ static void a_refused_release_is_repeated_after_a_loss(void **state) {
     tells(&b, LEASE_TELL_RELEASED, EVLOCK_ENOTOWNED);
 }
 
-static void a_lost_reply_after_a_token_was_gone_proves_nothing(void **state) {
+CASE(a_lost_reply_after_a_token_was_gone_proves_nothing) {
     struct bench b = bench_new();
-    (void)state;
     renewing(&b);
     no(&b, 0);
     release(&b);
@@ -227,9 +214,8 @@ static void three_are_asked(struct bench *b) {
         sends(b, i, LEASE_RELEASE);
 }
 
-static void a_quorum_releases_and_the_rest_is_undone(void **state) {
+CASE(a_quorum_releases_and_the_rest_is_undone) {
     struct bench b = bench_new();
-    (void)state;
     three_are_asked(&b);
     refused(&b, 0);
     yes(&b, 1);
@@ -243,9 +229,8 @@ static void a_quorum_releases_and_the_rest_is_undone(void **state) {
     is_over(&b);
 }
 
-static void a_release_without_a_quorum_tells_why(void **state) {
+CASE(a_release_without_a_quorum_tells_why) {
     struct bench b = bench_new();
-    (void)state;
     three_are_asked(&b);
     no(&b, 0);
     yes(&b, 1);
@@ -255,9 +240,8 @@ static void a_release_without_a_quorum_tells_why(void **state) {
     is_over(&b);
 }
 
-static void a_release_goes_also_where_nothing_was_set(void **state) {
+CASE(a_release_goes_also_where_nothing_was_set) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 3);
     for (unsigned i = 0; i < 3; i++)
         sends(&b, i, LEASE_ACQUIRE);
@@ -276,9 +260,8 @@ static void a_release_goes_also_where_nothing_was_set(void **state) {
     is_over(&b);
 }
 
-static void only_refused_releases_are_repeated(void **state) {
+CASE(only_refused_releases_are_repeated) {
     struct bench b = bench_new();
-    (void)state;
     three_are_asked(&b);
     refused(&b, 0);
     pass(&b, SECOND / 2);
@@ -290,9 +273,8 @@ static void only_refused_releases_are_repeated(void **state) {
 
 /* --- Undoing ------------------------------------------------------------------------------------------------------ */
 
-static void a_lost_acquire_is_undone_until_it_cannot_run(void **state) {
+CASE(a_lost_acquire_is_undone_until_it_cannot_run) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 1);
     sends(&b, 0, LEASE_ACQUIRE);
     unknown(&b, 0);
@@ -319,9 +301,8 @@ static void a_lost_acquire_is_undone_until_it_cannot_run(void **state) {
 }
 
 /* Or what each attempt leaves would stay, and grow, for as long as a server ends connections in place of answers. */
-static void an_undo_ends_though_its_connections_do(void **state) {
+CASE(an_undo_ends_though_its_connections_do) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 1);
     sends(&b, 0, LEASE_ACQUIRE);
     unknown(&b, 0);
@@ -339,9 +320,8 @@ static void an_undo_ends_though_its_connections_do(void **state) {
     tells_nothing(&b);
 }
 
-static void a_lost_acquire_that_was_settled_is_undone_once(void **state) {
+CASE(a_lost_acquire_that_was_settled_is_undone_once) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 1);
     sends(&b, 0, LEASE_ACQUIRE);
     unknown(&b, 0);
@@ -351,9 +331,8 @@ static void a_lost_acquire_that_was_settled_is_undone_once(void **state) {
     is_over(&b);
 }
 
-static void a_stray_acquire_that_was_found_is_done_with(void **state) {
+CASE(a_stray_acquire_that_was_found_is_done_with) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 1);
     sends(&b, 0, LEASE_ACQUIRE);
     unknown(&b, 0);
@@ -366,9 +345,8 @@ static void a_stray_acquire_that_was_found_is_done_with(void **state) {
     is_over(&b);
 }
 
-static void a_later_return_does_not_settle_an_older_connection(void **state) {
+CASE(a_later_return_does_not_settle_an_older_connection) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 1);
     sends(&b, 0, LEASE_ACQUIRE);
     unknown(&b, 0);
@@ -381,9 +359,8 @@ static void a_later_return_does_not_settle_an_older_connection(void **state) {
     is_in(&b, LEASE_UNDOING);
 }
 
-static void an_undo_goes_on_through_refusals_and_lost_answers(void **state) {
+CASE(an_undo_goes_on_through_refusals_and_lost_answers) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     abandon(&b);
     int64_t limit = b.now + life(TTL);
@@ -405,9 +382,8 @@ static void an_undo_goes_on_through_refusals_and_lost_answers(void **state) {
     tells_nothing(&b);
 }
 
-static void an_undo_without_expiry_goes_on_for_a_day_at_a_calm_pace(void **state) {
+CASE(an_undo_without_expiry_goes_on_for_a_day_at_a_calm_pace) {
     struct bench b = bench_new();
-    (void)state;
     b.terms = (struct lease_terms){.lead = LEAD, .max_hold = LEASE_NEVER};
     held_by_one(&b);
     abandon(&b);
@@ -417,9 +393,8 @@ static void an_undo_without_expiry_goes_on_for_a_day_at_a_calm_pace(void **state
     next_is(&b, b.now + SECOND);
 }
 
-static void the_undo_limit_counts_from_when_the_token_was_set_last(void **state) {
+CASE(the_undo_limit_counts_from_when_the_token_was_set_last) {
     struct bench b = bench_new();
-    (void)state;
     renewing(&b);
     abandon(&b);
     next_is(&b, LEASE_NEVER); /* the renewal may run at any time, */
@@ -428,9 +403,8 @@ static void the_undo_limit_counts_from_when_the_token_was_set_last(void **state)
     next_is(&b, b.now + life(TTL));
 }
 
-static void the_undo_limit_counts_what_was_asked_for(void **state) {
+CASE(the_undo_limit_counts_what_was_asked_for) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     extend(&b, LEASE_ADD, 7 * SECOND);
     abandon(&b);
@@ -445,9 +419,8 @@ static void the_undo_limit_counts_what_was_asked_for(void **state) {
     next_is(&b, b.now + life(TTL));
 }
 
-static void an_abandoned_acquire_is_undone_behind_itself(void **state) {
+CASE(an_abandoned_acquire_is_undone_behind_itself) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 1);
     sends(&b, 0, LEASE_ACQUIRE);
     abandon(&b);
@@ -462,9 +435,8 @@ static void an_abandoned_acquire_is_undone_behind_itself(void **state) {
     is_over(&b);
 }
 
-static void an_acquire_that_did_not_run_needs_no_undo(void **state) {
+CASE(an_acquire_that_did_not_run_needs_no_undo) {
     static const enum lease_verdict verdicts[] = {LEASE_NO, LEASE_AGAIN, LEASE_REFUSED, LEASE_FORBIDDEN};
-    (void)state;
     for (size_t v = 0; v < 4; v++) {
         struct bench b = bench_new();
         begin(&b, 1);
@@ -477,9 +449,8 @@ static void an_acquire_that_did_not_run_needs_no_undo(void **state) {
     }
 }
 
-static void a_renewal_that_finds_nothing_saves_the_undo(void **state) {
+CASE(a_renewal_that_finds_nothing_saves_the_undo) {
     struct bench b = bench_new();
-    (void)state;
     renewing(&b);
     abandon(&b);
     no(&b, 0);
@@ -501,9 +472,8 @@ static void own_is_released_after_a_loss(struct bench *b, bool own, enum back ho
     tells(b, LEASE_TELL_RELEASED, EVLOCK_OK);
 }
 
-static void an_own_token_is_not_done_with_while_anything_may_still_run(void **state) {
+CASE(an_own_token_is_not_done_with_while_anything_may_still_run) {
     struct bench b = bench_new();
-    (void)state;
     own_is_released_after_a_loss(&b, false, UNSETTLED);
     is_over(&b); /* a random one is not used again */
     own_is_released_after_a_loss(&b, true, SETTLED);
@@ -516,8 +486,7 @@ static void an_own_token_is_not_done_with_while_anything_may_still_run(void **st
     is_over(&b);
 }
 
-static void an_own_token_waits_for_the_node_that_was_not_back(void **state) {
-    (void)state;
+CASE(an_own_token_waits_for_the_node_that_was_not_back) {
     for (enum back how = UNSETTLED; how <= SETTLED; how++) {
         struct bench b = bench_new();
         b.entry.own = true;
@@ -543,9 +512,8 @@ static void an_own_token_waits_for_the_node_that_was_not_back(void **state) {
     }
 }
 
-static void an_own_token_waits_for_every_answer(void **state) {
+CASE(an_own_token_waits_for_every_answer) {
     struct bench b = bench_new();
-    (void)state;
     b.entry.own = true;
     renewing(&b);
     abandon(&b);
@@ -571,10 +539,9 @@ static void an_own_token_waits_for_every_answer(void **state) {
 }
 
 /* Of nobody's lease: only how long it may run late is of interest. */
-static void a_late_release_of_nobodys_is_watched(void **state) {
+CASE(a_late_release_of_nobodys_is_watched) {
     static const enum back hows[] = {SETTLED, REPLACED, UNSETTLED};
     struct bench b = bench_new();
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         begin_as(&b, 3, (struct lease_entry){.own = true, .watched = 1U << 1});
         for (unsigned node = 0; node < 3; node++)
@@ -593,9 +560,8 @@ static void a_late_release_of_nobodys_is_watched(void **state) {
 }
 
 /* Its connection may still break, and the release run late. */
-static void an_own_token_waits_for_a_release_beyond_its_ttl(void **state) {
+CASE(an_own_token_waits_for_a_release_beyond_its_ttl) {
     struct bench b = bench_new();
-    (void)state;
     b.entry.own = true;
     held_by_one(&b);
     abandon(&b);
@@ -611,9 +577,8 @@ static void an_own_token_waits_for_a_release_beyond_its_ttl(void **state) {
 }
 
 /* It may run as long as the node is away, and let the token live as long again. */
-static void a_lost_extension_is_undone_until_the_node_is_back(void **state) {
+CASE(a_lost_extension_is_undone_until_the_node_is_back) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     extend(&b, LEASE_REPLACE, 2 * TTL);
     sends(&b, 0, LEASE_REPLACE);
@@ -628,8 +593,7 @@ static void a_lost_extension_is_undone_until_the_node_is_back(void **state) {
     is_over(&b);
 }
 
-static void a_token_that_is_left_to_its_ttl_is_remembered(void **state) {
-    (void)state;
+CASE(a_token_that_is_left_to_its_ttl_is_remembered) {
     for (int there = 0; there < 2; there++) {
         struct bench b = bench_new();
         renewing(&b);
@@ -658,9 +622,8 @@ static void one_is_a_stray(struct bench *b) {
     is_in(b, LEASE_HELD);
 }
 
-static void a_stray_is_undone_also_when_a_renewal_found_nothing(void **state) {
+CASE(a_stray_is_undone_also_when_a_renewal_found_nothing) {
     struct bench b = bench_new();
-    (void)state;
     one_is_a_stray(&b);
     back(&b, 2, UNSETTLED);
     pass(&b, INTERVAL);
@@ -689,9 +652,8 @@ static void a_stray_is_undone_also_when_a_renewal_found_nothing(void **state) {
     is_over(&b);
 }
 
-static void a_renewal_that_finds_nothing_does_not_save_the_undo_of_a_stray(void **state) {
+CASE(a_renewal_that_finds_nothing_does_not_save_the_undo_of_a_stray) {
     struct bench b = bench_new();
-    (void)state;
     one_is_a_stray(&b);
     back(&b, 2, UNSETTLED);
     pass(&b, INTERVAL);
@@ -706,9 +668,8 @@ static void a_renewal_that_finds_nothing_does_not_save_the_undo_of_a_stray(void 
     sends_nothing(&b, 1);
 }
 
-static void a_settled_node_is_clean(void **state) {
+CASE(a_settled_node_is_clean) {
     struct bench b = bench_new();
-    (void)state;
     one_is_a_stray(&b);
     back(&b, 2, SETTLED);
     pass(&b, INTERVAL);
@@ -718,9 +679,8 @@ static void a_settled_node_is_clean(void **state) {
     wakes(&b, 3);
 }
 
-static void an_undo_waits_for_the_node_that_was_not_back(void **state) {
+CASE(an_undo_waits_for_the_node_that_was_not_back) {
     struct bench b = bench_new();
-    (void)state;
     one_is_a_stray(&b);
     abandon(&b);
     wakes(&b, 7);
@@ -736,9 +696,8 @@ static void an_undo_waits_for_the_node_that_was_not_back(void **state) {
     is_over(&b);
 }
 
-static void answers_come_to_an_undo_in_any_order(void **state) {
+CASE(answers_come_to_an_undo_in_any_order) {
     struct bench b = bench_new();
-    (void)state;
     begin(&b, 3);
     for (unsigned i = 0; i < 3; i++)
         sends(&b, i, LEASE_ACQUIRE);
@@ -758,9 +717,8 @@ static void answers_come_to_an_undo_in_any_order(void **state) {
 
 /* --- Exporting ---------------------------------------------------------------------------------------------------- */
 
-static void an_exported_lease_ends_and_leaves_the_token(void **state) {
+CASE(an_exported_lease_ends_and_leaves_the_token) {
     struct bench b = bench_new();
-    (void)state;
     held_by_one(&b);
     evl_lease_export(b.lease);
     is_over(&b);
@@ -771,9 +729,8 @@ static void an_exported_lease_ends_and_leaves_the_token(void **state) {
     sends_nothing(&b, 0);
 }
 
-static void an_export_waits_for_what_is_unanswered(void **state) {
+CASE(an_export_waits_for_what_is_unanswered) {
     struct bench b = bench_new();
-    (void)state;
     renewing(&b);
     extend(&b, LEASE_ADD, SECOND);
     evl_lease_export(b.lease);
@@ -785,9 +742,8 @@ static void an_export_waits_for_what_is_unanswered(void **state) {
     is_over(&b);
 }
 
-static void what_may_yet_be_shortened_is_not_exported(void **state) {
+CASE(what_may_yet_be_shortened_is_not_exported) {
     struct bench b = bench_new();
-    (void)state;
     held_by(&b, 3);
     assert_true(evl_lease_exportable(b.lease));
     extend(&b, LEASE_REPLACE, SECOND);
@@ -805,9 +761,8 @@ static void what_may_yet_be_shortened_is_not_exported(void **state) {
 }
 
 /* A node that is known not to have the token says nothing new by having none. */
-static void a_node_without_the_token_does_not_speak_for_the_others(void **state) {
+CASE(a_node_without_the_token_does_not_speak_for_the_others) {
     struct bench b = bench_new();
-    (void)state;
     held_by_two_of_three(&b);
     release(&b);
     for (unsigned i = 0; i < 3; i++)
@@ -818,9 +773,8 @@ static void a_node_without_the_token_does_not_speak_for_the_others(void **state)
     tells(&b, LEASE_TELL_RELEASED, EVLOCK_EUNREACHABLE);
 }
 
-static void a_lost_lease_that_is_gone_everywhere_is_not_owned(void **state) {
+CASE(a_lost_lease_that_is_gone_everywhere_is_not_owned) {
     struct bench b = bench_new();
-    (void)state;
     held_by_two_of_three(&b);
     pass(&b, INTERVAL);
     sends(&b, 1, LEASE_RENEW);
@@ -837,9 +791,8 @@ static void a_lost_lease_that_is_gone_everywhere_is_not_owned(void **state) {
 }
 
 /* Nor does one that is kept away, for whatever reason, say why the others do not have it. */
-static void a_node_that_is_away_does_not_speak_for_the_others(void **state) {
+CASE(a_node_that_is_away_does_not_speak_for_the_others) {
     struct bench b = bench_new();
-    (void)state;
     held_by_two_of_three(&b);
     pass(&b, INTERVAL);
     sends(&b, 1, LEASE_RENEW);

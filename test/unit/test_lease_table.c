@@ -909,10 +909,9 @@ static void comes_to_its_end(struct bench *b) {
     is_over(b);
 }
 
-static void each_state_takes_each_input(void **state) {
+CASE(each_state_takes_each_input) {
     int failed = 0;
 
-    (void)state;
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         for (enum input input = 0; input < INPUTS; input++) {
             const char *expected = rows[r].outcomes[input];
@@ -934,8 +933,7 @@ static void each_state_takes_each_input(void **state) {
 }
 
 /* What the compiler cannot exclude: a state or a verdict that is none, or not one of a release's, leads to nothing. */
-static void what_is_no_state_takes_no_input(void **state) {
-    (void)state;
+CASE(what_is_no_state_takes_no_input) {
     for (enum input input = 0; input < INPUTS; input++) {
         struct bench b = bench_new();
 
@@ -954,11 +952,10 @@ static void what_is_no_state_takes_no_input(void **state) {
 }
 
 #ifdef NDEBUG /* or else it is asserted that it is not said */
-static void what_is_no_verdict_says_nothing(void **state) {
+CASE(what_is_no_verdict_says_nothing) {
     static void (*const asked[])(struct bench * b) = {acquire_sent, release_sent, undo_sent, mend_sent};
     static const enum lease_verdict said[] = {LEASE_QUEUED, (enum lease_verdict)UINT8_MAX};
 
-    (void)state;
     for (size_t a = 0; a < 8; a++) {
         struct bench b = bench_new();
 

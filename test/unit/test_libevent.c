@@ -76,8 +76,7 @@ static void never_answered(const char *const *addresses, size_t count, const cha
     fail();
 }
 
-static void without_memory_there_is_no_timer_and_no_resolution(void **state) {
-    (void)state;
+CASE(without_memory_there_is_no_timer_and_no_resolution) {
     struct event_base *base = event_base_new();
     evlock_loop loop = evlock_libevent(base);
     counted_begin(NULL);
@@ -105,8 +104,7 @@ static void without_memory_there_is_no_timer_and_no_resolution(void **state) {
 }
 
 #if HIREDIS_MAJOR >= 1 /* 0.14's adapter does not survive this */
-static void without_memory_there_is_no_attachment(void **state) {
-    (void)state;
+CASE(without_memory_there_is_no_attachment) {
     struct event_base *base = event_base_new();
     evlock_loop loop = evlock_libevent(base);
     redisAsyncContext *connection = redisAsyncConnect("127.0.0.1", 1);
@@ -128,8 +126,7 @@ static void count_answer(const char *const *addresses, size_t count, const char 
     ++*(int *)arg;
 }
 
-static void a_question_under_way_can_be_cancelled(void **state) {
-    (void)state;
+CASE(a_question_under_way_can_be_cancelled) {
     struct event_base *base = event_base_new();
     evlock_loop loop = evlock_libevent(base);
     counted_begin(NULL);
@@ -303,11 +300,10 @@ static struct told resolve_by(const struct nameserver *which, size_t count, cons
 
 /* Whatever the options are with which the machine's other programs live. In which order evdns asks is its own affair.
  */
-static void a_dead_nameserver_costs_one_question(void **state) {
+CASE(a_dead_nameserver_costs_one_question) {
     static const struct nameserver dead = {.a = SILENT, .aaaa = SILENT}, alive = {.a = ADDRESSES_ONE};
     const struct nameserver orders[][3] = {{dead, alive}, {alive, dead}, {dead, dead, alive}, {dead, alive, dead}};
     const size_t counts[] = {2, 2, 3, 3};
-    (void)state;
     for (int i = 0; i < 4; i++) {
         struct told told = resolve_by(orders[i], counts[i], "timeout:2 attempts:2");
         assert_string_equal(told.error, "");
@@ -319,10 +315,9 @@ static void a_dead_nameserver_costs_one_question(void **state) {
 }
 
 /* On a machine that stood still for a second, the question may be asked once more before what is known is told. */
-static void an_unanswered_question_does_not_hold_up_the_other(void **state) {
+CASE(an_unanswered_question_does_not_hold_up_the_other) {
     const struct nameserver of_ipv4 = {.a = ADDRESSES_ONE, .aaaa = SILENT};
     const struct nameserver of_ipv6 = {.a = SILENT, .aaaa = ADDRESSES_ONE};
-    (void)state;
     struct told told = resolve_by(&of_ipv4, 1, "timeout:1 attempts:5");
     assert_string_equal(told.first, "127.0.0.1");
     assert_int_in_range(nameservers[0].asked_aaaa, 1, 2);
@@ -332,26 +327,23 @@ static void an_unanswered_question_does_not_hold_up_the_other(void **state) {
 }
 
 /* That there is no IPv4 address is known at once, and the IPv6 one only after the dead nameserver's time. */
-static void who_has_no_address_waits_for_the_other(void **state) {
+CASE(who_has_no_address_waits_for_the_other) {
     const struct nameserver both[] = {{.a = ADDRESSES_NONE, .aaaa = SILENT}, {.aaaa = ADDRESSES_ONE}};
-    (void)state;
     struct told told = resolve_by(both, 2, "timeout:2 attempts:1");
     assert_string_equal(told.error, "");
     assert_int_equal(told.count, 1);
     assert_string_equal(told.first, "::1");
 }
 
-static void both_families_are_told_ipv4_first(void **state) {
+CASE(both_families_are_told_ipv4_first) {
     const struct nameserver both = {.a = ADDRESSES_ONE, .aaaa = ADDRESSES_ONE};
-    (void)state;
     struct told told = resolve_by(&both, 1, "timeout:9");
     assert_int_equal(told.count, 2);
     assert_string_equal(told.first, "127.0.0.1");
 }
 
-static void silence_ends_in_an_error(void **state) {
+CASE(silence_ends_in_an_error) {
     const struct nameserver dead = {.a = SILENT, .aaaa = SILENT};
-    (void)state;
     struct told told = resolve_by(&dead, 1, "timeout:2 attempts:2");
     assert_int_equal(told.count, 0);
     assert_true(told.error[0]);
@@ -371,9 +363,8 @@ static void cancel_in_a_child(const evlock_loop *loop, void *resolution) {
 }
 
 /* The loop's epoll is shared with the child. */
-static void a_child_does_not_cancel_its_parents_question(void **state) {
+CASE(a_child_does_not_cancel_its_parents_question) {
     const struct nameserver late = {.a = SILENT, .aaaa = SILENT};
-    (void)state;
     meanwhile = cancel_in_a_child;
     struct told told = resolve_by(&late, 1, "timeout:2 attempts:2");
     assert_string_equal(told.error, "");

@@ -15,8 +15,7 @@
 #include "memory.h"
 #include "pool.h"
 
-static void a_block_is_zeroed(void **state) {
-    (void)state;
+CASE(a_block_is_zeroed) {
     counted_begin(NULL);
     unsigned char *block = evl_alloc(100);
     assert_non_null(block);
@@ -26,8 +25,7 @@ static void a_block_is_zeroed(void **state) {
     assert_int_equal(counted_live(), 0);
 }
 
-static void resizing_keeps_the_bytes(void **state) {
-    (void)state;
+CASE(resizing_keeps_the_bytes) {
     counted_begin(NULL);
     char *block = evl_dup("abc", 3);
     block = evl_resize(block, 1000);
@@ -40,8 +38,7 @@ static void resizing_keeps_the_bytes(void **state) {
     assert_int_equal(counted_live(), 0);
 }
 
-static void a_copy_takes_any_bytes_and_ends_in_nul(void **state) {
-    (void)state;
+CASE(a_copy_takes_any_bytes_and_ends_in_nul) {
     counted_begin(NULL);
     char *copy = evl_dup("a\0b\n", 4);
     assert_memory_equal(copy, "a\0b\n\0", 5);
@@ -51,8 +48,7 @@ static void a_copy_takes_any_bytes_and_ends_in_nul(void **state) {
     evl_free(copy);
 }
 
-static void failure_is_null(void **state) {
-    (void)state;
+CASE(failure_is_null) {
     counted_begin(NULL);
     counted_fail_after(0);
     assert_null(evl_alloc(1));
@@ -62,9 +58,8 @@ static void failure_is_null(void **state) {
     assert_int_equal(counted_live(), 0);
 }
 
-static void a_pool_gives_again_what_came_back(void **state) {
+CASE(a_pool_gives_again_what_came_back) {
     struct pool pool = {.size = 24, .keep = 1};
-    (void)state;
     counted_begin(NULL);
     char *one = evl_pool_alloc(&pool), *two = evl_pool_alloc(&pool);
     memset(one, 'x', 24);
@@ -92,8 +87,7 @@ static void never_release(void *block) {
     (void)block;
 }
 
-static void half_an_allocator_is_refused(void **state) {
-    (void)state;
+CASE(half_an_allocator_is_refused) {
     assert_int_equal(evlock_set_allocator(never_resize, NULL), EVLOCK_EINVAL);
     assert_int_equal(evlock_set_allocator(NULL, never_release), EVLOCK_EINVAL);
     void *block = evl_alloc(1);
@@ -101,8 +95,7 @@ static void half_an_allocator_is_refused(void **state) {
     evl_free(block);
 }
 
-static void null_brings_back_the_default(void **state) {
-    (void)state;
+CASE(null_brings_back_the_default) {
     assert_int_equal(evlock_set_allocator(never_resize, never_release), EVLOCK_OK);
     assert_null(evl_alloc(1));
     assert_int_equal(evlock_set_allocator(NULL, NULL), EVLOCK_OK);

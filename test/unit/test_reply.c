@@ -28,7 +28,7 @@ static void assert_means(const struct said *said, size_t count) {
 
 #define ASSERT_MEAN(said) assert_means((said), sizeof(said) / sizeof((said)[0]))
 
-static void what_a_server_lacks_is_unsupported(void **state) {
+CASE(what_a_server_lacks_is_unsupported) {
     static const struct said said[] = {
         {"ERR unknown command 'EVALSHA'", LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED},
         {"ERR unknown command `SCRIPT`, with args beginning with: `LOAD`", LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED},
@@ -53,13 +53,12 @@ static void what_a_server_lacks_is_unsupported(void **state) {
         {"MOVED 866 127.0.0.1:7001", LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED},
     };
 
-    (void)state;
     ASSERT_MEAN(said);
     for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
         assert_true(evl_reply_is_lacking(evl_reply_meaning(said[i].error)));
 }
 
-static void what_a_user_may_not_is_forbidden(void **state) {
+CASE(what_a_user_may_not_is_forbidden) {
     static const struct said said[] = {
         {"NOPERM this user has no permissions to run the 'evalsha' command", LEASE_FORBIDDEN, EVLOCK_EPERM},
         {"DENIED Redis is running in protected mode", LEASE_FORBIDDEN, EVLOCK_EPERM},
@@ -68,11 +67,10 @@ static void what_a_user_may_not_is_forbidden(void **state) {
         {"NOAUTH Authentication required.", LEASE_FORBIDDEN, EVLOCK_EAUTH},
     };
 
-    (void)state;
     ASSERT_MEAN(said);
 }
 
-static void what_passes_is_for_now(void **state) {
+CASE(what_passes_is_for_now) {
     static const struct said said[] = {
         {"LOADING Redis is loading the dataset in memory", LEASE_REFUSED, EVLOCK_EREFUSED},
         {"BUSY Redis is busy running a script.", LEASE_REFUSED, EVLOCK_EREFUSED},
@@ -84,7 +82,6 @@ static void what_passes_is_for_now(void **state) {
          LEASE_REFUSED, EVLOCK_EREFUSED},
     };
 
-    (void)state;
     ASSERT_MEAN(said);
     for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
         assert_true(evl_reply_passes(said[i].error));

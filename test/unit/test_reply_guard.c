@@ -202,8 +202,7 @@ static void hear(void **state) {
     }
 }
 
-static void without_the_guard(void **state) {
-    (void)state;
+CASE(without_the_guard) {
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int status;
         pid_t child = fork();

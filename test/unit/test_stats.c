@@ -24,8 +24,7 @@ static void falls_into(int64_t duration, unsigned bucket) {
         assert_int_equal(buckets[i], i == bucket);
 }
 
-static void buckets_double(void **state) {
-    (void)state;
+CASE(buckets_double) {
     falls_into(0, 0);
     falls_into(1, 1);
     falls_into(2, 2);
@@ -36,20 +35,18 @@ static void buckets_double(void **state) {
     }
 }
 
-static void the_last_bucket_takes_all_that_is_longer(void **state) {
-    (void)state;
+CASE(the_last_bucket_takes_all_that_is_longer) {
     falls_into(INT64_C(1) << (LAST - 1), LAST);
     falls_into(INT64_C(1) << LAST, LAST);
     falls_into(INT64_MAX, LAST);
 }
 
-static void what_ended_before_it_began_took_no_time(void **state) {
-    (void)state;
+CASE(what_ended_before_it_began_took_no_time) {
     falls_into(-1, 0);
     falls_into(INT64_MIN, 0);
 }
 
-static void a_program_of_another_age_is_given_what_both_know(void **state) {
+CASE(a_program_of_another_age_is_given_what_both_know) {
     static struct evlock_client client;
     struct deployment *deployment = evl_client_deployment(&client);
     struct {
@@ -57,7 +54,6 @@ static void a_program_of_another_age_is_given_what_both_know(void **state) {
         uint64_t newer;
     } given;
 
-    (void)state;
     deployment->turn.process = evlock_process();
     deployment->stats = (evlock_stats){.acquired = 1, .waited = 2};
     for (size_t i = 0; i < EVLOCK_STATS_BUCKETS; i++)
@@ -73,11 +69,10 @@ static void a_program_of_another_age_is_given_what_both_know(void **state) {
     assert_int_equal(given.stats.waited, UINT64_C(0xA5A5A5A5A5A5A5A5));
 }
 
-static void nothing_is_copied_from_or_to_nowhere(void **state) {
+CASE(nothing_is_copied_from_or_to_nowhere) {
     static struct evlock_client client;
     evlock_stats stats;
 
-    (void)state;
     assert_int_equal(evlock_client_stats(NULL, &stats, sizeof stats), EVLOCK_EINVAL);
     assert_string_equal(evlock_last_error(), "the client is NULL");
     assert_int_equal(evlock_client_stats(&client, NULL, sizeof stats), EVLOCK_EINVAL);

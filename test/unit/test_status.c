@@ -23,8 +23,7 @@ static const int statuses[] = {
 };
 enum { STATUSES = sizeof statuses / sizeof *statuses };
 
-static void every_status_has_words_of_its_own(void **state) {
-    (void)state;
+CASE(every_status_has_words_of_its_own) {
     for (int i = 0; i < STATUSES; i++) {
         assert_string_not_equal(evlock_strerror(statuses[i]), evlock_strerror(1));
         for (int k = 0; k < i; k++)
@@ -32,8 +31,7 @@ static void every_status_has_words_of_its_own(void **state) {
     }
 }
 
-static void no_status_is_without_words(void **state) {
-    (void)state;
+CASE(no_status_is_without_words) {
     int with_words = 0;
     for (int status = -100; status <= 100; status++)
         with_words += strcmp(evlock_strerror(status), evlock_strerror(INT32_MIN)) != 0;
@@ -41,45 +39,39 @@ static void no_status_is_without_words(void **state) {
     assert_true(strlen(evlock_strerror(INT32_MIN)) > 0);
 }
 
-static void every_reason_has_words_of_its_own(void **state) {
-    (void)state;
+CASE(every_reason_has_words_of_its_own) {
     for (int i = 0; i <= EVLOCK_LOST_MAX_HOLD; i++)
         for (int k = 0; k < i; k++)
             assert_string_not_equal(evlock_lost_reason_string((enum evlock_lost_reason)i),
                                     evlock_lost_reason_string((enum evlock_lost_reason)k));
 }
 
-static void the_version_is_the_header_s(void **state) {
-    (void)state;
+CASE(the_version_is_the_header_s) {
     char text[32];
     snprintf(text, sizeof text, "%d.%d.%d", EVLOCK_VERSION_MAJOR, EVLOCK_VERSION_MINOR, EVLOCK_VERSION_PATCH);
     assert_string_equal(evlock_version(), text);
     assert_string_equal(EVLOCK_VERSION_STRING, text);
 }
 
-static void failing_formats_and_returns(void **state) {
-    (void)state;
+CASE(failing_formats_and_returns) {
     assert_int_equal(evl_fail(EVLOCK_ETTL, "ttl %d of %s", 7, "x"), EVLOCK_ETTL);
     assert_string_equal(evlock_last_error(), "ttl 7 of x");
     evl_error_clear();
     assert_string_equal(evlock_last_error(), "");
 }
 
-static void the_last_error_may_go_into_the_next(void **state) {
-    (void)state;
+CASE(the_last_error_may_go_into_the_next) {
     evl_error_set("inner");
     evl_fail(EVLOCK_EURL, "outer: %s, again: %s", evlock_last_error(), evlock_last_error());
     assert_string_equal(evlock_last_error(), "outer: inner, again: inner");
 }
 
-static void unprintable_bytes_are_replaced(void **state) {
-    (void)state;
+CASE(unprintable_bytes_are_replaced) {
     evl_error_set("a\nb\x1b[1m\x7f\xc3\xa4 ~");
     assert_string_equal(evlock_last_error(), "a?b?[1m??? ~");
 }
 
-static void long_texts_are_cut(void **state) {
-    (void)state;
+CASE(long_texts_are_cut) {
     char text[1000];
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = '\0';
@@ -95,8 +87,7 @@ static void *in_thread(void *arg) {
     return NULL;
 }
 
-static void each_thread_has_its_own(void **state) {
-    (void)state;
+CASE(each_thread_has_its_own) {
     int different = -1;
     pthread_t thread;
     evl_error_set("ours");

@@ -29,8 +29,7 @@ ssize_t getrandom(void *bytes, size_t len, unsigned flags) {
     return len ? (ssize_t)syscall(SYS_getrandom, bytes, len, flags) : -1;
 }
 
-static void a_token_is_a_random_uuid_in_lower_case(void **state) {
-    (void)state;
+CASE(a_token_is_a_random_uuid_in_lower_case) {
     for (int round = 0; round < 1000; round++) {
         char token[EVL_TOKEN_TEXT + 1];
         token[EVL_TOKEN_TEXT] = '#';
@@ -48,10 +47,9 @@ static void a_token_is_a_random_uuid_in_lower_case(void **state) {
 }
 
 /* All but the version, and the two bits of the variant. */
-static void each_digit_takes_every_value(void **state) {
+CASE(each_digit_takes_every_value) {
     static bool seen[EVL_TOKEN_TEXT][256];
     char token[EVL_TOKEN_TEXT];
-    (void)state;
     for (int round = 0; round < 2000; round++) {
         assert_true(evl_token_generate(&entropy, token));
         for (int i = 0; i < EVL_TOKEN_TEXT; i++)
@@ -69,10 +67,9 @@ static int compare(const void *a, const void *b) {
     return memcmp(a, b, EVL_TOKEN_TEXT);
 }
 
-static void no_two_are_the_same(void **state) {
+CASE(no_two_are_the_same) {
     enum { TOKENS = 100000 };
     static char tokens[TOKENS][EVL_TOKEN_TEXT];
-    (void)state;
     for (int i = 0; i < TOKENS; i++)
         assert_true(evl_token_generate(&entropy, tokens[i]));
     qsort(tokens, TOKENS, sizeof *tokens, compare);
@@ -80,10 +77,9 @@ static void no_two_are_the_same(void **state) {
         assert_memory_not_equal(tokens[i - 1], tokens[i], EVL_TOKEN_TEXT);
 }
 
-static void random_bytes_are_drawn_for_sixteen_tokens_at_a_time(void **state) {
+CASE(random_bytes_are_drawn_for_sixteen_tokens_at_a_time) {
     struct entropy fresh = {0};
     char token[EVL_TOKEN_TEXT];
-    (void)state;
     for (int i = 0; i < 100 * 16; i++) {
         asked = i % 16 ? asked : 0;
         assert_true(evl_token_generate(&fresh, token));
@@ -99,10 +95,9 @@ static size_t not_zero(const struct entropy *bytes) {
 }
 
 /* Who reads the memory later learns of no token that was drawn, nor, after the end, of one that was not. */
-static void random_bytes_are_wiped(void **state) {
+CASE(random_bytes_are_wiped) {
     struct entropy fresh = {0};
     char token[EVL_TOKEN_TEXT];
-    (void)state;
     for (size_t used = 16; used <= ENTROPY_BYTES; used += 16) {
         assert_true(evl_token_generate(&fresh, token));
         assert_int_in_range(not_zero(&fresh), (ENTROPY_BYTES - used) / 2, ENTROPY_BYTES - used);
@@ -114,11 +109,10 @@ static void random_bytes_are_wiped(void **state) {
     assert_int_equal(fresh.left, 0);
 }
 
-static void without_random_bytes_there_is_no_token(void **state) {
+CASE(without_random_bytes_there_is_no_token) {
     static const long too_few[] = {0, 1, 16, ENTROPY_BYTES - 1};
     struct entropy fresh = {0};
     char token[EVL_TOKEN_TEXT];
-    (void)state;
     for (size_t i = 0; i < sizeof(too_few) / sizeof(too_few[0]); i++) {
         given = too_few[i];
         assert_false(evl_token_generate(&fresh, token));
@@ -139,8 +133,7 @@ static void names(const char *token, size_t len) {
     assert_int_equal(evl_token_holder_len(token, strlen(token)), len);
 }
 
-static void a_name_ends_before_the_uuid(void **state) {
-    (void)state;
+CASE(a_name_ends_before_the_uuid) {
     names("x/" UUID, 1);
     names("host:4711/" UUID, 9);
     names("a/b/" UUID, 3);
@@ -149,8 +142,7 @@ static void a_name_ends_before_the_uuid(void **state) {
     assert_int_equal(evl_token_holder_len("\0\n/" UUID, 3 + EVL_TOKEN_TEXT), 2); /* any bytes */
 }
 
-static void a_token_of_another_form_has_no_name(void **state) {
-    (void)state;
+CASE(a_token_of_another_form_has_no_name) {
     names("", 0);
     names("x", 0);
     names("another client's own idea of a token", 0);

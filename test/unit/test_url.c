@@ -58,8 +58,7 @@ static void assert_same(const char *found, const char *wanted) {
         assert_null(found);
 }
 
-static void good_urls_are_taken(void **state) {
-    (void)state;
+CASE(good_urls_are_taken) {
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct url url;
         print_message("# %s\n", good[i].text);
@@ -135,8 +134,7 @@ static const struct {
     {"unix:///a?db=1&x=2", EVLOCK_EURL, "database"},
 };
 
-static void bad_urls_are_refused_in_words(void **state) {
-    (void)state;
+CASE(bad_urls_are_refused_in_words) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct url url = {.port = 12345};
         print_message("# %s\n", bad[i].text);
@@ -151,8 +149,7 @@ static void bad_urls_are_refused_in_words(void **state) {
     }
 }
 
-static void a_path_fits_or_is_refused(void **state) {
-    (void)state;
+CASE(a_path_fits_or_is_refused) {
     char text[200];
     struct url url;
     snprintf(text, sizeof text, "unix:///%0106d", 0);
@@ -167,8 +164,7 @@ static void a_path_fits_or_is_refused(void **state) {
     evl_url_free(&url);
 }
 
-static void a_password_is_wiped(void **state) {
-    (void)state;
+CASE(a_password_is_wiped) {
     struct url url;
     counted_begin("secret");
     assert_int_equal(evl_url_parse(&url, "redis://me:secret@h"), EVLOCK_OK);
@@ -185,8 +181,7 @@ static void a_password_is_wiped(void **state) {
 }
 
 /* The options' password takes the place of the URL's; the second URL is why nothing comes of it. */
-static void a_password_that_gives_way_is_wiped(void **state) {
-    (void)state;
+CASE(a_password_that_gives_way_is_wiped) {
     const char *const urls[] = {"redis://me:secret@h", ""};
     evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
     evlock_client *client;
@@ -197,9 +192,8 @@ static void a_password_that_gives_way_is_wiped(void **state) {
     assert_false(counted_leaked_secret());
 }
 
-static void memory_may_end_anywhere(void **state) {
+CASE(memory_may_end_anywhere) {
     static const char *const texts[] = {"redis://me:secret@h:1/2", "unix:///a?db=3"};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct url url;
         int status = EVLOCK_ENOMEM;

@@ -176,8 +176,7 @@ static const char *words_of(const struct form *form, const struct subject *subje
     return memcpy(end, form->script->name, strlen(form->script->name));
 }
 
-static void each_command_of_a_lease_is_these_words(void **state) {
-    (void)state;
+CASE(each_command_of_a_lease_is_these_words) {
     for (unsigned which = 0; which < DIALECTS; which++) {
         struct subject subject = subject_of(which);
         for (enum lease_command kind = LEASE_ACQUIRE; kind <= LEASE_RELEASE; kind++) {
@@ -187,8 +186,7 @@ static void each_command_of_a_lease_is_these_words(void **state) {
     }
 }
 
-static void each_question_is_these_words(void **state) {
-    (void)state;
+CASE(each_question_is_these_words) {
     for (unsigned which = 0; which < DIALECTS; which++) {
         struct subject subject = subject_of(which);
         for (enum ask ask = 0; ask < ASKS; ask++) {
@@ -198,11 +196,10 @@ static void each_question_is_these_words(void **state) {
     }
 }
 
-static void renewals_of_many_are_these_words(void **state) {
+CASE(renewals_of_many_are_these_words) {
     struct renewal renewals[10];
     struct subject subject = {.ttl = 10000001, .renewals = renewals, .count = 2};
 
-    (void)state;
     for (size_t i = 0; i < 10; i++)
         renewals[i] = (struct renewal){{&"abcdefghij"[i], 1}, {&"0123456789"[i], 1}, 10000001};
     assert_string_equal(words_of(&evl_renewals, &subject), "renew_many 2 a b 10001 0 1");
@@ -211,38 +208,34 @@ static void renewals_of_many_are_these_words(void **state) {
                         "renew_many 10 a b c d e f g h i j 10001 0 1 2 3 4 5 6 7 8 9");
 }
 
-static void a_lock_without_expiry_is_taken_without_px(void **state) {
+CASE(a_lock_without_expiry_is_taken_without_px) {
     struct subject subject = subject_of(PLAIN);
 
-    (void)state;
     subject.ttl = 0;
     assert_string_equal(words_of(&dialect(PLAIN)->commands[LEASE_ACQUIRE]->form, &subject), "SET a token NX");
     assert_string_equal(words_of(&dialect(FENCED)->commands[LEASE_ACQUIRE]->form, &subject),
                         "fenced 2 a {a}:fence token 0 604800000 1");
 }
 
-static void several_nodes_draw_by_a_coarse_clock(void **state) {
+CASE(several_nodes_draw_by_a_coarse_clock) {
     struct subject subject = subject_of(FENCED);
 
-    (void)state;
     subject.alone = false;
     assert_string_equal(words_of(&dialect(FENCED)->commands[LEASE_ACQUIRE]->form, &subject),
                         "fenced 2 a {a}:fence token 10001 604800000 100000");
 }
 
-static void a_waiter_may_want_no_fence(void **state) {
+CASE(a_waiter_may_want_no_fence) {
     struct subject subject = subject_of(QUEUED);
 
-    (void)state;
     subject.waiter.fenced = false;
     assert_string_equal(words_of(&dialect(QUEUED)->commands[LEASE_ACQUIRE]->form, &subject),
                         "join 3 a {a}:queue {a}:fence channel|ticket|10001|0|token token 10001 0");
 }
 
-static void what_belongs_to_a_lock_shares_its_slot(void **state) {
+CASE(what_belongs_to_a_lock_shares_its_slot) {
     struct subject subject = subject_of(PLAIN);
 
-    (void)state;
     subject.key = TEXT("{t}a");
     assert_string_equal(words_of(&dialect(PLAIN)->asks[ASK_WAITERS]->form, &subject), "ZCARD {t}a::queue");
     subject.key = TEXT("{}a");
@@ -273,8 +266,7 @@ static void assert_fits(const struct form *form) {
     assert_sound(&command);
 }
 
-static void the_longest_commands_fit(void **state) {
-    (void)state;
+CASE(the_longest_commands_fit) {
     for (unsigned which = 0; which < DIALECTS; which++) {
         for (enum lease_command kind = LEASE_ACQUIRE; kind <= LEASE_RELEASE; kind++)
             assert_fits(&dialect(which)->commands[kind]->form);
@@ -284,13 +276,12 @@ static void the_longest_commands_fit(void **state) {
 }
 
 /* As batch.c fills it: with members for as long as there is room for the longest. */
-static void a_batch_fits(void **state) {
+CASE(a_batch_fits) {
     struct renewal renewals[BATCH_MEMBERS];
     struct command command;
     size_t room;
     unsigned count;
 
-    (void)state;
     for (size_t len = 1; len <= 128; len++) {
         room = RENEWALS_SIZE;
         for (count = 0; count < BATCH_MEMBERS && room >= RENEWAL_SIZE_MAX; count++) {
