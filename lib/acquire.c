@@ -28,11 +28,11 @@ static bool acquire_is_final(int status) {
     }
 }
 
-static void free_acquire(struct call *call) {
+static void acquire_free(struct call *call) {
     evl_free(call->acquire.token);
 }
 
-static void count_acquire(const struct call *call) {
+static void acquire_count(const struct call *call) {
     struct evlock_stats *stats;
 
     if (!evl_locks_of(call->lock))
@@ -48,7 +48,7 @@ static void count_acquire(const struct call *call) {
     evl_stats_count(stats->wait, evl_lease_since(evl_tenure_lease(call->lock->tenure)) - call->acquire.begun);
 }
 
-static const struct call_sort acquires = {CALL_ACQUIRE, count_acquire, free_acquire};
+static const struct call_sort acquires = {CALL_ACQUIRE, acquire_count, acquire_free};
 
 static int64_t acquire_now_of(const struct call *call) {
     return evl_turn_now(evl_turn_of(call->lock));

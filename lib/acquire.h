@@ -1,6 +1,6 @@
 /*
  * Acquiring: the pace of attempts. Each attempt is a tenure with a token of its own; here is when the next one comes
- * and when there is none. It never sends anything of a lease itself.
+ * and when there is none. It owns the token that its user gave, if any. It never sends anything of a lease itself.
  */
 #ifndef EVL_ACQUIRE_H
 #define EVL_ACQUIRE_H

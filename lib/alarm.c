@@ -126,8 +126,8 @@ static void alarm_enter(struct alarms *alarms, struct alarm *alarm) {
     alarm->set = 1;
 }
 
-/* This and move() are not inlined, so that a call that changes nothing, as most do, is short. */
-__attribute__((noinline)) static void leave(struct alarms *alarms, struct alarm *alarm) {
+/* This and alarm_move() are not inlined, so that a call that changes nothing, as most do, is short. */
+__attribute__((noinline)) static void alarm_leave(struct alarms *alarms, struct alarm *alarm) {
     if (alarm->bucket == GROUPED)
         alarm_quit(alarms, alarm);
     else
@@ -137,21 +137,21 @@ __attribute__((noinline)) static void leave(struct alarms *alarms, struct alarm 
     alarm->set = 0;
 }
 
-__attribute__((noinline)) static void move(struct alarms *alarms, struct alarm *alarm, int64_t at) {
+__attribute__((noinline)) static void alarm_move(struct alarms *alarms, struct alarm *alarm, int64_t at) {
     at = evl_max(evl_min(at, LAST_MOMENT), alarms->base);
     if (alarm->set && (int64_t)alarm->at == at)
         return;
     if (alarm->set)
-        leave(alarms, alarm);
+        alarm_leave(alarms, alarm);
     alarm->at = (uint64_t)at & LAST_MOMENT;
     alarm_enter(alarms, alarm);
 }
 
 void evl_alarm_set(struct alarms *alarms, struct alarm *alarm, int64_t at) {
     if (at != INT64_MAX)
-        move(alarms, alarm, at);
+        alarm_move(alarms, alarm, at);
     else if (alarm->set)
-        leave(alarms, alarm);
+        alarm_leave(alarms, alarm);
 }
 
 int64_t evl_alarms_next(const struct alarms *alarms) {
@@ -180,7 +180,7 @@ static struct alarm *alarm_take_first(struct alarms *alarms, struct alarm_list *
     next = TAILQ_NEXT(alarm, link);
     if (next && TAILQ_NEXT(next, link))
         evl_prefetch(TAILQ_NEXT(next, link), -(ptrdiff_t)alarms->before, alarms->owner_size);
-    leave(alarms, alarm);
+    alarm_leave(alarms, alarm);
     return alarm;
 }
 

@@ -17,7 +17,7 @@
 #define ALARM_LEVELS (ALARM_MOMENT_BITS / ALARM_BITS)
 #define ALARM_GROUPS 64
 
-/** What wants to be woken; zeroed at first, and to be taken out before its owner goes. Small, for there may be very
+/* What wants to be woken; zeroed at first, and to be taken out before its owner goes. Small, for there may be very
  * many. */
 struct alarm {
     TAILQ_ENTRY(alarm) link;
@@ -35,13 +35,13 @@ struct alarm_bucket {
     int64_t earliest; /* no alarm of the bucket is due before */
 };
 
-/** Alarms of one moment; there is one while it has members, and its own alarm is set for them. */
+/* Alarms of one moment; there is one while it has members, and its own alarm is set for them. */
 struct alarm_group {
     struct alarm alarm;
     struct alarm_list members;
 };
 
-/** A set of alarms; zeroed at first. */
+/* A set of alarms; zeroed at first. */
 struct alarms {
     int64_t base;                  /* no alarm is before it, and it is not after the clock */
     uint8_t unsorted;              /* the bucket that is being sorted anew; 0: none */
@@ -54,14 +54,14 @@ struct alarms {
     struct alarm *last;  /* the one that was set last without a group to join */
 };
 
-/** Sets an alarm to `at`, in place of what it was set to; INT64_MAX takes it out. What is long past is due at once;
+/* Sets an alarm to `at`, in place of what it was set to; INT64_MAX takes it out. What is long past is due at once;
  * what is more than a century off, in a century. */
 void evl_alarm_set(struct alarms *alarms, struct alarm *alarm, int64_t at);
 
-/** No alarm is due before this; INT64_MAX when none is set. It may be too early where one was taken out. */
+/* No alarm is due before this; INT64_MAX when none is set. It may be too early where one was taken out. */
 int64_t evl_alarms_next(const struct alarms *alarms);
 
-/** Goes on towards the earliest alarm: takes it out and returns it, or does a little of what has to be done before, and
+/* Goes on towards the earliest alarm: takes it out and returns it, or does a little of what has to be done before, and
  * returns NULL. To be called when the moment of evl_alarms_next() has come, and while it has. */
 struct alarm *evl_alarms_due(struct alarms *alarms);
 

@@ -19,13 +19,17 @@ struct batch {
     struct renewal renewals[BATCH_MEMBERS];
 };
 
+/* Begins one, of no renewal. */
 void evl_batch_begin(struct batch *batch);
 
 /* The place of the next member, with the ttl of those before it (0: there are none); NULL: it is full. It counts when
  * it has been filled in, and is added. */
 struct renewal *evl_batch_place(struct batch *batch);
+
+/* Adds the renewal that was filled in. */
 void evl_batch_add(struct batch *batch);
 
+/* Writes the command that renews all of them. */
 void evl_batch_write(const struct batch *batch, struct command *command);
 
 /* Whether the server refuses a batch as such: then each member is to be answered that it is to ask again, alone. */

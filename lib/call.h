@@ -123,13 +123,13 @@ void evl_call_end(struct call *call, int status, const char *words);
 /* Keeps words for its end, in place of what was kept before; "" for none. */
 void evl_call_note(struct call *call, const char *words);
 
-/* As finish, as cancelled, without words; also for a call that is finished otherwise and not yet reported. */
+/* Ends it as cancelled, without words; also a call that has ended otherwise and is not yet reported. */
 void evl_call_cancel(struct call *call);
 
 /* Its end in a forked child: it is not reported, and nothing is taken back from a node. */
 void evl_call_end_forked(struct call *call);
 
-/* A finished call that has not been reported is pending again. */
+/* A call that has ended and was not reported is pending again. */
 void evl_call_reopen(struct call *call);
 
 /* Its user has been called. Frees it when its last request has come back: to be called for each that does. */

@@ -1,6 +1,7 @@
 /*
  * The two ways in which a client ends: the close, which gives back what is held and waits for that, and the free, which
- * does not wait. Both leave the handles to their users, without a client. In a forked child only memory goes.
+ * does not wait. Both leave the handles to their users, without a client. In a forked child only memory goes. It owns
+ * nothing, and never calls a user itself.
  */
 #ifndef EVL_CLOSE_H
 #define EVL_CLOSE_H

@@ -226,7 +226,7 @@ static int config_read_agreement(struct config *config, const evlock_options *gi
     return EVLOCK_OK;
 }
 
-static int read_config(struct config *config, const evlock_options *given) {
+static int config_read(struct config *config, const evlock_options *given) {
     int64_t ttl_ms = config_or_default(given->ttl_ms, 30000);
     int status = evl_config_check_ttl(ttl_ms);
 
@@ -273,7 +273,7 @@ int evl_config_get(struct config **ret, struct config *last, const evlock_option
     int status = evl_options_read(&given, options);
 
     if (status == EVLOCK_OK)
-        status = read_config(&read, &given);
+        status = config_read(&read, &given);
     if (status != EVLOCK_OK)
         return status;
     if (last && config_same(last, &read, &given)) {

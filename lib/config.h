@@ -1,6 +1,6 @@
 /*
  * Options, checked and in the library's units. A config is shared by the handles that want the same, so that many
- * handles cost little. It owns its strings.
+ * handles cost little. By it a handle finds its deployment, and learns that this is gone. It owns its strings.
  */
 #ifndef EVL_CONFIG_H
 #define EVL_CONFIG_H
@@ -59,10 +59,14 @@ int evl_client_config(struct client_config *ret, evlock_client_options *ret_give
 /* A config for `options`: `last` with one more reference if it is the same (`last` may be NULL), else a new one.
  * Returns as evlock_new(). */
 int evl_config_get(struct config **ret, struct config *last, const evlock_options *options);
+
+/* Takes a reference back; with the last one it is freed. NULL is allowed. */
 void evl_config_unref(struct config *config);
 
 /* The options as given, of whatever size, with the defaults in place of what is missing. */
 int evl_options_read(evlock_options *ret, const evlock_options *options);
+
+/* The same of an acquire's. */
 int evl_acquire_options_read(evlock_acquire_options *ret, const evlock_acquire_options *options);
 
 /* EVLOCK_OK or EVLOCK_ETTL. */

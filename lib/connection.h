@@ -165,9 +165,13 @@ void evl_connection_explain(struct connection *connection, const char *why);
 /* The alarm of a connection rang. */
 void evl_connection_ring(struct alarm *alarm, int64_t now);
 
-/* The same for all of them. */
+/* Sets up the list of all, which is empty. */
 void evl_connections_init(struct connections *all, struct turn *turn, const struct client_config *config);
+
+/* evl_connection_end_broken() for each. */
 void evl_connections_end_broken(struct connections *all);
+
+/* evl_connection_write() for each. */
 void evl_connections_write(struct connections *all, size_t bytes);
 
 #endif

@@ -11,7 +11,7 @@ struct fence_seen {
 };
 
 /* FNV-1a, 64 bits. */
-static uint64_t fence_hash(struct bytes key) {
+static uint64_t fences_hash(struct bytes key) {
     const unsigned char *bytes = key.data;
     uint64_t value = UINT64_C(14695981039346656037);
 
@@ -21,7 +21,7 @@ static uint64_t fence_hash(struct bytes key) {
 }
 
 bool evl_fences_note(struct fences *fences, struct bytes key, int64_t fence) {
-    uint64_t lock = fence_hash(key);
+    uint64_t lock = fences_hash(key);
     struct fence_seen *place;
 
     if (!fences->places)

@@ -1,6 +1,7 @@
 /*
  * The handle's own: what a user holds of a lock, as data, and how long it stays. Every tenure and every call keeps the
- * memory by a reference, and so does the user. What users can do with a handle is in lock.c and above.
+ * memory by a reference, and so does the user. It owns its key and a reference to its config. It decides nothing: what
+ * users can do with a handle is in lock.c and above.
  */
 #ifndef EVL_HANDLE_H
 #define EVL_HANDLE_H
@@ -38,10 +39,12 @@ static inline struct bytes evl_handle_key(const struct evlock *lock) {
     return (struct bytes){lock->key, lock->key_len};
 }
 
-/* Memory goes with the last reference. */
+/* Takes a reference. */
 static inline void evl_handle_ref(struct evlock *lock) {
     lock->references++;
 }
+
+/* Gives one back: memory goes with the last. */
 void evl_handle_unref(struct evlock *lock);
 
 /* A line about a lock, by its label, or else its name. */

@@ -1,6 +1,6 @@
 /*
  * Holding: what a holder asks of its lease. Releases, extensions one after the other, and the token's way from handle
- * to handle. What they do on the wire is the tenure's.
+ * to handle. It owns nothing, and never sends anything itself: what they do on the wire is the tenure's.
  */
 #ifndef EVL_HOLD_H
 #define EVL_HOLD_H

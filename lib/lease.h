@@ -2,11 +2,11 @@
  * The lock algorithm: the whole life of one token, from the first command that may set it to the last that may find it,
  * over N nodes with a quorum; one node is a quorum of one. It takes inputs (a call, a node's answer, a node's coming
  * and going, the time) and puts out what to send and what to tell. It reads no clock, sends nothing, allocates nothing
- * and calls nobody: `now` is a parameter, in microseconds.
+ * and calls nobody: `now` is a parameter. Moments and spans are in microseconds; what is in milliseconds ends in _ms.
  *
  * A random token is never used twice; one that is its user's is, once nothing of its last use can still run. What an
- * attempt may have left on a server is undone by the same lease in the background,
- * while the next attempt is already another lease.
+ * attempt may have left on a server is undone by the same lease in the background, while the next attempt is already
+ * another lease.
  */
 #ifndef EVL_LEASE_H
 #define EVL_LEASE_H
@@ -171,6 +171,7 @@ static inline size_t evl_lease_size(unsigned nodes) {
     return sizeof(struct lease) + nodes * sizeof(struct lease_slot);
 }
 
+/* Begins a lease, in memory of its size. The terms must stay. */
 void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes,
                      const struct lease_entry *entry, int64_t now, struct lease_out *out);
 
@@ -195,10 +196,12 @@ void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t
 void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool replaced, int64_t now,
                          struct lease_out *out);
 
-/* The user's calls. Extensions and releases are answered by `until` at the latest. extend: only while HELD and no
- * other extension is under way. release: only while HELD or LOST. */
+/* Its user extends it: only while it is HELD, and no other extension is under way. That is answered by `until` at the
+ * latest. */
 void evl_lease_extend(struct lease *lease, enum lease_command command, int64_t ttl, int64_t until,
                       struct lease_out *out);
+
+/* Its user releases it: only while it is HELD or LOST. That is answered by `until` at the latest. */
 void evl_lease_release(struct lease *lease, int64_t until, struct lease_out *out);
 
 /* Nobody wants it any more: whatever it may have left is undone, and nothing is told from here on. */
@@ -213,8 +216,10 @@ void evl_lease_export(struct lease *lease);
 /* Time went on. What had come by `heard` has been read: nothing is given up for want of an answer before that. */
 void evl_lease_time(struct lease *lease, int64_t now, int64_t heard, struct lease_out *out);
 
-/* When evl_lease_time() is wanted next; and when, if more will have been heard at `patient` and not before. */
+/* When evl_lease_time() is wanted next. */
 int64_t evl_lease_next(const struct lease *lease);
+
+/* The same, if more will have been heard at `patient` and not before. */
 int64_t evl_lease_next_patiently(const struct lease *lease, int64_t patient);
 
 /* Until when the holder may believe in it; 0 when it does not hold. */

@@ -1,6 +1,6 @@
 /*
- * A listener: a connection that hears what is published on one channel, and is sent nothing else. What it hears means
- * nothing here.
+ * A listener: a connection that hears what is published on one channel, and is sent nothing else. It owns its login.
+ * What it hears means nothing here.
  */
 #ifndef EVL_LISTENER_H
 #define EVL_LISTENER_H

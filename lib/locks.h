@@ -1,6 +1,7 @@
 /*
  * What all locks of a client share: the lists of calls, the notices, the handles' options, the fences that were seen,
- * and the listener for grants. It owns these, but not the handles, which are their users' and outlive it.
+ * and the listener for grants. It owns these, but not the handles, which are their users' and outlive it. It decides
+ * nothing about a lock.
  */
 #ifndef EVL_LOCKS_H
 #define EVL_LOCKS_H
@@ -51,8 +52,10 @@ static inline struct evlock_client *evl_client_of(const struct evlock *lock) {
     return (struct evlock_client *)(void *)evl_locks_of(lock);
 }
 
-/* Sets them up on tenures that are set up: so many blocks of memory of calls of this size are kept. Frees them. */
+/* Sets them up on tenures that are set up: so many blocks of memory of calls of this size are kept. */
 void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_hooks, size_t call_size, unsigned kept);
+
+/* Frees what they own, but for their own memory. */
 void evl_locks_free(struct locks *locks);
 
 /* Whether calls may be made: EVLOCK_OK, EVLOCK_ECLOSED or EVLOCK_EFORKED, with words. */

@@ -51,10 +51,16 @@ static inline struct login *evl_login_of(struct connection *connection) {
     return EVL_OWNER(struct login, connection, connection);
 }
 
-/* Hooks of its connection: greet, greeted and lost; the first for one that sends commands, and for one that listens. */
+/* Hook of a connection that sends commands: begins their login. */
 bool evl_login_greet(struct connection *connection);
+
+/* Hook of a connection that listens: begins that login. */
 bool evl_login_greet_to_listen(struct connection *connection);
+
+/* Hook of both: a step is answered. */
 void evl_login_greeted(struct connection *connection, int answered, const struct reply *reply);
+
+/* Hook of both: it ended with commands unanswered, which the next login may have to settle. */
 void evl_login_lost(struct connection *connection);
 
 /* Loads every script, unless that is under way; false: out of memory. */
@@ -63,9 +69,13 @@ bool evl_login_load_scripts(struct login *login);
 /* Digests are of no use on this connection: scripts are sent whole from now on. */
 void evl_login_spell(struct login *login, const char *why);
 
-/* Whether it found the process that was served by the connection before; another one than that; other data. */
+/* Whether it found the server process that the connection before led to. */
 bool evl_login_is_same_process(const struct login *login);
+
+/* Whether it found another one; both are false if either is unknown. */
 bool evl_login_is_other_process(const struct login *login);
+
+/* Whether the server's data may have another history than before. */
 bool evl_login_has_other_data(const struct login *login);
 
 /* It serves: only now is the connection before done with. */

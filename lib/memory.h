@@ -7,16 +7,16 @@
 
 #include <stddef.h>
 
-/** A zeroed block, or NULL. */
+/* A zeroed block, or NULL. */
 void *evl_alloc(size_t size);
 
-/** As realloc(): on NULL the old block is still there. What is added is not zeroed. */
+/* As realloc(): on NULL the old block is still there. What is added is not zeroed. */
 void *evl_resize(void *block, size_t size);
 
-/** Gives a block back; NULL is allowed. */
+/* Gives a block back; NULL is allowed. */
 void evl_free(void *block);
 
-/** A copy of `len` bytes with a NUL behind them, or NULL. */
+/* A copy of `len` bytes with a NUL behind them, or NULL. */
 char *evl_dup(const void *bytes, size_t len);
 
 #endif

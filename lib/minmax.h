@@ -1,4 +1,4 @@
-/* The lesser and the greater of two moments or spans. */
+/* The lesser and the greater of two moments or spans. Pure arithmetic. */
 #ifndef EVL_MINMAX_H
 #define EVL_MINMAX_H
 

@@ -96,10 +96,16 @@ void evl_pipe_withdraw(struct pipe *pipe, struct request *request);
 /* Sends what waits, as far as may be sent. */
 void evl_pipe_send_waiting(struct pipe *pipe, int64_t now);
 
-/* Hooks of its connection. */
+/* Hook of its connection: the reply to the oldest unanswered command of the request `of`. */
 void evl_pipe_answered(struct connection *connection, void *of, const struct reply *reply, int64_t now);
+
+/* Hook of its connection: there may be room for what waits. */
 void evl_pipe_writable(struct connection *connection, int64_t now);
+
+/* Hook of its connection: some more unanswered commands end as lost; true: there are more. */
 bool evl_pipe_ended(struct connection *connection, int64_t now);
+
+/* Hook of its connection: some more of those that wait are told that it is away; true: there are more. */
 bool evl_pipe_away(struct connection *connection, bool begins, int64_t now);
 
 /* What is sent from here on is the last, and nobody is to hear answers: to be called before it is asked for. */

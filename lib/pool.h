@@ -14,13 +14,13 @@ struct pool {
     void *first; /* each begins with the address of the next */
 };
 
-/** As evl_alloc(), of the pool's size. */
+/* As evl_alloc(), of the pool's size. */
 void *evl_pool_alloc(struct pool *pool);
 
-/** Gives back a block that the pool gave. */
+/* Gives back a block that the pool gave. */
 void evl_pool_free(struct pool *pool, void *block);
 
-/** Frees what is kept. */
+/* Frees what is kept. */
 void evl_pool_free_kept(struct pool *pool);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define CACHE_LINE 64
 
-/** Fetches `size` bytes. They begin so many bytes from `memory`, before it if negative. */
+/* Fetches `size` bytes. They begin so many bytes from `memory`, before it if negative. */
 static inline void evl_prefetch(const void *memory, ptrdiff_t from, size_t size) {
     uintptr_t begin = (uintptr_t)memory + (uintptr_t)from;
 

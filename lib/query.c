@@ -19,7 +19,7 @@ struct finding {
     bool resent;
 };
 
-static void free_query(struct call *call) {
+static void query_free(struct call *call) {
     for (unsigned i = 0; call->query.findings && i < call->count; i++)
         evl_free(call->query.findings[i].token);
     evl_free(call->query.findings);
@@ -28,10 +28,10 @@ static void free_query(struct call *call) {
 
 /* By their kinds. */
 static const struct call_sort sorts[] = {
-    [CALL_LOCKED] = {CALL_LOCKED, NULL, free_query},         [CALL_OWNED] = {CALL_OWNED, NULL, free_query},
-    [CALL_SERVER_TTL] = {CALL_SERVER_TTL, NULL, free_query}, [CALL_BREAK] = {CALL_BREAK, NULL, free_query},
-    [CALL_HOLDER] = {CALL_HOLDER, NULL, free_query},         [CALL_WAITERS] = {CALL_WAITERS, NULL, free_query},
-    [CALL_PLACE] = {CALL_PLACE, NULL, free_query},
+    [CALL_LOCKED] = {CALL_LOCKED, NULL, query_free},         [CALL_OWNED] = {CALL_OWNED, NULL, query_free},
+    [CALL_SERVER_TTL] = {CALL_SERVER_TTL, NULL, query_free}, [CALL_BREAK] = {CALL_BREAK, NULL, query_free},
+    [CALL_HOLDER] = {CALL_HOLDER, NULL, query_free},         [CALL_WAITERS] = {CALL_WAITERS, NULL, query_free},
+    [CALL_PLACE] = {CALL_PLACE, NULL, query_free},
 };
 
 static bool query_asks_number(const struct call *call) {
@@ -369,7 +369,7 @@ static bool query_copy_sought(struct call *call) {
 }
 
 /* A call with room for the nodes' answers, and what is to be looked for. */
-static struct call *new_query(evlock *lock, enum call_kind kind, void *arg) {
+static struct call *query_new(evlock *lock, enum call_kind kind, void *arg) {
     struct call *call = evl_call_new(lock, &sorts[kind], arg);
 
     if (!call)
@@ -392,7 +392,7 @@ static int query(evlock *lock, enum call_kind kind, evlock_value_cb cb, evlock_t
         return evl_fail(EVLOCK_EINVAL, "a query needs a callback");
     if ((kind == CALL_WAITERS || kind == CALL_PLACE) && lock->config->deployment->node_count > 1)
         return evl_fail(EVLOCK_EQUEUE, "several nodes have no queue in common");
-    call = new_query(lock, kind, arg);
+    call = query_new(lock, kind, arg);
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a query");
     call->value_cb = cb;
@@ -434,7 +434,7 @@ int evlock_break(evlock *lock, evlock_cb cb, void *arg) {
 
     if (status != EVLOCK_OK)
         return status;
-    call = new_query(lock, CALL_BREAK, arg);
+    call = query_new(lock, CALL_BREAK, arg);
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a break");
     call->cb = cb;

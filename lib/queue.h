@@ -1,6 +1,6 @@
 /*
  * The client's side of the wait queue, which itself is the server's: when it begins to listen for grants, and whether
- * it does. What becomes of a grant is decided above, in waiter.c.
+ * it does. It makes the listener, which is the locks'. What becomes of a grant is never decided here, but in waiter.c.
  */
 #ifndef EVL_QUEUE_H
 #define EVL_QUEUE_H

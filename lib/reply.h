@@ -40,6 +40,7 @@ struct reply_meaning {
     bool reconnect; /* this connection will not do better */
 };
 
+/* What an error reply with this text means. */
 struct reply_meaning evl_reply_meaning(const char *error);
 
 /* Whether the server says that it is not able to now, rather than something that is not known here. */

@@ -92,8 +92,10 @@ struct tenure_entry {
     struct lease_entry lease; /* else an own one */
 };
 
-/* Sets up the tenures of a deployment that has been made: so many blocks of memory are kept. Frees them. */
+/* Sets up the tenures of a deployment that has been made: so many blocks of memory are kept. */
 void evl_tenures_init(struct tenures *tenures, const struct tenure_hooks *hooks, unsigned kept);
+
+/* Frees what they own, but for their own memory: all tenures are gone. */
 void evl_tenures_free(struct tenures *tenures);
 
 /* A tenure for a handle, begun: what the new lease asks for is sent, by a clock read no later than that. EVLOCK_OK; or
@@ -107,15 +109,25 @@ bool evl_tenure_watch(struct evlock *lock, struct bytes token, unsigned node);
 /* What it asks of nodes, for the table of requests. */
 extern const struct request_ops evl_tenure_requests;
 
-/* Of one that queues: who waits there; how does it stand?; the server says that it granted it. */
+/* As whom it waits in the queue; without a ticket, if it does not. */
 struct waiter evl_tenure_waiter(struct tenure *tenure);
+
+/* Asks how one stands that queues. */
 void evl_tenure_look(struct tenure *tenure, int64_t now);
+
+/* The server says that it granted one that queues. */
 void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence, int64_t now);
 
-/* The handle's inputs. abandon and export make it a ghost. The tenure may be gone on return. */
+/* Its handle extends the lease. The tenure may be gone on return, as after all inputs below. */
 void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl);
+
+/* Its handle releases the lease, and waits for that. */
 void evl_tenure_release(struct tenure *tenure);
+
+/* Its handle wants the lease no more: a ghost undoes what may be left of it. */
 void evl_tenure_abandon(struct tenure *tenure);
+
+/* Somebody else has the token now: a ghost that leaves it where it is. */
 void evl_tenure_export(struct tenure *tenure);
 
 /* The handle is done with it, and so is the lease but for what goes on in the background. */
@@ -125,8 +137,10 @@ void evl_tenure_drop(struct tenure *tenure);
  * connection has just lost. */
 bool evl_tenures_haunt(const struct tenures *tenures, struct bytes key, struct bytes token);
 
-/* A node is logged in: all are about to be told; some more are told, true: there are more. */
+/* A node is logged in, and all are about to be told. */
 void evl_tenures_begin_to_tell(struct tenures *tenures, const struct node *node);
+
+/* Some more are told that it is back; true: there are more. */
 bool evl_tenures_tell_back(struct tenures *tenures, const struct node *node, int64_t now);
 
 /* The alarm of a tenure rang. */

@@ -19,7 +19,7 @@ bool evl_tickets_open(struct tickets *tickets, struct entropy *entropy) {
     return true;
 }
 
-static bool ticket_grow(struct tickets *tickets) {
+static bool tickets_grow(struct tickets *tickets) {
     uint32_t size = tickets->size ? 2 * tickets->size : 16;
     struct ticket_place *places = evl_alloc(size * sizeof(*places));
 
@@ -42,7 +42,7 @@ struct trouble evl_tickets_draw(struct tickets *tickets, struct entropy *entropy
 
     if (!evl_token_generate(entropy, random))
         return (struct trouble){EVLOCK_ESYSTEM, "the system refuses random bytes for a ticket"};
-    if (tickets->first_free == tickets->size && !ticket_grow(tickets))
+    if (tickets->first_free == tickets->size && !tickets_grow(tickets))
         return (struct trouble){EVLOCK_ENOMEM, "no memory for a place in the queue"};
     at = tickets->first_free;
     tickets->first_free = tickets->places[at].next_free;

@@ -38,15 +38,17 @@ struct tickets {
 /* Names the channel; false: the system refuses random bytes. */
 bool evl_tickets_open(struct tickets *tickets, struct entropy *entropy);
 
-/* Writes a ticket for a holder, which must give it back: twice is allowed. EVLOCK_OK, EVLOCK_ENOMEM or
- * EVLOCK_ESYSTEM. */
+/* Writes a ticket for a holder, which must have it withdrawn. EVLOCK_OK, EVLOCK_ENOMEM or EVLOCK_ESYSTEM. */
 struct trouble evl_tickets_draw(struct tickets *tickets, struct entropy *entropy, struct tenure *holder,
                                 char text[TICKET_SIZE]);
+
+/* The ticket finds nobody from here on. To withdraw it twice is allowed. */
 void evl_tickets_withdraw(struct tickets *tickets, const struct tenure *holder, const char text[TICKET_SIZE]);
 
 /* Who has the ticket with which `text` begins, or NULL; `*ret_rest` is what stands behind it. */
 struct tenure *evl_tickets_find(const struct tickets *tickets, const char *text, const char **ret_rest);
 
+/* Frees the table. */
 void evl_tickets_free(struct tickets *tickets);
 
 #endif

@@ -8,28 +8,28 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** How long the text of a UUID is. */
+/* How long the text of a UUID is. */
 #define EVL_TOKEN_TEXT 36
 
-/** What parts a holder's name from the UUID behind it. */
+/* What parts a holder's name from the UUID behind it. */
 #define EVL_TOKEN_HOLDER_END '/'
 
-/** So many random bytes are asked for at a time, for 16 tokens: the system gives that many at once, or none. */
+/* So many random bytes are asked for at a time, for 16 tokens: the system gives that many at once, or none. */
 #define ENTROPY_BYTES 256
 
-/** Random bytes that no token has yet; zeroed at the beginning. What a token took is wiped. */
+/* Random bytes that no token has yet; zeroed at the beginning. What a token took is wiped. */
 struct entropy {
     size_t left; /* the first so many are fresh */
     unsigned char bytes[ENTROPY_BYTES];
 };
 
-/** Writes a random UUID (version 4) as lower-case text, without a NUL. False: the system refuses random bytes. */
+/* Writes a random UUID (version 4) as lower-case text, without a NUL. False: the system refuses random bytes. */
 bool evl_token_generate(struct entropy *entropy, char token[EVL_TOKEN_TEXT]);
 
-/** At its owner's end. */
+/* At its owner's end. */
 void evl_entropy_wipe(struct entropy *entropy);
 
-/** How much of a token is its holder's name; 0: it has none. */
+/* How much of a token is its holder's name; 0: it has none. */
 size_t evl_token_holder_len(const char *token, size_t len);
 
 #endif

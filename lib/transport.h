@@ -17,14 +17,16 @@ void evl_transport_read(struct redisAsyncContext *context);
 /* Writes what is queued. hiredis may have freed the context by then. To be called between the two below. */
 void evl_transport_write(struct redisAsyncContext *context);
 
-/* Holds SIGPIPE back from this thread, and lets it through again: `broken` says whether a write has failed meanwhile,
- * whose signal is taken back. The process's own dispositions are left alone. */
+/* What was blocked and pending before SIGPIPE was held back. */
 struct transport_quiet {
     sigset_t before;
     sigset_t pending;
 };
 
+/* Holds SIGPIPE back from this thread. The process's own dispositions are left alone. */
 void evl_transport_quiet(struct transport_quiet *quiet);
+
+/* Lets it through again. `broken`: a write has failed meanwhile, whose signal is taken back. */
 void evl_transport_unquiet(const struct transport_quiet *quiet, bool broken);
 
 /* Whether the server has spoken already: its byte is left to be read. `*ret_errno` is set to why the socket failed, if

@@ -87,9 +87,11 @@ static inline void evl_turn_wake(struct turn *turn, struct alarm *alarm, int64_t
     evl_alarm_set(&turn->alarms, alarm, at);
 }
 
-/* The brackets of whatever the loop starts: a socket, the timer, a resolution. enter is false in a forked child, which
- * must do nothing. The turn may be gone after leave. */
+/* The first bracket of whatever the loop starts: a socket, the timer, a resolution. False in a forked child, which must
+ * do nothing. */
 bool evl_turn_enter(struct turn *turn);
+
+/* The second, after a first that was true. The turn may be gone by that. */
 void evl_turn_leave(struct turn *turn);
 
 /* Looks at what is due, and lets a slice of it ring; true: that was all. */

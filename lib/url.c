@@ -18,7 +18,7 @@
 
 #define DEFAULT_PORT 6379
 
-/** A stretch of the URL's text, not yet decoded. */
+/* A stretch of the URL's text, not yet decoded. */
 struct part {
     const char *at;
     const char *end;
@@ -32,7 +32,7 @@ static bool url_take_prefix(struct part *rest, const char *prefix) {
     return true;
 }
 
-/** Cuts off what comes before the first of `stops`, which stays at the head of the rest. */
+/* Cuts off what comes before the first of `stops`, which stays at the head of the rest. */
 static struct part url_take_until(struct part *rest, const char *stops) {
     struct part taken = {rest->at, rest->at};
     while (taken.end < rest->end && !strchr(stops, *taken.end))
@@ -48,7 +48,7 @@ static int url_hex_digit(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/** Decodes `part` into a string of its own. `what` names it in the error text. */
+/* Decodes `part` into a string of its own. `what` names it in the error text. */
 static int url_decode(char **ret_text, struct part part, const char *what) {
     size_t len = (size_t)(part.end - part.at);
     char *text = evl_dup(part.at, len);
@@ -76,7 +76,7 @@ static int url_decode(char **ret_text, struct part part, const char *what) {
     return EVLOCK_OK;
 }
 
-/** Reads a decimal number of `least` to `most`. */
+/* Reads a decimal number of `least` to `most`. */
 static int url_parse_number(int *ret_number, struct part part, const char *what, int least, int most) {
     char *text;
     int status = url_decode(&text, part, what);
@@ -94,7 +94,7 @@ static int url_parse_number(int *ret_number, struct part part, const char *what,
     return EVLOCK_OK;
 }
 
-/** [user]:password, or nothing. */
+/* [user]:password, or nothing. */
 static int url_parse_login(struct url *url, struct part login) {
     struct part user = url_take_until(&login, ":");
     if (login.at == login.end)
@@ -104,7 +104,7 @@ static int url_parse_login(struct url *url, struct part login) {
     return status == EVLOCK_OK ? url_decode(&url->password, login, "password") : status;
 }
 
-/** A zone ("fe80::1%eth0") belongs to an address as the system's own functions take it. */
+/* A zone ("fe80::1%eth0") belongs to an address as the system's own functions take it. */
 static bool url_is_ipv6(const char *host) {
     char address[INET6_ADDRSTRLEN];
     struct in6_addr ignored;
@@ -135,7 +135,7 @@ static int url_parse_host(struct url *url, struct part *rest) {
     return EVLOCK_OK;
 }
 
-/** [[user]:password@]host[:port][/db] */
+/* [[user]:password@]host[:port][/db] */
 static int url_parse_tcp(struct url *url, struct part rest) {
     struct part authority = url_take_until(&rest, "/?#");
     int status = EVLOCK_OK;
@@ -168,7 +168,7 @@ static int url_parse_tcp(struct url *url, struct part rest) {
     return db.at == db.end ? EVLOCK_OK : url_parse_number(&url->db, db, "database", 0, INT_MAX);
 }
 
-/** /path[?db=N] */
+/* /path[?db=N] */
 static int url_parse_unix(struct url *url, struct part rest) {
     if (rest.at == rest.end || *rest.at != '/')
         return evl_fail(EVLOCK_EURL, "URL: the socket's path must be absolute, as in unix:///path");

@@ -17,13 +17,13 @@ struct url {
     bool literal; /* the host is an address, so that there is nothing to resolve */
 };
 
-/** Parses `text`. `*ret_url` is set on success only. Returns EVLOCK_OK, _EURL, _ESCHEME, _EPATH or _ENOMEM. */
+/* Parses `text`. `*ret_url` is set on success only. Returns EVLOCK_OK, _EURL, _ESCHEME, _EPATH or _ENOMEM. */
 int evl_url_parse(struct url *ret_url, const char *text);
 
-/** A copy that owns its strings; EVLOCK_OK or EVLOCK_ENOMEM. */
+/* A copy that owns its strings; EVLOCK_OK or EVLOCK_ENOMEM. */
 int evl_url_copy(struct url *ret_url, const struct url *url);
 
-/** Wipes, frees and zeroes. */
+/* Wipes, frees and zeroes. */
 void evl_url_free(struct url *url);
 
 #endif

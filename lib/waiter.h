@@ -1,6 +1,6 @@
 /*
  * Waiters in the queue: what the server says of a place in it, and of a grant, and when it is looked at again whether
- * either was missed. It sends nothing itself.
+ * either was missed. It owns nothing, and sends nothing itself.
  */
 #ifndef EVL_WAITER_H
 #define EVL_WAITER_H

@@ -111,6 +111,7 @@ struct command {
     char text[COMMAND_SIZE];
 };
 
+/* Writes a command of this form about this subject. */
 void evl_command_write(struct command *command, const struct form *form, const struct subject *subject);
 
 /* The whole command, once it has been written. */
