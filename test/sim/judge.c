@@ -803,7 +803,7 @@ static void check_grant(struct judge *judge, struct node *node, unsigned key, st
     }
     if (there)
         check_delete(judge, there, key, judge->world->feeding->client);
-    token->set_at = judge->world->now;
+    token->set_at[node->index] = judge->world->now;
     turns_grant(judge->turns, node, key, token);
 }
 
@@ -836,7 +836,7 @@ static void check_set(struct judge *judge, struct node *node, unsigned key, int 
     else if (!token || !owner_of(token, judge->world->feeding->client))
         violated(judge->world, "client %u sets a token that is not its own", judge->world->feeding->client);
     else
-        token->set_at = judge->world->now;
+        token->set_at[node->index] = judge->world->now;
     if (token)
         token->late = judge_comes_late(judge, argc > 5 ? strtoll(argv[5], NULL, 10) * MS : 0);
 }
@@ -912,7 +912,8 @@ void judge_foreign(struct judge *judge, unsigned key, const char *bytes, size_t 
 
     lock->foreign = judge_token(judge, bytes, len, 0);
     lock->foreign->loose = true;
-    lock->foreign->set_at = judge->world->now;
+    for (unsigned i = 0; i < NODES_MAX; i++)
+        lock->foreign->set_at[i] = judge->world->now;
     lock->foreign_until = judge->world->now + ttl - ttl / 50 - 2 * MS;
     judge_ttl(judge, key, ttl);
 }
@@ -1065,7 +1066,7 @@ int64_t judge_recovered(const struct judge *judge) {
  * delete it, where it came back with an old copy, and where nobody has adopted it yet. */
 static bool may_be_left(const struct judge *judge, const struct node *node, const struct token *token) {
     /* One that could not leave the queue is set when its turn comes. */
-    bool refused = node->refused && (judge->turns || node->refused_until >= token->set_at);
+    bool refused = node->refused && (judge->turns || node->refused_until >= token->set_at[node->index]);
     bool unclean = token->loose || token->late || refused || judge->resurrected[node->index];
 
     for (unsigned i = 0; i < token->owner_count; i++)
@@ -1078,7 +1079,7 @@ bool judge_came_back(const struct judge *judge, const struct node *node) {
 }
 
 static void check_stray(struct judge *judge, struct node *node, unsigned key, struct token *token) {
-    bool recent = judge->world->now - token->set_at < judge_patience(judge) / 2;
+    bool recent = judge->world->now - token->set_at[node->index] < judge_patience(judge) / 2;
 
     if (token->holder || recent || may_be_left(judge, node, token))
         return;

@@ -94,20 +94,20 @@ struct token {
     struct handle *holder;
     struct owner owners[4];
     unsigned owner_count;
-    unsigned promised; /* nodes, by bit, that lost it with their data */
-    unsigned deleted;  /* how often an owner's command has deleted it */
-    int64_t set_at;    /* when a server last took it */
-    int64_t added;     /* the sum of what it was extended by */
-    bool queued;       /* it was last held by a handle that queues */
-    bool broken;       /* by force */
-    bool own;          /* the caller's, to be used again */
-    bool strayed;      /* what a lost connection was to prolong it by may have come after it was made up for */
-    bool late;         /* set, or let wait, by a connection that had ended a ttl before: its undo was over by then */
-    bool loose;        /* handed out, and adopted by nobody yet */
-    bool handed;       /* handed out by one who may have asked a node for it that was away: nobody else can know */
-    bool spared;       /* nobody has it, and nobody is to delete it: handed over, or asked for again by who lost it */
-    char name[16];     /* of its holder, as it was seen on a server */
-    size_t len;        /* without that */
+    int64_t set_at[NODES_MAX]; /* when a node last took it */
+    unsigned promised;         /* nodes, by bit, that lost it with their data */
+    unsigned deleted;          /* how often an owner's command has deleted it */
+    int64_t added;             /* the sum of what it was extended by */
+    bool queued;               /* it was last held by a handle that queues */
+    bool broken;               /* by force */
+    bool own;                  /* the caller's, to be used again */
+    bool strayed;              /* what a lost connection was to prolong it by may have come after it was made up for */
+    bool late;     /* set, or let wait, by a connection that had ended a ttl before: its undo was over by then */
+    bool loose;    /* handed out, and adopted by nobody yet */
+    bool handed;   /* handed out by one who may have asked a node for it that was away: nobody else can know */
+    bool spared;   /* nobody has it, and nobody is to delete it: handed over, or asked for again by who lost it */
+    char name[16]; /* of its holder, as it was seen on a server */
+    size_t len;    /* without that */
     char bytes[128];
 };
 
