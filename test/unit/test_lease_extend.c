@@ -199,6 +199,15 @@ CASE(a_renewal_waits_for_an_extension) {
     sends(&b, 0, LEASE_RENEW);
 }
 
+CASE(each_command_asks_for_its_own_ttl) {
+    struct bench b = bench_new();
+    held_by_one(&b);
+    extend(&b, LEASE_REPLACE, SECOND);
+    assert_int_equal(evl_lease_ttl(b.lease, LEASE_REPLACE, b.now), SECOND);
+    assert_int_equal(evl_lease_ttl(b.lease, LEASE_ADD, b.now), SECOND);
+    assert_int_equal(evl_lease_ttl(b.lease, LEASE_RENEW, b.now), TTL);
+}
+
 CASE(an_extension_takes_the_place_of_a_renewal) {
     struct bench b = bench_new();
     held_by_one(&b);
@@ -524,6 +533,7 @@ int main(void) {
         cmocka_unit_test(a_replacement_that_cannot_run_any_more_shortens_nothing),
         cmocka_unit_test(an_extension_that_failed_is_made_up_for_by_a_renewal),
         cmocka_unit_test(a_renewal_waits_for_an_extension),
+        cmocka_unit_test(each_command_asks_for_its_own_ttl),
         cmocka_unit_test(an_extension_takes_the_place_of_a_renewal),
         cmocka_unit_test(an_extension_is_told_by_its_time),
         cmocka_unit_test(the_answer_to_an_extension_that_was_given_up_counts),
