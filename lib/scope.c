@@ -1,7 +1,8 @@
 /*
- * Scopes: acquire, run, release, in one call. Written on the public calls of a lock, but for one reference to the
- * handle, by which a scope learns that its user freed it under the running body. A scope owns itself, and the handle
- * where evlock_run() made one, unless its user freed that, too.
+ * Scopes: acquire, run, release, in one call. They are written on the public calls of a lock, with two exceptions: a
+ * scope keeps its handle's memory, so as to see that its user freed it under the running body; and a lock that cannot
+ * be released for want of memory is dropped. A scope owns itself, and the handle where evlock_run() made one, unless
+ * its user freed that, too.
  */
 #include "lock.h"
 #include "memory.h"

@@ -338,8 +338,8 @@ static void a_grant_that_is_lost_meanwhile_is_not_confirmed(void **state) {
 /* --- A client whose second connection goes through a relay ----------------------------------------------------------
  */
 
-/* A client through a relay that leads to node 0. The relay's first connection is the client's own, the second its link,
- * which stands once a lock asks for replicas. */
+/* A client through a relay that leads to node 0. The relay's first connection is the client's own, the second its
+ * side, which stands once a lock asks for replicas. */
 static evlock_client *relayed_client(struct fixture *f, int64_t max_inflight) {
     evlock_client_options options = durable_options(f);
     options.command_timeout_ms = 2 * LONG_TTL;
@@ -357,7 +357,7 @@ static int count_ended(const struct record *records, int count) {
     return ended;
 }
 
-/* The link is lost while the replica's word is waited for, and leads to another server next, as after a failover: that
+/* The side is lost while the replica's word is waited for, and leads to another server next, as after a failover: that
  * one's replicas have all that it has, and nothing of the locks. `whole`: so is the client's own connection. */
 static void ask_two_servers(struct fixture *f, int count, int64_t max_inflight, const struct server *next, bool whole) {
     static struct record records[MAX_LOCKS];
