@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "check.h"
 #include "dialect.h"
 #include "memory.h"
 #include "minmax.h"
@@ -164,6 +165,7 @@ void evl_acquire_grant(struct call *call) {
     struct evlock *lock = call->lock;
     int64_t fence = evl_lease_fence(evl_tenure_lease(lock->tenure));
 
+    assert(evl_lease_state(evl_tenure_lease(lock->tenure)) == LEASE_HELD && !lock->untold);
     if (fence && !evl_fences_note(&evl_locks_of(lock)->fences, evl_handle_key(lock), fence)) {
         evl_acquire_drop(call, (struct trouble){EVLOCK_EFENCE, "the fence went backwards"});
         return;
@@ -216,6 +218,7 @@ void evl_acquire_ring(struct alarm *alarm, int64_t now) {
     struct evlock *lock = call->lock;
     struct trouble trouble;
 
+    assert(call->sort->kind == CALL_ACQUIRE && !call->finished);
     if (now >= acquire_given_up_at(call) &&
         evl_turn_puts_off(evl_turn_of(lock), alarm, call->acquire.begun, acquire_given_up_at(call)))
         return;

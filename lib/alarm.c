@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "check.h"
 #include "minmax.h"
 #include "prefetch.h"
 
@@ -51,6 +52,7 @@ static void alarm_put(struct alarms *alarms, struct alarm *alarm) {
     struct alarm_bucket *bucket = &alarms->buckets[index];
     uint16_t bit = (uint16_t)(1U << index % ALARM_DIGITS);
 
+    assert(at >= alarms->base);
     if (!(alarms->digits[level] & bit)) {
         alarms->digits[level] |= bit;
         alarms->levels |= (uint16_t)(1U << level);
@@ -74,6 +76,8 @@ static void alarm_empty(struct alarms *alarms, unsigned index) {
 static void alarm_take_out(struct alarms *alarms, struct alarm *alarm) {
     struct alarm_bucket *bucket = &alarms->buckets[alarm->bucket];
 
+    assert((int64_t)alarm->at >= bucket->earliest);
+    assert(alarms->digits[alarm_level_of(alarm->bucket)] & 1U << alarm->bucket % ALARM_DIGITS);
     TAILQ_REMOVE(&bucket->alarms, alarm, link);
     if (TAILQ_EMPTY(&bucket->alarms))
         alarm_empty(alarms, alarm->bucket);
@@ -103,6 +107,7 @@ static void alarm_found(struct alarms *alarms, struct alarm_group *group, struct
 static void alarm_quit(struct alarms *alarms, struct alarm *alarm) {
     struct alarm_group *group = alarm_group_of(alarms, alarm->at);
 
+    assert(group->alarm.set && group->alarm.at == alarm->at);
     TAILQ_REMOVE(&group->members, alarm, link);
     if (!TAILQ_EMPTY(&group->members))
         return;
@@ -187,6 +192,7 @@ static struct alarm *alarm_take_first(struct alarms *alarms, struct alarm_list *
 struct alarm *evl_alarms_due(struct alarms *alarms) {
     unsigned first;
 
+    assert(alarms->levels && !(alarms->unsorted && alarm_level_of(alarms->unsorted) == 0));
     if (!alarms->unsorted) {
         first = alarm_first_bucket(alarms);
         if (alarm_level_of(first) == 0) /* all of this bucket are of one moment */

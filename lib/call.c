@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "check.h"
 #include "dialect.h"
 #include "memory.h"
 
@@ -48,6 +49,7 @@ struct call *evl_call_new(struct evlock *lock, const struct call_sort *sort, voi
     call->alarm.kind = ALARM_CALL;
     evl_handle_ref(lock);
     call_enlist(call);
+    evl_check(evl_call_check(call));
     return call;
 }
 
@@ -83,6 +85,7 @@ void evl_call_withdraw(struct call *call) {
 }
 
 void evl_call_wake(struct call *call, int64_t at) {
+    assert(at == INT64_MAX || (call->sort->kind == CALL_ACQUIRE && !call->finished));
     evl_turn_wake(evl_turn_of(call->lock), &call->alarm, at);
 }
 
@@ -107,6 +110,7 @@ void evl_call_free(struct call *call) {
 void evl_call_end(struct call *call, int status, const char *words) {
     struct locks *locks = evl_locks_of(call->lock);
 
+    assert(!call->finished);
     call->status = status;
     if (!call->error)
         evl_call_note(call, words);
@@ -115,10 +119,12 @@ void evl_call_end(struct call *call, int status, const char *words) {
     call->finished = true;
     call_delist(call);
     TAILQ_INSERT_TAIL(&locks->done, call, link);
+    evl_check(evl_call_check(call));
     evl_turn_rearm(evl_turn_of(call->lock));
 }
 
 void evl_call_end_forked(struct call *call) {
+    assert(!call->finished);
     call->finished = true;
     call_delist(call);
     TAILQ_INSERT_TAIL(&evl_locks_of(call->lock)->done, call, link);
@@ -138,9 +144,11 @@ void evl_call_cancel(struct call *call) {
 }
 
 void evl_call_reopen(struct call *call) {
+    assert(call->finished && !call->told);
     TAILQ_REMOVE(&evl_locks_of(call->lock)->done, call, link);
     call_enlist(call);
     call->finished = false;
+    evl_check(evl_call_check(call));
 }
 
 void evl_call_free_told(struct call *call) {
@@ -154,3 +162,53 @@ void evl_call_free_told(struct call *call) {
 struct call *evl_call_of(struct request *request) {
     return evl_request_owner(request);
 }
+
+/* --- Invariants --------------------------------------------------------------------------------------------------- */
+#ifdef EVL_CHECKS
+
+/* It is in its handle's ring: of the oldest, the one before is the newest. */
+static void call_check_pending(const struct call *call) {
+    const struct call *oldest = call->lock->calls;
+
+    assert(oldest && !call->told);
+    assert(call == oldest ? !call->previous->next : call->previous->next == call);
+    assert(call->next ? call->next->previous == call : oldest->previous == call);
+}
+
+void evl_call_check(const struct call *call) {
+    const struct deployment *deployment = call->lock->config->deployment;
+
+    evl_handle_check(call->lock);
+    implies(!call->finished, call->lock->references > 0);
+    implies(call->aside, call->sort->kind == CALL_ACQUIRE && deployment->sides);
+    implies(call->alarm.set, call->sort->kind == CALL_ACQUIRE && !call->finished);
+    assert(call->count == 0 || call->count == deployment->node_count);
+    for (unsigned i = 0; i < call->count; i++) {
+        const struct request *request = &call->requests[i];
+        assert((const char *)request - request->back == (const char *)call);
+        implies(request->waiting, !call->finished && request->node == i);
+        evl_request_check(request);
+    }
+    if (!call->finished)
+        call_check_pending(call);
+}
+
+void evl_calls_check_all(const struct locks *locks) {
+    const struct evlock *lock;
+    const struct call *call;
+
+    TAILQ_FOREACH (call, &locks->pending, link) {
+        assert(!call->finished);
+        evl_call_check(call);
+    }
+    TAILQ_FOREACH (call, &locks->done, link) {
+        assert(call->finished && !call->told);
+        evl_call_check(call);
+    }
+    STAILQ_FOREACH (lock, &locks->noticed, notice) {
+        assert(lock->noticed);
+        evl_handle_check(lock);
+    }
+}
+
+#endif

@@ -144,4 +144,10 @@ struct call *evl_call_of(struct request *request);
 /* Frees a call without reporting it. */
 void evl_call_free(struct call *call);
 
+/* Asserts what must be true between two inputs; see check.h. */
+void evl_call_check(const struct call *call);
+
+/* The same of all calls, and of the lists that they and the notices are in. */
+void evl_calls_check_all(const struct locks *locks);
+
 #endif

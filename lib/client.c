@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "check.h"
+
 enum evlock_connection evlock_client_connection(const evlock_client *client) {
     const struct deployment *deployment = client ? &client->locks.tenures.deployment : NULL;
     const struct node *trouble;
@@ -73,3 +75,40 @@ int evlock_client_stats(const evlock_client *client, evlock_stats *ret_stats, si
     memcpy(ret_stats, &stats, size < sizeof(stats) ? size : sizeof(stats));
     return EVLOCK_OK;
 }
+
+/* --- Invariants --------------------------------------------------------------------------------------------------- */
+#ifdef EVL_CHECKS
+
+bool evl_checks_all;
+
+static void client_check_state(const struct evlock_client *client) {
+    const struct tenures *tenures = &client->locks.tenures;
+
+    assert(client->locks.open == (client->state == CLIENT_OPEN));
+    switch (client->state) {
+    case CLIENT_OPEN:
+        assert(!client->late && !client->closed && !client->close_alarm.set);
+        break;
+    case CLIENT_CLOSING:
+        break;
+    case CLIENT_FREED:
+        assert(TAILQ_EMPTY(&tenures->live) && TAILQ_EMPTY(&tenures->ghosts) && !client->close_alarm.set);
+        assert(TAILQ_EMPTY(&client->locks.pending) && STAILQ_EMPTY(&client->locks.noticed));
+        break;
+    }
+}
+
+void evl_client_check(struct evlock_client *client) {
+    client_check_state(client);
+    evl_deployment_check(evl_client_deployment(client));
+    if (client->locks.listener)
+        evl_login_check(&client->locks.listener->login);
+    if (!evl_checks_all)
+        return;
+    evl_deployment_check_all(evl_client_deployment(client));
+    evl_tenures_check_all(&client->locks.tenures);
+    if (client->state != CLIENT_FREED) /* else the handles are their users' alone */
+        evl_calls_check_all(&client->locks);
+}
+
+#endif

@@ -24,6 +24,14 @@ struct evlock_client {
 
 _Static_assert(offsetof(struct evlock_client, locks) == 0, "the rooms below know it as its locks");
 
+/* Asserts what must be true at the end of a turn; see check.h. */
+void evl_client_check(struct evlock_client *client);
+
+#ifdef EVL_CHECKS
+/* Whether that also walks over all tenures, calls and requests: for the simulation and other tests with few of them. */
+extern bool evl_checks_all;
+#endif
+
 static inline struct deployment *evl_client_deployment(struct evlock_client *client) {
     return &client->locks.tenures.deployment;
 }

@@ -1,6 +1,7 @@
 /* The ends of a client; see close.h. */
 #include "close.h"
 
+#include "check.h"
 #include "deliver.h"
 #include "lock.h"
 #include "memory.h"
@@ -112,6 +113,7 @@ void evl_close_ring(struct alarm *alarm, int64_t now) {
     int64_t begun = client->close_by - evl_client_deployment(client)->config.command_timeout;
 
     (void)now;
+    assert(client->state == CLIENT_CLOSING);
     if (evl_turn_puts_off(evl_client_turn(client), alarm, begun, client->close_by))
         return;
     client->late = !close_all_settled(client);

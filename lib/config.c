@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "check.h"
 #include "memory.h"
 #include "status.h"
 
@@ -297,6 +298,7 @@ int evl_config_get(struct config **ret, struct config *last, const evlock_option
 }
 
 void evl_config_unref(struct config *config) {
+    assert(!config || config->references > 0);
     if (!config || --config->references > 0)
         return;
     if (config->deployment)

@@ -1,7 +1,6 @@
 /* Connections; see connection.h. */
 #include "connection.h"
 
-#include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 
 #include <hiredis/async.h>
 
+#include "check.h"
 #include "memory.h"
 #include "transport.h"
 
@@ -37,13 +37,13 @@ void evl_connection_explain(struct connection *connection, const char *why) {
         evl_connection_note(connection, why);
 }
 
-/* Hiredis has freed the context by itself, or is about to. */
-static bool connection_is_gone(const struct connection *connection) {
+/* It has a context, unless hiredis has freed that by itself. */
+static bool connection_is_open(const struct connection *connection) {
     switch (connection->state) {
     case CONNECTION_CONNECTING:
     case CONNECTION_RETURNING:
     case CONNECTION_READY:
-        return !connection->context;
+        return true;
     case CONNECTION_AWAY:
     case CONNECTION_RESOLVING:
     case CONNECTION_ENDED:
@@ -51,6 +51,11 @@ static bool connection_is_gone(const struct connection *connection) {
         break;
     }
     return false;
+}
+
+/* Hiredis has freed the context by itself, or is about to. */
+static bool connection_is_gone(const struct connection *connection) {
+    return connection_is_open(connection) && !connection->context;
 }
 
 /* --- What it carries ---------------------------------------------------------------------------------------------- */
@@ -112,6 +117,7 @@ static void connection_on_reply(redisAsyncContext *context, void *raw, void *req
 
     if (!connection)
         return;
+    assert(connection->state == CONNECTION_READY && connection->unanswered > 0);
     connection->since = connection->turn->now; /* hiredis has many replies from one reading of the socket */
     connection->unanswered--;
     reply = connection_reply_from(raw);
@@ -124,6 +130,7 @@ static void connection_on_greeting(redisAsyncContext *context, void *raw, void *
 
     if (!connection)
         return;
+    assert(connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_READY);
     reply = connection_reply_from(raw);
     connection->hooks->greeted(connection, (int)(intptr_t)step, &reply);
 }
@@ -155,6 +162,7 @@ bool evl_connection_greet(struct connection *connection, int step, int count, co
 void evl_connection_listen(struct connection *connection, const char *channel) {
     const char *words[] = {"SUBSCRIBE", channel};
 
+    assert(connection->state == CONNECTION_CONNECTING && connection->hooks->heard);
     evl_reply_guard_listen(&connection->guard, channel, strlen(channel));
     if (redisAsyncCommandArgv(connection->context, connection_on_message, NULL, 2, words, NULL) != REDIS_OK)
         evl_connection_break(connection, EVLOCK_ENOMEM, "hiredis could not queue a command");
@@ -179,6 +187,7 @@ static int connection_queue(struct connection *connection, void *request, struct
 }
 
 void evl_connection_send(struct connection *connection, void *request, struct bytes text, int64_t now) {
+    assert(request && evl_connection_is_usable(connection));
     if (connection->unanswered++ == 0) {
         connection->since = now;
         if (!connection->alarm.set)
@@ -186,6 +195,7 @@ void evl_connection_send(struct connection *connection, void *request, struct by
     }
     if (connection_queue(connection, request, text) != REDIS_OK)
         evl_connection_break(connection, EVLOCK_ENOMEM, "hiredis could not queue a command");
+    evl_check(evl_connection_check(connection));
 }
 
 void evl_connection_hush(struct connection *connection, struct bytes text) {
@@ -262,6 +272,7 @@ void evlock_on_readable(redisAsyncContext *context) {
         return;
     if (connection->context == context) /* deadlines have been seen to, which may have ended it */
         connection_read_guarded(connection);
+    evl_check(evl_connection_check(connection));
     evl_turn_leave(connection->turn);
 }
 
@@ -289,6 +300,7 @@ void evlock_on_writable(redisAsyncContext *context) {
         connection_write_queued(connection);
     if (connection->hooks->writable)
         connection->hooks->writable(connection, connection->turn->now);
+    evl_check(evl_connection_check(connection));
     evl_turn_leave(connection->turn);
 }
 
@@ -356,6 +368,7 @@ static void connection_end_served(struct connection *connection, int status) {
 static void connection_open_next(struct connection *connection);
 
 static void connection_end(struct connection *connection, int status) {
+    assert(status != EVLOCK_OK && (connection_is_open(connection) || connection->state == CONNECTION_RESOLVING));
     connection_cancel_resolution(connection);
     connection_release_context(connection, false);
     connection->broken = EVLOCK_OK;
@@ -370,6 +383,7 @@ static void connection_end(struct connection *connection, int status) {
 }
 
 void evl_connection_break(struct connection *connection, int status, const char *words) {
+    assert(status != EVLOCK_OK && connection_is_open(connection));
     if (connection->broken)
         return;
     connection->broken = status;
@@ -384,6 +398,7 @@ void evl_connection_end_broken(struct connection *connection) {
         connection_end(connection, connection->broken);
     else if (connection_is_gone(connection))
         connection_end(connection, EVLOCK_EUNREACHABLE);
+    evl_check(evl_connection_check(connection));
 }
 
 /* --- Its beginning ------------------------------------------------------------------------------------------------ */
@@ -499,12 +514,14 @@ static void connection_on_resolved(const char *const *addresses, size_t count, c
         else
             connection_open_next(connection);
     }
+    evl_check(evl_connection_check(connection));
     evl_turn_leave(turn);
 }
 
 static void connection_begin(struct connection *connection) {
     const struct evlock_loop *loop = &connection->turn->loop;
 
+    assert(!connection->context && !connection->resolution && !connection->broken);
     connection_free_addresses(connection);
     if (connection->url.path || connection->url.literal) {
         connection_open_next(connection);
@@ -531,6 +548,7 @@ static void connection_serve(struct connection *connection) {
 }
 
 void evl_connection_return(struct connection *connection) {
+    assert(connection->state == CONNECTION_CONNECTING && !connection->broken);
     connection->error[0] = '\0';
     connection->explained = false;
     if (!connection->hooks->returning) {
@@ -594,13 +612,7 @@ static void connection_go_on_returning(struct connection *connection, int64_t no
         connection_serve(connection);
 }
 
-void evl_connection_ring(struct alarm *alarm, int64_t now) {
-    struct connection *connection = EVL_OWNER(struct connection, alarm, alarm);
-
-    if (connection->broken || connection_is_gone(connection)) {
-        evl_connection_end_broken(connection);
-        return;
-    }
+static void connection_go_on(struct connection *connection, int64_t now) {
     switch (connection->state) {
     case CONNECTION_AWAY:
         connection_go_on_away(connection, now);
@@ -619,8 +631,19 @@ void evl_connection_ring(struct alarm *alarm, int64_t now) {
         connection_go_on_ended(connection, now);
         break;
     case CONNECTION_STOPPED:
-        break;
+        assert(!"its alarm was taken out");
     }
+}
+
+void evl_connection_ring(struct alarm *alarm, int64_t now) {
+    struct connection *connection = EVL_OWNER(struct connection, alarm, alarm);
+
+    if (connection->broken || connection_is_gone(connection)) {
+        evl_connection_end_broken(connection);
+        return;
+    }
+    connection_go_on(connection, now);
+    evl_check(evl_connection_check(connection));
 }
 
 /* --- From its owner ----------------------------------------------------------------------------------------------- */
@@ -639,6 +662,7 @@ void evl_connection_init(struct connection *connection, struct connections *all,
 
 void evl_connection_start(struct connection *connection) {
     connection_begin(connection);
+    evl_check(evl_connection_check(connection));
 }
 
 void evl_connection_stop(struct connection *connection, bool forked) {
@@ -652,6 +676,7 @@ void evl_connection_stop(struct connection *connection, bool forked) {
     connection_wake_at(connection, INT64_MAX);
     connection_free_addresses(connection);
     evl_url_free(&connection->url);
+    evl_check(evl_connection_check(connection));
 }
 
 /* --- All of them -------------------------------------------------------------------------------------------------- */
@@ -675,3 +700,67 @@ void evl_connections_write(struct connections *all, size_t bytes) {
     TAILQ_FOREACH (connection, &all->list, link)
         evl_connection_write(connection, bytes);
 }
+
+/* --- Invariants --------------------------------------------------------------------------------------------------- */
+#ifdef EVL_CHECKS
+
+/* There is nothing of hiredis. */
+static void connection_check_closed(const struct connection *connection) {
+    assert(!connection->context && !connection->broken && !connection->full);
+    assert(connection->unwritten == 0 && connection->unanswered == 0);
+}
+
+static void connection_check_state(const struct connection *connection) {
+    switch (connection->state) {
+    case CONNECTION_AWAY:
+        connection_check_closed(connection);
+        assert(connection->alarm.set && connection->status != EVLOCK_OK);
+        break;
+    case CONNECTION_RESOLVING:
+        connection_check_closed(connection);
+        assert(connection->alarm.set && connection->resolution && !connection->addresses);
+        break;
+    case CONNECTION_CONNECTING:
+        assert(connection->alarm.set && connection->unanswered == 0 && connection->address_next > 0);
+        break;
+    case CONNECTION_RETURNING:
+        assert(connection->alarm.set && connection->unanswered == 0 && connection->hooks->returning);
+        break;
+    case CONNECTION_READY:
+        implies(connection->unanswered > 0, connection->alarm.set);
+        implies(connection->unanswered > 0, connection->hooks->answered);
+        break;
+    case CONNECTION_ENDED:
+        connection_check_closed(connection);
+        assert(connection->alarm.set && connection->status != EVLOCK_OK);
+        implies(connection->quick, connection->status == EVLOCK_EUNREACHABLE);
+        break;
+    case CONNECTION_STOPPED:
+        assert(!connection->context && !connection->addresses && !connection->alarm.set);
+        break;
+    }
+}
+
+void evl_connection_check(const struct connection *connection) {
+    size_t addresses = connection->address_count ? connection->address_count : 1;
+
+    connection_check_state(connection);
+    implies(connection->resolution, connection->state == CONNECTION_RESOLVING);
+    implies(connection->broken, connection->alarm.set || connection->state == CONNECTION_STOPPED);
+    implies(connection->telling, connection->state == CONNECTION_AWAY || connection->state == CONNECTION_STOPPED);
+    implies(connection->explained, !evl_connection_is_usable(connection));
+    assert(connection->address_next <= addresses);
+    assert(connection->backoff >= connection->config->backoff_min);
+    assert(connection->backoff <= connection->config->backoff_max);
+}
+
+void evl_connections_check(const struct connections *all) {
+    const struct connection *connection;
+
+    TAILQ_FOREACH (connection, &all->list, link) {
+        evl_connection_check(connection);
+        implies(connection_is_gone(connection), connection->broken);
+    }
+}
+
+#endif

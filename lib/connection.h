@@ -165,6 +165,9 @@ void evl_connection_explain(struct connection *connection, const char *why);
 /* The alarm of a connection rang. */
 void evl_connection_ring(struct alarm *alarm, int64_t now);
 
+/* Asserts what must be true between two inputs; see check.h. */
+void evl_connection_check(const struct connection *connection);
+
 /* Sets up the list of all, which is empty. */
 void evl_connections_init(struct connections *all, struct turn *turn, const struct client_config *config);
 
@@ -173,5 +176,8 @@ void evl_connections_end_broken(struct connections *all);
 
 /* evl_connection_write() for each. */
 void evl_connections_write(struct connections *all, size_t bytes);
+
+/* evl_connection_check() for each, at the end of a turn: none is left that hiredis has freed. */
+void evl_connections_check(const struct connections *all);
 
 #endif

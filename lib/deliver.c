@@ -1,6 +1,8 @@
 /* Delivery; see deliver.h. */
 #include "deliver.h"
 
+#include "check.h"
+
 /* So much at once keeps the server at work meanwhile, and the commands in the cache. */
 #define WRITE_SIZE 16384
 
@@ -127,6 +129,7 @@ void evl_deliver_at_end(struct turn *turn) {
     evl_connections_end_broken(&evl_client_deployment(client)->connections);
     deliver(client);
     deliver_write_out(client, 0);
+    evl_check(evl_client_check(client));
 }
 
 bool evl_deliver_has_some(const struct evlock_client *client) {

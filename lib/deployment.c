@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check.h"
 #include "memory.h"
 #include "quorum.h"
 #include "side.h"
@@ -140,6 +141,7 @@ int evl_deployment_add_sides(struct deployment *deployment) {
         evl_side_init(&sides[i], &deployment->connections, i, &urls[i], deployment->ops);
     for (unsigned i = 0; i < count; i++)
         evl_connection_start(evl_pipe_connection(&sides[i]));
+    evl_turn_rearm(&deployment->turn);
     return EVLOCK_OK;
 }
 
@@ -197,3 +199,48 @@ void evl_deployment_free(struct deployment *deployment) {
     evl_free(deployment->nodes);
     evl_free(deployment->sides);
 }
+
+/* --- Invariants --------------------------------------------------------------------------------------------------- */
+#ifdef EVL_CHECKS
+
+static bool deployment_counts(const struct node *node) {
+    enum connection_state state = evl_node_state(node);
+
+    return (state == CONNECTION_RETURNING || state == CONNECTION_READY) && !evl_node_connection_of(node)->broken;
+}
+
+/* No server counts for two. */
+static void deployment_check_twins(const struct deployment *deployment, unsigned index) {
+    const struct node *node = &deployment->nodes[index];
+    const char *id = node->pipe.login.run_id;
+
+    for (unsigned i = 0; i < index; i++) {
+        const struct node *other = &deployment->nodes[i];
+        implies(id[0] && deployment_counts(node) && deployment_counts(other),
+                strcmp(id, other->pipe.login.run_id) != 0);
+    }
+}
+
+void evl_deployment_check(const struct deployment *deployment) {
+    evl_connections_check(&deployment->connections);
+    for (unsigned i = 0; i < deployment->node_count; i++) {
+        const struct node *node = &deployment->nodes[i];
+        assert(evl_node_index(node) == i);
+        implies(node->excludable, deployment->node_count > 1);
+        evl_node_check(node);
+        evl_pipe_check(&node->pipe);
+        deployment_check_twins(deployment, i);
+        if (deployment->sides)
+            evl_pipe_check(&deployment->sides[i]);
+    }
+}
+
+void evl_deployment_check_all(const struct deployment *deployment) {
+    for (unsigned i = 0; i < deployment->node_count; i++) {
+        evl_pipe_check_all(&deployment->nodes[i].pipe);
+        if (deployment->sides)
+            evl_pipe_check_all(&deployment->sides[i]);
+    }
+}
+
+#endif

@@ -63,4 +63,10 @@ void evl_deployment_stop(struct deployment *deployment, bool forked);
 /* Frees what it owns, but for its own memory. The connections have been stopped, or were never started. */
 void evl_deployment_free(struct deployment *deployment);
 
+/* Asserts what must be true at the end of a turn; see check.h. */
+void evl_deployment_check(const struct deployment *deployment);
+
+/* The same of all that is sent over its connections. */
+void evl_deployment_check_all(const struct deployment *deployment);
+
 #endif

@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check.h"
 #include "deployment.h"
 #include "memory.h"
 
 void evl_handle_unref(struct evlock *lock) {
+    assert(lock->references > 0);
     if (--lock->references > 0)
         return;
+    assert(!lock->tenure && !lock->calls && !lock->noticed);
     evl_config_unref(lock->config);
     evl_free(lock);
 }
@@ -45,3 +48,18 @@ void evl_handle_log(const struct evlock *lock, enum evlock_log_level level, cons
     va_end(args);
     evl_log(sink, level, "%s: %s", name, words);
 }
+
+/* --- Invariants --------------------------------------------------------------------------------------------------- */
+#ifdef EVL_CHECKS
+
+/* There may be more references, of tenures that are ghosts and of calls that are ended. */
+void evl_handle_check(const struct evlock *lock) {
+    uint32_t own = !lock->freed + (lock->tenure != NULL) + lock->noticed;
+
+    assert(lock->references >= own + (lock->calls != NULL));
+    implies(lock->lost || lock->risky, lock->noticed);
+    implies(lock->freed, !lock->tenure && !lock->untold && !lock->lost && !lock->risky);
+    implies(lock->untold, lock->tenure);
+}
+
+#endif

@@ -47,6 +47,9 @@ static inline void evl_handle_ref(struct evlock *lock) {
 /* Gives one back: memory goes with the last. */
 void evl_handle_unref(struct evlock *lock);
 
+/* Asserts what must be true between two inputs; see check.h. */
+void evl_handle_check(const struct evlock *lock);
+
 /* A line about a lock, by its label, or else its name. */
 void evl_handle_log(const struct evlock *lock, enum evlock_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

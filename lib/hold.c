@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "check.h"
+
 static const struct call_sort releases = {CALL_RELEASE, NULL, NULL};
 static const struct call_sort extensions = {CALL_EXTEND, NULL, NULL};
 static const struct call_sort adoptions = {CALL_ADOPT, NULL, NULL};
@@ -62,6 +64,7 @@ int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
 /* --- Extensions --------------------------------------------------------------------------------------------------- */
 
 static void hold_begin_extension(struct call *call) {
+    assert(call == evl_call_pending(call->lock, CALL_EXTEND));
     evl_tenure_extend(call->lock->tenure, call->extend.command, call->extend.ttl);
 }
 

@@ -5,11 +5,11 @@
  */
 #include "lease.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include <evlock/evlock.h>
 
+#include "check.h"
 #include "minmax.h"
 #include "quorum.h"
 
@@ -1269,8 +1269,6 @@ int64_t evl_lease_left_until(const struct lease *lease) {
  * What is true of every lease between two inputs. What a server says is never asserted, but taken in.
  */
 #ifdef EVL_CHECKS
-
-#define implies(condition, consequence) assert(!(condition) || (consequence))
 
 /* What is to be sent follows from the state. */
 static void check_wanted(const struct lease *lease, const struct lease_slot *slot) {

@@ -301,6 +301,11 @@ static inline enum lease_command evl_lease_unanswered(const struct lease *lease,
     return lease->slots[node].flying ? lease->slots[node].flying : LEASE_RELEASE;
 }
 
+/* How many commands the node has not answered. */
+static inline unsigned evl_lease_flying(const struct lease *lease, unsigned node) {
+    return (lease->slots[node].flying != LEASE_NOTHING) + lease->slots[node].releasing;
+}
+
 /* When the last command that sets a ttl was queued for the node. */
 static inline int64_t evl_lease_sent(const struct lease *lease, unsigned node) {
     return lease->slots[node].sent;

@@ -1,6 +1,7 @@
 /* What all locks of a client share; see locks.h. */
 #include "locks.h"
 
+#include "check.h"
 #include "memory.h"
 
 void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_hooks, size_t call_size, unsigned kept) {
@@ -41,6 +42,7 @@ struct evlock *evl_locks_next_notice(struct locks *locks) {
 
     if (!lock)
         return NULL;
+    assert(lock->noticed);
     STAILQ_REMOVE_HEAD(&locks->noticed, notice);
     lock->noticed = false;
     return lock;

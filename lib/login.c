@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "wire.h"
 
 /* Of one command, at most. */
@@ -326,18 +327,26 @@ static bool login_kills(struct login *login, enum login_step step) {
     return step != KILL && login_ask_kill(login) && login->open > 0;
 }
 
-void evl_login_greeted(struct connection *connection, int answered, const struct reply *reply) {
-    struct login *login = evl_login_of(connection);
-    enum login_step step = (enum login_step)answered;
+static void login_go_on(struct login *login, enum login_step step) {
+    const struct connection *connection = &login->connection;
 
-    if (reply->type == REPLY_ERROR && !(step == CALL && strstr(reply->text, "number of arguments")))
-        login_on_refused(login, step, reply->text);
-    else
-        login_on_granted(login, step, reply);
     if (--login->open > 0 || connection->broken || connection->state != CONNECTION_CONNECTING ||
         login_kills(login, step))
         return;
     login->hooks->done(login, !login->unsettled || login->killed);
+}
+
+void evl_login_greeted(struct connection *connection, int answered, const struct reply *reply) {
+    struct login *login = evl_login_of(connection);
+    enum login_step step = (enum login_step)answered;
+
+    assert(login->open > 0 && (step == LOAD || connection->state == CONNECTION_CONNECTING));
+    if (reply->type == REPLY_ERROR && !(step == CALL && strstr(reply->text, "number of arguments")))
+        login_on_refused(login, step, reply->text);
+    else
+        login_on_granted(login, step, reply);
+    login_go_on(login, step);
+    evl_check(evl_login_check(login));
 }
 
 static bool login_begin(struct login *login, const enum login_step *sort, size_t count) {
@@ -374,6 +383,7 @@ void evl_login_init(struct login *login, const struct login_hooks *hooks) {
 void evl_login_lost(struct connection *connection) {
     struct login *login = evl_login_of(connection);
 
+    assert(connection->state == CONNECTION_READY);
     login->unsettled = true;
     login->lost_id = login->id;
 }
@@ -417,3 +427,23 @@ void evl_login_keep(struct login *login) {
     login->unsettled = false;
     login->lost_id = 0;
 }
+
+/* --- Invariants --------------------------------------------------------------------------------------------------- */
+#ifdef EVL_CHECKS
+
+void evl_login_check(const struct login *login) {
+    const struct connection *connection = &login->connection;
+    bool served = connection->state == CONNECTION_READY;
+
+    assert(login->open >= 0);
+    /* One that is not to listen is done when nothing is open. */
+    implies(connection->state == CONNECTION_CONNECTING && connection->context && !connection->broken && !login->channel,
+            login->open > 0);
+    implies(connection->state == CONNECTION_RETURNING, login->open == 0);
+    implies(served, login->open <= (int)evl_script_count);
+    implies(served, !login->unsettled && strcmp(login->run_id, login->old_run_id) == 0);
+    implies(login->lost_id, login->unsettled);
+    implies(login->lacks_evalsha, login->spells);
+}
+
+#endif

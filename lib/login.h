@@ -81,4 +81,7 @@ bool evl_login_has_other_data(const struct login *login);
 /* It serves: only now is the connection before done with. */
 void evl_login_keep(struct login *login);
 
+/* Asserts what must be true between two inputs; see check.h. */
+void evl_login_check(const struct login *login);
+
 #endif

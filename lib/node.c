@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "check.h"
+
 static struct node *node_of(struct connection *connection) {
     return EVL_OWNER(struct node, pipe.login.connection, connection);
 }
@@ -91,6 +93,7 @@ static void node_on_login_done(struct login *login, bool settled) {
     node_exclude(node);
     node->hooks->returned(node);
     evl_connection_return(&login->connection);
+    evl_check(evl_node_check(node));
 }
 
 /* Had this connection ended before all were told, the next would tell all anew, and those who had been told would keep
@@ -102,6 +105,7 @@ static bool node_on_returning(struct connection *connection, int64_t now) {
         return true;
     evl_login_keep(&node->pipe.login);
     node->reconnects += connection->ready_at != 0;
+    evl_check(evl_node_check(node));
     return false;
 }
 
@@ -132,3 +136,16 @@ void evl_node_init(struct node *node, struct connections *all, unsigned index, s
     evl_login_init(&node->pipe.login, &login_hooks);
     evl_pipe_init(&node->pipe, ops);
 }
+
+/* --- Invariants --------------------------------------------------------------------------------------------------- */
+#ifdef EVL_CHECKS
+
+void evl_node_check(const struct node *node) {
+    implies(node->replaced, node->settled);
+    implies(node->excluded_until, node->excludable);
+    implies(node->excludable, !node->pipe.login.connection.config->durable);
+    assert(!node->pipe.login.channel);
+    evl_login_check(&node->pipe.login);
+}
+
+#endif

@@ -63,4 +63,7 @@ void evl_node_compare_clocks(struct node *node, int64_t sent, int64_t server);
 /* Why it is known to be of no use for a grant now: EVLOCK_OK if it is not. The words are the node's. */
 struct trouble evl_node_trouble(const struct node *node, int64_t now);
 
+/* Asserts what must be true between two inputs; see check.h. */
+void evl_node_check(const struct node *node);
+
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "acquire.h"
+#include "check.h"
 #include "hold.h"
 #include "replicas.h"
 #include "waiter.h"
@@ -93,6 +94,7 @@ static void outcome_on_risk(struct evlock *lock) {
 static void outcome_happened(struct evlock *lock, const struct lease_out *out, const char *words) {
     struct trouble trouble = {out->status, words};
 
+    assert(evl_locks_of(lock) && !lock->freed);
     if (out->events & LEASE_TELL_LOST)
         outcome_on_lost(lock, out->reason, out->agreed);
     if (out->events & LEASE_TELL_GRANTED)

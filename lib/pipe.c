@@ -1,10 +1,10 @@
 /* Pipes; see pipe.h. */
 #include "pipe.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "batch.h"
+#include "check.h"
 #include "memory.h"
 #include "prefetch.h"
 
@@ -76,7 +76,7 @@ static void pipe_note_refusal(struct login *login, const struct reply *reply) {
 /* --- The way back ------------------------------------------------------------------------------------------------- */
 
 static void pipe_land(struct pipe *pipe, struct request *request) {
-    assert(request->flying > 0 && !request->batch);
+    assert(request->flying > 0 && !request->batch && !request->waiting);
     if (--request->flying == 0)
         TAILQ_REMOVE(&pipe->flying, request, link);
 }
@@ -129,6 +129,7 @@ void evl_pipe_answered(struct connection *connection, void *of, const struct rep
     struct request *request = of;
     struct reply_meaning meaning;
 
+    assert(request->flying > 0);
     if (reply->type != REPLY_ERROR)
         connection->proved = true;
     else if ((meaning = evl_reply_meaning(reply->text)).reconnect)
@@ -179,6 +180,7 @@ bool evl_pipe_ended(struct connection *connection, int64_t now) {
 
     for (int i = 0; i < TOLD_A_RING && (request = TAILQ_FIRST(&pipe->flying)); i++)
         pipe_lose(pipe, request, &reply, now);
+    evl_check(evl_pipe_check(pipe));
     return !TAILQ_EMPTY(&pipe->flying);
 }
 
@@ -192,6 +194,7 @@ static bool pipe_may_send(const struct pipe *pipe) {
 }
 
 static void pipe_fly(struct pipe *pipe, struct request *request) {
+    assert(!request->waiting);
     if (request->flying++ == 0)
         TAILQ_INSERT_TAIL(&pipe->flying, request, link);
 }
@@ -266,6 +269,7 @@ void evl_pipe_send_waiting(struct pipe *pipe, int64_t now) {
         evl_pipe_withdraw(pipe, request);
         pipe_send_alone(pipe, request, now);
     }
+    evl_check(evl_pipe_check(pipe));
 }
 
 void evl_pipe_writable(struct connection *connection, int64_t now) {
@@ -281,6 +285,7 @@ static bool pipe_must_wait(const struct pipe *pipe, const struct request *reques
 }
 
 static void pipe_hold_back(struct pipe *pipe, struct request *request) {
+    assert(!request->flying);
     TAILQ_INSERT_TAIL(&pipe->waiting, request, link);
     request->waiting = true;
     pipe->waiting_count++;
@@ -302,6 +307,7 @@ void evl_pipe_submit(struct pipe *pipe, struct request *request, int64_t now) {
     } else {
         pipe_send_alone(pipe, request, now);
     }
+    evl_check(evl_request_check(request));
 }
 
 void evl_pipe_follow(struct pipe *pipe, struct request *request, int64_t now) {
@@ -312,6 +318,7 @@ void evl_pipe_follow(struct pipe *pipe, struct request *request, int64_t now) {
 void evl_pipe_withdraw(struct pipe *pipe, struct request *request) {
     if (!request->waiting)
         return;
+    assert(pipe->waiting_count > 0);
     TAILQ_REMOVE(&pipe->waiting, request, link);
     request->waiting = false;
     pipe->waiting_count--;
@@ -348,3 +355,78 @@ void evl_pipe_end_flying(struct pipe *pipe) {
     while (evl_pipe_ended(&pipe->login.connection, pipe_now_of(pipe)))
         ;
 }
+
+/* --- Invariants --------------------------------------------------------------------------------------------------- */
+#ifdef EVL_CHECKS
+
+/* It waits, or it flies: it has one link for either. */
+void evl_request_check(const struct request *request) {
+    assert(!(request->waiting && request->flying));
+    assert(request->older <= request->flying && request->noscripts <= 2);
+    implies(request->batch, request->flying && request->batch <= BATCH_MEMBERS);
+}
+
+/* Nothing is said of one that is being lost: its answers come one by one. */
+void evl_pipe_check(const struct pipe *pipe) {
+    const struct connection *connection = &pipe->login.connection;
+    bool none = TAILQ_EMPTY(&pipe->flying);
+
+    assert((pipe->waiting_count == 0) == TAILQ_EMPTY(&pipe->waiting));
+    implies(evl_connection_is_usable(connection), none == (connection->unanswered == 0));
+    implies(!none, connection->state == CONNECTION_READY || connection->state == CONNECTION_ENDED ||
+                       connection->state == CONNECTION_STOPPED);
+    implies(pipe->gathered, connection->turn->gathering);
+    assert(pipe->gathered < BATCH_MEMBERS);
+    implies(connection->state == CONNECTION_AWAY, connection->telling == (pipe->untold > 0));
+    implies(connection->state != CONNECTION_STOPPED, pipe->untold == 0 || connection->telling);
+}
+
+static void pipe_check_batch(const struct request *first) {
+    const struct request *member = first;
+
+    for (unsigned i = 1; i < first->batch; i++) {
+        member = TAILQ_NEXT(member, link);
+        assert(member && member->flying && !member->batch);
+    }
+}
+
+/* Each member of a batch flies, and the command is one. */
+static size_t pipe_count_flying(const struct pipe *pipe) {
+    const struct request *request;
+    size_t count = 0;
+
+    TAILQ_FOREACH (request, &pipe->flying, link) {
+        assert(request->flying);
+        evl_request_check(request);
+        pipe_check_batch(request);
+        count += request->flying;
+        count -= request->batch ? request->batch - 1U : 0;
+    }
+    return count;
+}
+
+static size_t pipe_count_waiting(const struct pipe *pipe) {
+    const struct request *request;
+    size_t count = 0;
+
+    TAILQ_FOREACH (request, &pipe->waiting, link) {
+        assert(request->waiting);
+        evl_request_check(request);
+        count++;
+    }
+    return count;
+}
+
+void evl_pipe_check_all(const struct pipe *pipe) {
+    const struct connection *connection = &pipe->login.connection;
+    size_t flying = pipe_count_flying(pipe);
+
+    evl_pipe_check(pipe);
+    assert(pipe_count_waiting(pipe) == pipe->waiting_count);
+    implies(evl_connection_is_usable(connection), flying == connection->unanswered);
+    /* What waits goes on with the next answer, or when the socket takes more. */
+    implies(evl_connection_is_usable(connection) && pipe->waiting_count > 0,
+            connection->unanswered > 0 || connection->full);
+}
+
+#endif

@@ -120,4 +120,13 @@ void evl_pipe_stop(struct pipe *pipe, bool forked);
 /* After that: unanswered commands end as lost. What they lead to must find the other pipes stopped, too. */
 void evl_pipe_end_flying(struct pipe *pipe);
 
+/* Asserts what must be true of a request between two inputs; see check.h. */
+void evl_request_check(const struct request *request);
+
+/* Asserts what must be true of a pipe between two inputs. */
+void evl_pipe_check(const struct pipe *pipe);
+
+/* The same, with a walk over all that waits and flies. */
+void evl_pipe_check_all(const struct pipe *pipe);
+
 #endif

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "check.h"
 #include "memory.h"
 
 /* A sanitizer is to see each use of what was given back. */
@@ -21,6 +22,7 @@ static const bool keeps = true;
 void *evl_pool_alloc(struct pool *pool) {
     void *block = pool->first;
 
+    assert((block != NULL) == (pool->kept > 0));
     if (block) {
         memcpy(&pool->first, block, sizeof(pool->first));
         pool->kept--;

@@ -1,9 +1,9 @@
 /* A tenure: one lease on the wire; see tenure.h. */
 #include "tenure.h"
 
-#include <assert.h>
 #include <string.h>
 
+#include "check.h"
 #include "dialect.h"
 #include "memory.h"
 #include "minmax.h"
@@ -141,8 +141,12 @@ static void tenure_act(struct tenure *tenure, int64_t now, struct lease_out *out
         assert(!tenure_ghost(tenure) || evl_lease_state(evl_tenure_lease(tenure)) == LEASE_UNDOING ||
                evl_lease_state(evl_tenure_lease(tenure)) == LEASE_ENDED);
     }
-    if (--evl_tenure_rest(tenure)->acting == 0 && evl_lease_over(evl_tenure_lease(tenure)) && tenure_ghost(tenure))
+    if (--evl_tenure_rest(tenure)->acting > 0)
+        return;
+    if (evl_lease_over(evl_tenure_lease(tenure)) && tenure_ghost(tenure))
         evl_tenure_free(tenure);
+    else
+        evl_check(evl_tenure_check(tenure));
 }
 
 /* --- From the node ------------------------------------------------------------------------------------------------ */
@@ -298,6 +302,7 @@ struct trouble evl_tenure_begin(struct evlock *lock, const struct tenure_entry *
         tenure_free_block(family, tenure, true);
         return trouble;
     }
+    assert(!lock->tenure);
     evl_handle_ref(lock);
     lock->tenure = tenure;
     TAILQ_INSERT_TAIL(&family->live, tenure, link);
@@ -459,3 +464,78 @@ bool evl_tenures_tell_back(struct tenures *tenures, const struct node *node, int
     }
     return true;
 }
+
+/* --- Invariants --------------------------------------------------------------------------------------------------- */
+#ifdef EVL_CHECKS
+
+static bool tenure_is_stopped(struct tenure *tenure, unsigned node) {
+    return evl_node_state(&tenure_family_of(tenure)->deployment.nodes[node]) == CONNECTION_STOPPED;
+}
+
+/* A handle has it while something can still be told of it; a ghost is being undone, or has a last answer to come,
+ * unless its client goes with all that is under way. */
+static void tenure_check_state(struct tenure *tenure) {
+    if (tenure_is_stopped(tenure, 0))
+        return;
+    switch (evl_lease_state(evl_tenure_lease(tenure))) {
+    case LEASE_ACQUIRING:
+    case LEASE_HELD:
+    case LEASE_LOST:
+    case LEASE_RELEASING:
+        assert(!tenure_ghost(tenure));
+        break;
+    case LEASE_UNDOING:
+        assert(tenure_ghost(tenure));
+        break;
+    case LEASE_ENDED:
+        assert(tenure_ghost(tenure) && !evl_lease_over(evl_tenure_lease(tenure)));
+        break;
+    }
+}
+
+static bool tenure_has_ticket(struct tenure *tenure) {
+    const char *rest;
+
+    return evl_lease_queued(evl_tenure_lease(tenure)) &&
+           evl_tickets_find(&tenure_family_of(tenure)->tickets, evl_tenure_ticket(tenure), &rest) == tenure;
+}
+
+void evl_tenure_check(struct tenure *tenure) {
+    const struct lease *lease = evl_tenure_lease(tenure);
+
+    tenure_check_state(tenure);
+    assert(evl_tenure_rest(tenure)->acting == 0);
+    assert(tenure_has_ticket(tenure) == (evl_lease_in_line(lease) && !tenure_ghost(tenure)));
+    implies(evl_lease_next(lease) != LEASE_NEVER, tenure->alarm.set);
+    for (unsigned i = 0; i < evl_lease_nodes(lease); i++)
+        evl_request_check(evl_tenure_request(tenure, i));
+}
+
+/* It flies with what is unanswered, and what is wanted waits or comes behind that. */
+static void tenure_check_request(struct tenure *tenure, unsigned node) {
+    const struct lease *lease = evl_tenure_lease(tenure);
+    const struct request *request = evl_tenure_request(tenure, node);
+    bool out = request->waiting || request->flying;
+
+    assert(request->flying == evl_lease_flying(lease, node));
+    implies(evl_lease_wanted(lease, node) != LEASE_NOTHING, out || tenure_is_stopped(tenure, node));
+}
+
+static void tenures_check_list(struct tenure_list *list, bool ghosts) {
+    struct tenure *tenure;
+
+    TAILQ_FOREACH (tenure, list, link) {
+        assert(tenure_ghost(tenure) == ghosts);
+        evl_tenure_check(tenure);
+        evl_handle_check(tenure->lock);
+        for (unsigned i = 0; i < evl_lease_nodes(evl_tenure_lease(tenure)); i++)
+            tenure_check_request(tenure, i);
+    }
+}
+
+void evl_tenures_check_all(struct tenures *tenures) {
+    tenures_check_list(&tenures->live, false);
+    tenures_check_list(&tenures->ghosts, true);
+}
+
+#endif

@@ -152,4 +152,10 @@ void evl_tenure_count_hold(struct tenure *tenure, int64_t now);
 /* Frees it at once, whatever its state; its node must have been stopped. */
 void evl_tenure_free(struct tenure *tenure);
 
+/* Asserts what must be true between two inputs; see check.h. */
+void evl_tenure_check(struct tenure *tenure);
+
+/* The same of all at the end of a turn, and what is true of them only then. */
+void evl_tenures_check_all(struct tenures *tenures);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
 #include "memory.h"
 #include "status.h"
 
@@ -45,6 +46,7 @@ struct trouble evl_tickets_draw(struct tickets *tickets, struct entropy *entropy
     if (tickets->first_free == tickets->size && !tickets_grow(tickets))
         return (struct trouble){EVLOCK_ENOMEM, "no memory for a place in the queue"};
     at = tickets->first_free;
+    assert(at < tickets->size && !tickets->places[at].holder);
     tickets->first_free = tickets->places[at].next_free;
     tickets->places[at].holder = holder;
     tickets->places[at].text = text;
@@ -55,6 +57,7 @@ struct trouble evl_tickets_draw(struct tickets *tickets, struct entropy *entropy
 void evl_tickets_withdraw(struct tickets *tickets, const struct tenure *holder, const char text[TICKET_SIZE]) {
     uint32_t at = (uint32_t)strtoul(text, NULL, 16);
 
+    assert(at < tickets->size);
     if (tickets->places[at].holder != holder)
         return;
     tickets->places[at].holder = NULL;

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <sys/random.h>
 
+#include "check.h"
 #include "minmax.h"
 
 /* Alarms: about a millisecond of work. Other users of the loop have their turn in between. */
@@ -31,10 +32,11 @@ static void turn_note_ring(struct turn *turn, int64_t now) {
 static void turn_on_timer(void *arg) {
     struct turn *turn = arg;
 
-    turn->armed = INT64_MAX;
     turn_note_ring(turn, evl_turn_now(turn));
-    if (evl_turn_enter(turn))
-        evl_turn_leave(turn);
+    if (!evl_turn_enter(turn))
+        return;
+    turn->armed = INT64_MAX;
+    evl_turn_leave(turn);
 }
 
 bool evl_turn_begin(struct turn *turn, const struct evlock_loop *loop, const struct turn_hooks *hooks,
@@ -107,6 +109,7 @@ bool evl_turn_ring(struct turn *turn, int64_t now) {
     struct alarm *alarm;
     unsigned left = SLICE;
 
+    assert(turn->depth > 0 && !turn->gathering);
     turn_note_stall(turn, next, now);
     if (next > now)
         return true;
@@ -124,6 +127,7 @@ bool evl_turn_ring(struct turn *turn, int64_t now) {
 bool evl_turn_enter(struct turn *turn) {
     if (evl_turn_forked(turn))
         return false;
+    evl_check(evl_turn_check(turn));
     turn->now = evl_turn_now(turn);
     if (turn->depth++ == 0)
         evl_turn_ring(turn, turn->now);
@@ -131,24 +135,40 @@ bool evl_turn_enter(struct turn *turn) {
 }
 
 void evl_turn_leave(struct turn *turn) {
+    assert(turn->depth > 0 && !turn->gathering);
     if (turn->depth == 1)
         turn->hooks->end(turn);
     if (--turn->depth == 0 && !turn->hooks->left(turn))
         evl_turn_rearm(turn);
 }
 
-/* The timer is set when it must ring earlier than it would; when later, it rings in vain and is set again. By its rings
- * alone a recovery comes to its end. */
+/* When the timer must ring. By its rings alone a recovery comes to its end. */
+static int64_t turn_next(const struct turn *turn) {
+    int64_t at = turn->hooks->waiting(turn) ? 0 : evl_alarms_next(&turn->alarms);
+
+    return turn_recovers(turn) ? evl_min(at, turn->recovery) : at;
+}
+
+/* The timer is set when it must ring earlier than it would; when later, it rings in vain and is set again. */
 void evl_turn_rearm(struct turn *turn) {
     int64_t at;
 
     if (turn->depth > 0)
         return;
-    at = turn->hooks->waiting(turn) ? 0 : evl_alarms_next(&turn->alarms);
-    if (turn_recovers(turn))
-        at = evl_min(at, turn->recovery);
+    at = turn_next(turn);
     if (at >= turn->armed || evl_turn_forked(turn))
         return;
     turn->armed = at;
     turn->loop.ops->timer_set(turn->timer, at);
 }
+
+/* --- Invariants --------------------------------------------------------------------------------------------------- */
+#ifdef EVL_CHECKS
+
+/* Whatever was asked for since the loop called last, the timer rings for it. */
+void evl_turn_check(const struct turn *turn) {
+    assert(!turn->gathering);
+    implies(turn->depth == 0, turn->armed <= turn_next(turn));
+}
+
+#endif

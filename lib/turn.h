@@ -104,4 +104,7 @@ void evl_turn_rearm(struct turn *turn);
  * had come by then was read yet, so the alarm is set anew. */
 bool evl_turn_puts_off(struct turn *turn, struct alarm *alarm, int64_t begun, int64_t limit);
 
+/* Asserts what must be true while the loop has control; see check.h. */
+void evl_turn_check(const struct turn *turn);
+
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "acquire.h"
+#include "check.h"
 #include "minmax.h"
 #include "queue.h"
 
@@ -36,6 +37,7 @@ static int64_t waiter_look_pause(const struct call *call, int64_t left) {
 void evl_waiter_queued(struct evlock *lock, int64_t sent, const struct lease_answer *answer) {
     struct call *call = evl_call_pending(lock, CALL_ACQUIRE);
 
+    assert(call && call->acquire.contended);
     evl_node_compare_clocks(&lock->config->deployment->nodes[0], sent, answer->time);
     call->acquire.asked_at = sent;
     call->acquire.asked_time = answer->time;
@@ -55,6 +57,7 @@ static void waiter_grant(struct evlock *lock, int64_t time, int64_t fence) {
     int64_t since = call->acquire.asked_at + passed - passed / 100;
     int64_t now = waiter_now_of(lock);
 
+    assert(evl_lock_queues(lock) && call->acquire.contended);
     if (passed < 0 || (call->acquire.fenced && fence == 0))
         return;
     if (!call->acquire.asked_time)

@@ -23,6 +23,10 @@
 #include "node.h"
 #include "world.h"
 
+#ifdef EVL_CHECKS
+extern bool evl_checks_all; /* of the library: see lib/client.h */
+#endif
+
 enum { SCENARIOS_MAX = 16, JOBS_MAX = 64 };
 
 struct options {
@@ -207,6 +211,9 @@ int main(int argc, char **argv) {
     struct options options = {.start = 1, .jobs = 1};
     int option;
 
+#ifdef EVL_CHECKS
+    evl_checks_all = true;
+#endif
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         switch (option) {
         case 'n':
