@@ -538,6 +538,25 @@ CASE(an_own_token_waits_for_every_answer) {
     is_over(&b);
 }
 
+/* What was lost with the connection before is not settled by the end of the last one. */
+CASE(an_own_token_waits_for_what_was_lost_twice) {
+    struct bench b = bench_new();
+    b.entry.own = true;
+    held_by_one(&b);
+    abandon(&b);
+    sends(&b, 0, LEASE_RELEASE);
+    unknown(&b, 0);
+    back(&b, 0, UNSETTLED);
+    sends(&b, 0, LEASE_RELEASE);
+    unknown(&b, 0);
+    back(&b, 0, SETTLED);
+    sends(&b, 0, LEASE_RELEASE);
+    no(&b, 0);
+    is_in(&b, LEASE_UNDOING);
+    until(&b, evl_lease_next(b.lease));
+    is_over(&b);
+}
+
 /* Of nobody's lease: only how long it may run late is of interest. */
 CASE(a_late_release_of_nobodys_is_watched) {
     static const enum back hows[] = {SETTLED, REPLACED, UNSETTLED};
@@ -842,6 +861,7 @@ int main(void) {
         cmocka_unit_test(an_own_token_is_not_done_with_while_anything_may_still_run),
         cmocka_unit_test(an_own_token_waits_for_the_node_that_was_not_back),
         cmocka_unit_test(an_own_token_waits_for_every_answer),
+        cmocka_unit_test(an_own_token_waits_for_what_was_lost_twice),
         cmocka_unit_test(a_late_release_of_nobodys_is_watched),
         cmocka_unit_test(an_own_token_waits_for_a_release_beyond_its_ttl),
         cmocka_unit_test(a_lost_extension_is_undone_until_the_node_is_back),
