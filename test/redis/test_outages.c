@@ -6,6 +6,7 @@
 #include "harness.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define OUTAGE_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_setup_bare, fixture_teardown_restart)
 
@@ -136,6 +137,48 @@ static void a_server_killed_and_restarted_loses_no_call(void **state) {
     assert_int_equal(server_integer(f->server, "DBSIZE"), 0);
 }
 
+/* --- The next connection ------------------------------------------------------------------------------------------ */
+
+static void a_connection_that_was_of_no_use_is_replaced_after_a_pause(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = client_options(f);
+    options.backoff_min_ms = 10;
+    options.backoff_max_ms = 2 * WAIT_MS; /* one that lasted so long would be of use */
+    client_new(f, NULL, &options);
+    assert_status(await_release(f, held(f, "a")), EVLOCK_OK);
+    server_do(f->server, "CLIENT KILL TYPE normal");
+    await(f, f->connection_states[EVLOCK_CONNECTED] == 2);
+    assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
+    server_do(f->server, "CLIENT KILL TYPE normal"); /* this one has answered nothing */
+    await(f, f->connection_states[EVLOCK_CONNECTED] == 3);
+    assert_int_equal(f->connection_states[EVLOCK_AWAY], 1);
+}
+
+/* The last pause that was logged since then, in milliseconds; -1: none was. */
+static int last_pause(const struct fixture *f, size_t since) {
+    static const char said[] = "next try in ";
+    int pause = -1;
+    for (const char *at = f->log ? f->log + since : NULL; at && (at = strstr(at, said)); at++)
+        pause = atoi(at + strlen(said));
+    return pause;
+}
+
+static void pauses_begin_anew_when_a_connection_was_of_use(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = client_options(f);
+    options.backoff_min_ms = 10;
+    options.backoff_max_ms = 2 * WAIT_MS;
+    server_kill9(f->server);
+    client_new(f, NULL, &options);
+    await(f, last_pause(f, 0) > 50);
+    server_restart(f->server);
+    assert_status(await_release(f, held(f, "a")), EVLOCK_OK);
+    size_t before = f->log_len;
+    server_kill9(f->server);
+    await(f, last_pause(f, before) >= 0);
+    assert_int_in_range(last_pause(f, before), 0, 10);
+}
+
 /* --- Silence ------------------------------------------------------------------------------------------------------ */
 
 /* Asked for inside a callback, it is written when the callback has returned, with no turn of the loop in between. */
@@ -232,6 +275,28 @@ static void an_acquire_left_in_a_stopped_servers_socket_leaves_nothing(void **st
     assert_int_equal(server_calls(f->server, "set"), 1);
 }
 
+/* As long as a server answers, however late, it is not silent. */
+static void every_answer_gives_the_next_its_time(void **state) {
+    struct fixture *f = *state;
+    struct record first = {0}, next = {0};
+    relay_start(&f->relay, f->server);
+    client_at(f, f->relay.url, 1000);
+    await(f, relay_pump(&f->relay) && f->connection_states[EVLOCK_CONNECTED]);
+    f->relay.pairs[0].muted = true;
+    assert_status(evlock_locked(lock_new(f, "a", NULL), record_value, &first), EVLOCK_OK);
+    int64_t heard = evlock_clock_us() + 500 * 1000;
+    await(f, relay_pump(&f->relay) && evlock_clock_us() > heard);
+    f->relay.pairs[0].held = true;
+    assert_status(evlock_locked(lock_new(f, "b", NULL), record_value, &next), EVLOCK_OK);
+    f->relay.pairs[0].muted = false;
+    await(f, relay_pump(&f->relay) && first.count);
+    assert_ended(&first, EVLOCK_OK);
+    await(f, relay_pump(&f->relay) && strstr(f->log, "no answer within 1000 ms"));
+    assert_true(evlock_clock_us() >= heard + 1000 * 1000);
+    await(f, relay_pump(&f->relay) && next.count);
+    assert_ended(&next, EVLOCK_OK);
+}
+
 /* --- Commands that outlive their connection ----------------------------------------------------------------------- */
 
 /* Gives up an acquire that is held back on the way to the server, and returns when its undo has been answered. */
@@ -243,7 +308,7 @@ static evlock *abandon_a_held_acquire(struct fixture *f) {
     evlock_acquire_options try = EVLOCK_ACQUIRE_OPTIONS_INIT;
     try.retry_times = 0;
     await(f, relay_pump(&f->relay) && evlock_client_connection(f->client) == EVLOCK_CONNECTED);
-    f->relay.pairs[0].held = true;
+    f->relay.pairs[f->relay.count - 1].held = true;
     assert_status(evlock_acquire(lock, &try, record_end, &record), EVLOCK_OK);
     await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_EUNREACHABLE);
@@ -292,19 +357,47 @@ static void a_late_acquire_that_cannot_be_cut_off_is_undone(void **state) {
     assert_true(key_exists(f->server, "lock:a")); /* the undo knows its own token only */
 }
 
+/* Its own number is not known, and that of the connection before is not its own. */
+static void a_connection_that_did_not_tell_its_number_is_not_settled(void **state) {
+    static const char rights[] = "ACL SETUSER worker on >work resetkeys resetchannels -@all ~lock:* "
+                                 "+evalsha +script|load +get +set +pexpire +pttl +del +info +client|kill";
+    struct fixture *f = *state;
+    evlock_client_options options = client_options(f);
+    char more[256];
+    snprintf(more, sizeof(more), "%s +client|id", rights);
+    server_do(f->server, more);
+    relay_start(&f->relay, f->server);
+    options.user = "worker";
+    options.password = "work";
+    options.command_timeout_ms = 200;
+    client_new(f, f->relay.url, &options);
+    await(f, relay_pump(&f->relay) && f->connection_states[EVLOCK_CONNECTED]);
+    server_do(f->server, rights);
+    relay_cut(&f->relay, 0);
+    await(f, relay_pump(&f->relay) && f->connection_states[EVLOCK_CONNECTED] == 2);
+    abandon_a_held_acquire(f);
+    f->relay.pairs[1].held = false;
+    await(f, relay_pump(&f->relay) && server_calls(f->server, "set") == 1);
+    await(f, relay_pump(&f->relay) && !key_exists(f->server, "lock:a"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OUTAGE_TEST(client_kill_loses_nothing),
         OUTAGE_TEST(client_kill_of_an_idle_connection_is_quiet),
         OUTAGE_TEST(the_servers_idle_timeout_is_quiet),
         OUTAGE_TEST(a_server_killed_and_restarted_loses_no_call),
+        OUTAGE_TEST(a_connection_that_was_of_no_use_is_replaced_after_a_pause),
+        OUTAGE_TEST(pauses_begin_anew_when_a_connection_was_of_use),
         OUTAGE_TEST(a_write_to_a_dead_server_loses_no_call),
         OUTAGE_TEST(client_pause_delays_the_answer_but_not_the_deadline),
         OUTAGE_TEST(a_long_client_pause_leaves_nothing),
         OUTAGE_TEST(a_stopped_server_loses_no_call),
+        OUTAGE_TEST(every_answer_gives_the_next_its_time),
         OUTAGE_TEST(an_acquire_left_in_a_stopped_servers_socket_leaves_nothing),
         OUTAGE_TEST(a_late_acquire_is_cut_off),
         OUTAGE_TEST(a_late_acquire_that_cannot_be_cut_off_is_undone),
+        OUTAGE_TEST(a_connection_that_did_not_tell_its_number_is_not_settled),
     };
     return run_suite("outages", tests);
 }
