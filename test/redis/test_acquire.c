@@ -123,9 +123,10 @@ static void retries_are_counted(void **state) {
     options.retry_delay_ms = 20;
     evlock *lock = lock_new(f, "a", &options);
     foreign_hold(f, "a");
-    long long before = server_calls(f->server, "set");
+    long long before = server_calls(f->server, "set"), looks = server_calls(f->server, "get");
     assert_status(await_acquire(f, lock, NULL), EVLOCK_EHELD);
     assert_int_equal(server_calls(f->server, "set") - before, 4);
+    assert_int_equal(server_calls(f->server, "get") - looks, 1); /* what holds it is looked at once */
 }
 
 static void the_pause_is_the_retry_delay(void **state) {
@@ -458,6 +459,7 @@ static void cancel_and_await(struct fixture *f, evlock *lock, struct record *rec
     assert_status(evlock_cancel(lock), EVLOCK_ENOTHELD);
     await(f, record->count);
     assert_ended(record, EVLOCK_ECANCELLED);
+    assert_string_equal(record->error, ""); /* nothing of what the attempts met */
     assert_false(evlock_is_held(lock));
 }
 

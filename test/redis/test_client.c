@@ -193,10 +193,13 @@ static void a_connection_is_told(void **state) {
 static void a_lost_connection_comes_back(void **state) {
     struct fixture *f = *state;
     evlock_client *client = client_new(f, NULL, NULL);
+    evlock_stats stats;
     await_connected(f, client);
     for (int i = 1; i <= 3; i++) {
         server_do(f->server, "CLIENT KILL TYPE normal");
         await(f, f->connection_states[EVLOCK_CONNECTED] == i + 1);
+        assert_status(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
+        assert_int_equal(stats.reconnects, i);
     }
     held(f, "a");
 }

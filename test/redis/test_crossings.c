@@ -827,21 +827,26 @@ static void a_user_who_always_asks_again_does_not_hold_up_the_loop(void **state)
     assert_true(most < MANY / 10);
 }
 
-/* More is released at once than is sent at once. What was sent has been written when the next call comes, so there is
- * room again, and the server has answered nothing. */
+/* More is released at once than is sent at once, and all had been renewed, some of them together. What was sent has
+ * been written when the next call comes, so there is room again, and the server has answered nothing. */
 static void a_call_comes_behind_those_that_wait_to_be_sent(void **state) {
     enum { LOCKS = 250, NAME_LEN = 500 };
     struct fixture *f = *state;
     struct record again = {0};
     evlock_acquire_options once = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_options options = with_ttl(WAIT_MS);
+    evlock_stats stats = {0};
     evlock *locks[LOCKS];
     char name[NAME_LEN + 1];
     once.retry_times = 0;
+    options.auto_renewal = 1;
+    options.renewal_interval_ms = 1000;
     client_new(f, NULL, NULL);
     for (int i = 0; i < LOCKS; i++) {
         snprintf(name, sizeof(name), "%0*d", NAME_LEN, i);
-        locks[i] = held(f, name, NULL);
+        locks[i] = held(f, name, &options);
     }
+    await(f, evlock_client_stats(f->client, &stats, sizeof(stats)) == EVLOCK_OK && stats.renewals >= LOCKS);
     evlock *last = lock_new(f, name, NULL);
     server_pause(f->server);
     for (int i = 0; i < LOCKS; i++)
