@@ -203,13 +203,8 @@ void evl_connection_hush(struct connection *connection, struct bytes text) {
 }
 
 static void connection_write_queued(struct connection *connection) {
-    struct transport_quiet quiet;
-
     connection->unwritten = 0;
-    evl_transport_quiet(&quiet);
-    evl_transport_write(connection->context);
-    evl_transport_unquiet(&quiet, !connection->context);
-    connection->full = connection->context && connection->context->c.obuf[0];
+    connection->full = evl_transport_write(&connection->context);
 }
 
 void evl_connection_flush(struct connection *connection) {

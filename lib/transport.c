@@ -2,6 +2,7 @@
 #include "transport.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -14,16 +15,19 @@ void evl_transport_read(redisAsyncContext *context) {
     redisAsyncHandleRead(context);
 }
 
-void evl_transport_write(redisAsyncContext *context) {
-    redisAsyncHandleWrite(context);
-}
-
 static void transport_only_sigpipe(sigset_t *set) {
     sigemptyset(set);
     sigaddset(set, SIGPIPE);
 }
 
-void evl_transport_quiet(struct transport_quiet *quiet) {
+/* Holds SIGPIPE back from this thread, and lets it through again: `broken` says whether a write has failed meanwhile,
+ * whose signal is taken back. The process's own dispositions are left alone. */
+struct transport_quiet {
+    sigset_t before;
+    sigset_t pending;
+};
+
+static void transport_quiet(struct transport_quiet *quiet) {
     sigset_t sigpipe;
 
     transport_only_sigpipe(&sigpipe);
@@ -33,7 +37,7 @@ void evl_transport_quiet(struct transport_quiet *quiet) {
         sigpending(&quiet->pending);
 }
 
-void evl_transport_unquiet(const struct transport_quiet *quiet, bool broken) {
+static void transport_unquiet(const struct transport_quiet *quiet, bool broken) {
     struct timespec none = {0, 0};
     sigset_t sigpipe;
 
@@ -41,6 +45,15 @@ void evl_transport_unquiet(const struct transport_quiet *quiet, bool broken) {
     if (broken && !sigismember(&quiet->pending, SIGPIPE))
         sigtimedwait(&sigpipe, NULL, &none);
     pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
+}
+
+bool evl_transport_write(redisAsyncContext *const *context) {
+    struct transport_quiet quiet;
+
+    transport_quiet(&quiet);
+    redisAsyncHandleWrite(*context);
+    transport_unquiet(&quiet, !*context);
+    return *context && sdslen((*context)->c.obuf) > 0;
 }
 
 bool evl_transport_spoke(const redisAsyncContext *context, int *ret_errno) {

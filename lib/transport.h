@@ -6,7 +6,6 @@
 #ifndef EVL_TRANSPORT_H
 #define EVL_TRANSPORT_H
 
-#include <signal.h>
 #include <stdbool.h>
 
 struct redisAsyncContext;
@@ -14,20 +13,9 @@ struct redisAsyncContext;
 /* Reads what has come, and has hiredis hand on the replies. hiredis may have freed the context by then. */
 void evl_transport_read(struct redisAsyncContext *context);
 
-/* Writes what is queued. hiredis may have freed the context by then. To be called between the two below. */
-void evl_transport_write(struct redisAsyncContext *context);
-
-/* What was blocked and pending before SIGPIPE was held back. */
-struct transport_quiet {
-    sigset_t before;
-    sigset_t pending;
-};
-
-/* Holds SIGPIPE back from this thread. The process's own dispositions are left alone. */
-void evl_transport_quiet(struct transport_quiet *quiet);
-
-/* Lets it through again. `broken`: a write has failed meanwhile, whose signal is taken back. */
-void evl_transport_unquiet(const struct transport_quiet *quiet, bool broken);
+/* Writes what is queued; whether the socket did not take all. hiredis may free the context meanwhile: `*context` is
+ * then NULL, by its handlers. */
+bool evl_transport_write(struct redisAsyncContext *const *context);
 
 /* Whether the server has spoken already: its byte is left to be read. `*ret_errno` is set to why the socket failed, if
  * it has; this takes that off the socket, where hiredis would have found it. */
