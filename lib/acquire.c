@@ -242,7 +242,7 @@ static bool acquire_take_look(struct request *request, int64_t now, struct comma
     const struct subject subject = {.key = evl_handle_key(call->lock)};
 
     (void)now;
-    evl_command_write(command, &evl_call_dialect(call)->asks[ASK_TOKEN]->form, &subject);
+    evl_command_write(command, &evl_call_dialect(call)->asks[ASK_SORT]->form, &subject);
     return true;
 }
 
@@ -260,7 +260,7 @@ static bool acquire_see(struct request *request, const struct reply *reply, int6
     struct call *call = evl_call_of(request);
     struct found found;
     bool fits = reply->type == REPLY_LOST || reply->type == REPLY_ERROR ||
-                evl_dialect_find(evl_call_dialect(call), ASK_TOKEN, reply, &found);
+                evl_dialect_find(evl_call_dialect(call), ASK_SORT, reply, &found);
 
     (void)now;
     if (call->finished)

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "check.h"
-#include "dialect.h"
 #include "memory.h"
 
 size_t evl_call_size(unsigned nodes) {
@@ -76,7 +75,7 @@ struct pipe *evl_call_pipe(const struct call *call, unsigned node) {
 }
 
 const struct dialect *evl_call_dialect(const struct call *call) {
-    return evl_dialect(call->lock->config->queue, false, false);
+    return evl_handle_dialect(call->lock, false, false);
 }
 
 void evl_call_withdraw(struct call *call) {

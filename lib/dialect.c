@@ -180,9 +180,9 @@ static const struct ask_row ask_wait = {{NULL, 0, {ARG_WAIT, ARG_REPLICAS, ARG_T
         .commands = {[LEASE_ACQUIRE] = &(how_taken), [LEASE_ADOPT] = &row_adopt,     [LEASE_RAISE] = &row_raise,       \
                      [LEASE_RENEW] = &row_renew,     [LEASE_REARM] = &row_rearm,     [LEASE_MEND] = &row_rearm,        \
                      [LEASE_ADD] = &row_add,         [LEASE_REPLACE] = &row_replace, [LEASE_RELEASE] = &(how_given)},  \
-        .asks = {[ASK_TOKEN] = &ask_get,       [ASK_TTL] = &ask_pttl,     [ASK_WAITERS] = &ask_zcard,                  \
-                 [ASK_PLACE] = &ask_zrank,     [ASK_MARK] = &ask_look,    [ASK_BREAK] = &(how_ended),                  \
-                 [ASK_RENEWAL] = &ask_renewal, [ASK_REPLICAS] = &ask_wait},                                            \
+        .asks = {[ASK_TOKEN] = &ask_get,     [ASK_SORT] = &ask_get,        [ASK_TTL] = &ask_pttl,                      \
+                 [ASK_WAITERS] = &ask_zcard, [ASK_PLACE] = &ask_zrank,     [ASK_MARK] = &ask_look,                     \
+                 [ASK_BREAK] = &(how_ended), [ASK_RENEWAL] = &ask_renewal, [ASK_REPLICAS] = &ask_wait},                \
     }
 
 static const struct dialect plain = DIALECT(row_set, row_release, ask_end);

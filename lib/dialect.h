@@ -26,6 +26,7 @@ struct command_row {
 /* What is asked about a lock, whoever holds it. */
 enum ask {
     ASK_TOKEN,
+    ASK_SORT, /* whether it is of the sort that such locks are */
     ASK_TTL,
     ASK_WAITERS,
     ASK_PLACE,

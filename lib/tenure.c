@@ -165,7 +165,7 @@ struct waiter evl_tenure_waiter(struct tenure *tenure) {
 static const struct dialect *tenure_dialect_of(struct tenure *tenure) {
     const struct lease *lease = evl_tenure_lease(tenure);
 
-    return evl_dialect(tenure->lock->config->queue, evl_lease_queued(lease), evl_lease_fenced(lease));
+    return evl_handle_dialect(tenure->lock, evl_lease_queued(lease), evl_lease_fenced(lease));
 }
 
 static bool tenure_take(struct request *request, int64_t now, struct command *command) {

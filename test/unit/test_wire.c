@@ -114,6 +114,7 @@ static const char *const commands[LEASE_RELEASE + 1][DIALECTS] = {
 
 static const char *const asks[ASKS][DIALECTS] = {
     [ASK_TOKEN] = {"GET a"},
+    [ASK_SORT] = {"GET a"},
     [ASK_TTL] = {"PTTL a"},
     [ASK_WAITERS] = {"ZCARD {a}:queue"},
     [ASK_PLACE] = {"ZRANK {a}:queue mark"},
