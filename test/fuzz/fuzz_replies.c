@@ -387,7 +387,7 @@ static void on_said(unsigned node, const char *key) {
 }
 
 static void turn(void) {
-    server.time = INT64_C(1700000000000000) + loop.now;
+    server.time = INT64_C(1700000000000000) + loop.common.now;
     loop_turn(&loop);
     server_turn(&server);
 }

@@ -1,19 +1,18 @@
 /*
- * An event loop in virtual time, for fuzzing: an adapter of evlock's. It owns its timers and what it knows of the
- * attached connections. Time stands still but where loop_pass() is called, so that a run depends on its input alone.
+ * An event loop in virtual time, for fuzzing: an adapter of evlock's. It owns what it knows of the attached
+ * connections. Time stands still but where loop_pass() is called, so that a run depends on its input alone.
  */
 #ifndef EVLOCK_FUZZ_LOOP_H
 #define EVLOCK_FUZZ_LOOP_H
 
 #include <sys/queue.h>
 
-#include <evlock/loop.h>
+#include "world/loop.h"
 
 struct loop {
-    int64_t now;
+    struct virtual_loop common;
     uint64_t random;
     unsigned rings; /* moments to which it let time pass */
-    TAILQ_HEAD(, timer) timers;
     TAILQ_HEAD(, watch) watches;
 };
 

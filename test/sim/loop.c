@@ -1,8 +1,6 @@
 /* The simulated event loop; see loop.h. */
 #include "loop.h"
 
-#include <stdlib.h>
-
 #include <hiredis/async.h>
 
 #include "judge.h"
@@ -10,92 +8,45 @@
 
 /* --- The adapter -------------------------------------------------------------------------------------------------- */
 
+static struct process *owner_of(const struct virtual_loop *loop) {
+    return loop->owner;
+}
+
 static int64_t loop_now(void *data) {
-    return process_clock(data);
-}
-
-static void *timer_new(void *data, evlock_timer_cb cb, void *arg) {
-    struct process *process = data;
-    struct timer *timer = calloc(1, sizeof(*timer));
-
-    timer->process = process;
-    timer->cb = cb;
-    timer->arg = arg;
-    timer->at = NEVER;
-    TAILQ_INSERT_TAIL(&process->timers, timer, link);
-    return timer;
-}
-
-static void timer_set(void *arg, int64_t at) {
-    struct timer *timer = arg;
-
-    timer->at = at;
-    loop_wake(timer->process);
-}
-
-static void timer_free(void *arg) {
-    struct timer *timer = arg;
-
-    TAILQ_REMOVE(&timer->process->timers, timer, link);
-    free(timer);
-}
-
-/* hiredis's hooks; each is called again for each readiness that is wanted. */
-
-static void add_read(void *arg) {
-    struct wire *wire = arg;
-
-    wire->wants_read = true;
-    loop_wake(wire->process);
-}
-
-static void del_read(void *arg) {
-    ((struct wire *)arg)->wants_read = false;
-}
-
-static void add_write(void *arg) {
-    struct wire *wire = arg;
-
-    wire->wants_write = true;
-    loop_wake(wire->process);
-}
-
-static void del_write(void *arg) {
-    ((struct wire *)arg)->wants_write = false;
-}
-
-static void cleanup(void *arg) {
-    wire_client_gone(arg);
+    return process_clock(owner_of(data));
 }
 
 static int attach(void *data, struct redisAsyncContext *connection) {
-    struct process *process = data;
+    struct process *process = owner_of(data);
 
-    connection->ev.addRead = add_read;
-    connection->ev.delRead = del_read;
-    connection->ev.addWrite = add_write;
-    connection->ev.delWrite = del_write;
-    connection->ev.cleanup = cleanup;
-    connection->ev.data = wire_new(process, node_at(process->world, connection->c.unix_sock.path), connection);
+    wire_new(process, node_at(process->world, connection->c.unix_sock.path), connection);
     return 0;
 }
 
 static uint64_t loop_random(void *data) {
-    return draw(((struct process *)data)->world);
+    return draw(owner_of(data)->world);
 }
 
 static const evlock_loop_ops ops = {
     .size = sizeof(evlock_loop_ops),
     .now = loop_now,
-    .timer_new = timer_new,
-    .timer_set = timer_set,
-    .timer_free = timer_free,
+    .timer_new = virtual_timer_new,
+    .timer_set = virtual_timer_set,
+    .timer_free = virtual_timer_free,
     .attach = attach,
     .random = loop_random,
 };
 
+static void wake(void *owner) {
+    loop_wake(owner);
+}
+
+void loop_init(struct process *process) {
+    virtual_loop_init(&process->loop, wake, process);
+}
+
 evlock_loop loop_of(struct process *process) {
-    return (evlock_loop){&ops, process};
+    return (evlock_loop){&ops, &process->loop};
 }
 
 /* --- Turns -------------------------------------------------------------------------------------------------------- */
@@ -106,21 +57,18 @@ static bool ready(const struct wire *wire) {
 
 void loop_wake(struct process *process) {
     struct world *world = process->world;
-    int64_t at = NEVER, due;
-    struct timer *timer;
+    const struct virtual_timer *timer;
+    int64_t at = NEVER;
     struct wire *wire;
 
     if (world->running == process)
         return; /* the turn's end sees to it */
+    timer = virtual_timer_next(&process->loop);
+    if (timer)
+        at = clock_when(&process->clock, timer->at);
     TAILQ_FOREACH (wire, &process->wires, local)
         if (ready(wire))
             at = world->now;
-    TAILQ_FOREACH (timer, &process->timers, link) {
-        if (timer->at == NEVER)
-            continue;
-        due = clock_when(&process->clock, timer->at);
-        at = due < at ? due : at;
-    }
     if (at < process->still_until)
         at = process->still_until;
     if (at < world->now)
@@ -137,15 +85,16 @@ void loop_flush(struct process *process) {
 }
 
 /* How many wires and timers are ready; the `index`-th of them. */
-static unsigned find_ready(struct process *process, unsigned index, struct wire **ret_wire, struct timer **ret_timer) {
+static unsigned find_ready(struct process *process, unsigned index, struct wire **ret_wire,
+                           struct virtual_timer **ret_timer) {
     unsigned count = 0;
-    struct timer *timer;
+    struct virtual_timer *timer;
     struct wire *wire;
 
     TAILQ_FOREACH (wire, &process->wires, local)
         if (ready(wire) && count++ == index)
             *ret_wire = wire;
-    TAILQ_FOREACH (timer, &process->timers, link)
+    TAILQ_FOREACH (timer, &process->loop.timers, link)
         if (timer->at <= process_clock(process) && count++ == index)
             *ret_timer = timer;
     return count;
@@ -157,11 +106,11 @@ static void serve_wire(struct wire *wire) {
     bool reads = wire_can_read(wire) && (!wire_can_write(wire) || draw_chance(wire->world, 50));
 
     if (!reads) {
-        wire->wants_write = false;
+        wire->watch.writes = false;
         evlock_on_writable(wire->connection);
         return;
     }
-    wire->wants_read = false;
+    wire->watch.reads = false;
     evlock_on_readable(wire->connection);
     TAILQ_FOREACH (wire, &process->wires, local)
         if (wire->readable)
@@ -170,7 +119,7 @@ static void serve_wire(struct wire *wire) {
 
 void loop_turn(struct process *process) {
     struct world *world = process->world;
-    struct timer *timer;
+    struct virtual_timer *timer;
     struct wire *wire;
     unsigned count, calls = 0;
 
@@ -182,8 +131,7 @@ void loop_turn(struct process *process) {
         if (wire) {
             serve_wire(wire);
         } else {
-            timer->at = NEVER;
-            timer->cb(timer->arg);
+            virtual_timer_ring(timer);
         }
         judge_leave(world->judge, process);
         loop_flush(process);

@@ -5,18 +5,10 @@
 #ifndef EVLOCK_SIM_LOOP_H
 #define EVLOCK_SIM_LOOP_H
 
-#include <evlock/loop.h>
-
 #include "process.h"
 
-struct timer {
-    TAILQ_ENTRY(timer) link;
-    struct process *process;
-    evlock_timer_cb cb;
-    void *arg;
-    int64_t at; /* by the process's clock; NEVER: not armed */
-};
-
+void loop_init(struct process *process);
+/* What evlock takes. */
 evlock_loop loop_of(struct process *process);
 
 /* Something may be ready: the process takes a turn as soon as it can. */

@@ -25,7 +25,7 @@ struct process *process_new(struct world *world) {
                                     draw_between(world, -world->plan.drift_ppm, world->plan.drift_ppm)};
     process->turn.happen = take_turn;
     process->turn.arg = process;
-    TAILQ_INIT(&process->timers);
+    loop_init(process);
     TAILQ_INIT(&process->wires);
     TAILQ_INSERT_TAIL(&world->processes, process, link);
     process->actor = actor_new(process);

@@ -9,10 +9,10 @@
 
 #include "clock.h"
 #include "world.h"
+#include "world/loop.h"
 
 struct actor;
 struct node;
-struct timer;
 
 struct process {
     TAILQ_ENTRY(process) link;
@@ -23,7 +23,7 @@ struct process {
     int64_t busy_until;  /* it has read its clock as far as that */
     int64_t lag;         /* how long its code on the stack has taken so far */
     struct event turn;
-    TAILQ_HEAD(, timer) timers;
+    struct virtual_loop loop; /* its timers are set by the process's clock */
     TAILQ_HEAD(, wire) wires; /* those whose end here is open */
     evlock_client *client;    /* NULL: none */
     unsigned client_number;

@@ -238,11 +238,11 @@ static void arrive_down(void *arg) {
 }
 
 bool wire_can_read(const struct wire *wire) {
-    return wire->connected && wire->wants_read && wire->readable;
+    return wire->connected && wire->watch.reads && wire->readable;
 }
 
 bool wire_can_write(const struct wire *wire) {
-    return wire->connected && wire->wants_write;
+    return wire->connected && wire->watch.writes;
 }
 
 void wire_look(struct wire *wire) {
@@ -250,6 +250,10 @@ void wire_look(struct wire *wire) {
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
+
+static void gone(void *owner) {
+    wire_client_gone(owner);
+}
 
 struct wire *wire_new(struct process *process, struct node *node, struct redisAsyncContext *connection) {
     struct world *world = process->world;
@@ -263,7 +267,8 @@ struct wire *wire_new(struct process *process, struct node *node, struct redisAs
     wire->client = process->client_number;
     wire->connection = connection;
     socket_open(&wire->socket, connection->c.fd);
-    wire->wants_read = wire->wants_write = true;
+    virtual_watch_init(&wire->watch, &process->loop, connection, gone, wire);
+    wire->watch.reads = wire->watch.writes = true;
     flow_init(&wire->up, arrive_up, wire);
     flow_init(&wire->down, arrive_down, wire);
     wire->connect.happen = establish;

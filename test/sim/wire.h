@@ -10,6 +10,7 @@
 #include "server.h"
 #include "socket.h"
 #include "world.h"
+#include "world/loop.h"
 
 struct redisAsyncContext;
 
@@ -45,7 +46,8 @@ struct wire {
     struct event connect;
     int64_t unheard;      /* since when the server has answered what the process did not hear; 0: all was heard */
     bool connected, dead; /* dead: the process has crashed, and sends no more */
-    bool wants_read, wants_write, readable;
+    struct virtual_watch watch;
+    bool readable;
     struct flow up, down;
 };
 

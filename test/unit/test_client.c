@@ -21,36 +21,17 @@
 
 #include "client.h"
 #include "counted.h"
+#include "world/loop.h"
 
 enum { TTL_MS = 6000 * 1000 };
 
-static int64_t clock_us = 1000000000;
-static evlock_timer_cb timer_cb;
-static void *timer_arg;
-static int64_t timer_at;
+static struct virtual_loop loop;
 static int timer_sets;
 static int attached = -1;
 
-static void *timer_new(void *data, evlock_timer_cb cb, void *arg) {
-    timer_cb = cb;
-    timer_arg = arg;
-    return data;
-}
-
-static void timer_set(void *timer, int64_t at) {
-    (void)timer;
-    timer_at = at;
+static void count_set(void *owner) {
+    (void)owner;
     timer_sets++;
-}
-
-static void timer_free(void *timer) {
-    (void)timer;
-    timer_cb = NULL;
-}
-
-static int64_t now(void *data) {
-    (void)data;
-    return clock_us;
 }
 
 static int attach(void *data, struct redisAsyncContext *connection) {
@@ -72,20 +53,29 @@ static void resolve_cancel(void *resolution) {
 
 static const evlock_loop_ops ops = {
     .size = sizeof(ops),
-    .now = now,
-    .timer_new = timer_new,
-    .timer_set = timer_set,
-    .timer_free = timer_free,
+    .now = virtual_now,
+    .timer_new = virtual_timer_new,
+    .timer_set = virtual_timer_set,
+    .timer_free = virtual_timer_free,
     .attach = attach,
     .resolve = resolve,
     .resolve_cancel = resolve_cancel,
 };
 
+/* The latest client's; NULL: it has freed it. */
+static struct virtual_timer *timer(void) {
+    return TAILQ_LAST(&loop.timers, virtual_timers);
+}
+
+/* Whether or not it is due. */
+static void ring(void) {
+    timer()->cb(timer()->arg);
+}
+
 static evlock_client *client_at(const char *url, const evlock_client_options *options) {
-    static int data;
     evlock_client *client;
 
-    assert_int_equal(evlock_client_new(&client, (evlock_loop){&ops, &data}, url, options), EVLOCK_OK);
+    assert_int_equal(evlock_client_new(&client, (evlock_loop){&ops, &loop}, url, options), EVLOCK_OK);
     return client;
 }
 
@@ -100,8 +90,8 @@ static evlock_client *client_new(void) {
 /* What was pending is told as cancelled on the next turn, with which the client goes. */
 static void client_end(evlock_client *client) {
     evlock_client_free(client);
-    if (timer_cb)
-        timer_cb(timer_arg);
+    if (timer())
+        ring();
 }
 
 /* In place of the C library's. */
@@ -186,7 +176,7 @@ static void fall_due(evlock_client *client, evlock **locks) {
         assert_int_equal(evlock_new(&locks[i], client, &i, sizeof(i), &options), EVLOCK_OK);
         assert_int_equal(evlock_acquire(locks[i], NULL, ended, NULL), EVLOCK_OK);
     }
-    clock_us += 1000 * 1000;
+    loop.now += 1000 * 1000;
     told = 0;
 }
 
@@ -208,8 +198,8 @@ CASE(the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told) {
     fall_due(client, locks);
     while (told == 0) {
         int before = to_be_told(client);
-        clock_us++;
-        timer_cb(timer_arg);
+        loop.now++;
+        ring();
         turns++;
         assert_int_in_range(told ? 0 : to_be_told(client) - before, 0, 1000);
         if (turns == 1)
@@ -217,7 +207,7 @@ CASE(the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told) {
     }
     assert_true(turns > MANY / 1000);
     assert_int_equal(told + to_be_told(client), MANY);
-    timer_cb(timer_arg);
+    ring();
     assert_int_equal(told, MANY);
     for (int i = 0; i < MANY; i++)
         evlock_free(locks[i]);
@@ -266,8 +256,8 @@ CASE(a_later_attempt_without_random_bytes_ends_the_acquire) {
     assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
     dry = true;
     for (int i = 0; i < 10000 && !told; i++) {
-        clock_us = timer_at;
-        timer_cb(timer_arg);
+        loop.now = timer()->at;
+        ring();
     }
     dry = false;
     assert_int_equal(told, 1);
@@ -309,25 +299,25 @@ static evlock *waiting(evlock_client *client) {
 }
 
 static void ring_at(int64_t at) {
-    clock_us = at;
-    timer_cb(timer_arg);
+    loop.now = at;
+    ring();
 }
 
 /* Nothing may be left unread: what had come by its end was seen in the turn that follows, and read before the next. */
 CASE(a_wait_ends_when_all_that_had_come_by_its_end_was_read) {
     evlock_client *client = client_new();
     evlock *lock = waiting(client);
-    int64_t end = clock_us + 1000 * 1000;
+    int64_t end = loop.now + 1000 * 1000;
 
     ring_at(end - 1);
     assert_int_equal(told, 0);
     ring_at(end);
     assert_int_equal(told, 0);
-    assert_int_in_range(timer_at, end + 1, end + 100);
-    ring_at(timer_at);
+    assert_int_in_range(timer()->at, end + 1, end + 100);
+    ring_at(timer()->at);
     assert_int_equal(told, 0);
-    assert_int_in_range(timer_at, end + 2, end + 200);
-    ring_at(timer_at);
+    assert_int_in_range(timer()->at, end + 2, end + 200);
+    ring_at(timer()->at);
     assert_int_equal(told, 1);
     evlock_free(lock);
     client_end(client);
@@ -342,16 +332,16 @@ CASE(a_loop_that_stood_still_is_given_time) {
     for (size_t i = 0; i < sizeof(stalls) / sizeof(stalls[0]); i++) {
         evlock_client *client = client_new();
         evlock *lock = waiting(client);
-        int64_t found = clock_us + 1000 * 1000 + stalls[i].late;
+        int64_t found = loop.now + 1000 * 1000 + stalls[i].late;
         int turns = 0;
 
         ring_at(found);
-        assert_int_in_range(timer_at, found + 1, found + stalls[i].given);
+        assert_int_in_range(timer()->at, found + 1, found + stalls[i].given);
         for (int part = 1; part < 10; part++)
             ring_at(found + stalls[i].given * part / 10);
         assert_int_equal(told, 0);
         for (; told == 0 && turns < 10; turns++)
-            ring_at(timer_at + stalls[i].late);
+            ring_at(timer()->at + stalls[i].late);
         assert_int_in_range(turns, 1, 4);
         evlock_free(lock);
         client_end(client);
@@ -364,7 +354,7 @@ CASE(a_loop_that_goes_on_late_is_given_no_more_time) {
     evlock_client *client = client_new();
     evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
     evlock *locks[LOCKS];
-    int64_t begun = clock_us, found = begun + 10 * LATE;
+    int64_t begun = loop.now, found = begun + 10 * LATE;
 
     told = 0;
     for (int i = 0; i < LOCKS; i++) {
@@ -372,8 +362,8 @@ CASE(a_loop_that_goes_on_late_is_given_no_more_time) {
         assert_int_equal(evlock_new(&locks[i], client, &i, sizeof(i), NULL), EVLOCK_OK);
         assert_int_equal(evlock_acquire(locks[i], &options, ended, NULL), EVLOCK_OK);
     }
-    for (ring_at(found); clock_us < begun + (LOCKS - 5) * APART;)
-        ring_at(timer_at + LATE);
+    for (ring_at(found); loop.now < begun + (LOCKS - 5) * APART;)
+        ring_at(timer()->at + LATE);
     assert_true(told > 0);
     for (int i = 0; i < LOCKS; i++)
         evlock_free(locks[i]);
@@ -386,7 +376,7 @@ CASE(what_begins_after_the_loop_stood_still_ends_by_its_time) {
     evlock_client *client = client_new();
     evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
     evlock *before = waiting(client), *after;
-    int64_t found = clock_us + STALL;
+    int64_t found = loop.now + STALL;
 
     ring_at(found);
     options.wait_timeout_ms = WAIT / 1000;
@@ -410,14 +400,14 @@ CASE(a_loop_that_is_always_late_ends_a_wait) {
     for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++) {
         evlock_client *client = client_new();
         evlock *lock = waiting(client);
-        int64_t end = clock_us + 1000 * 1000;
+        int64_t end = loop.now + 1000 * 1000;
 
-        while (told == 0 && clock_us < end + 100000 + 6 * late[i]) {
-            clock_us += late[i];
+        while (told == 0 && loop.now < end + 100000 + 6 * late[i]) {
+            loop.now += late[i];
             if (evl_turn_enter(evl_client_turn(client)))
                 evl_turn_leave(evl_client_turn(client));
-            if (clock_us >= timer_at)
-                ring_at(clock_us);
+            if (loop.now >= timer()->at)
+                ring_at(loop.now);
         }
         assert_int_equal(told, 1);
         evlock_free(lock);
@@ -440,8 +430,8 @@ static void grant(evlock_client *client, evlock *lock) {
     struct command command;
 
     evl_pipe_withdraw(&node_of(client)->pipe, request);
-    assert_true(evl_tenure_requests.take(request, clock_us, &command));
-    assert_true(evl_tenure_requests.answer(request, &yes, clock_us));
+    assert_true(evl_tenure_requests.take(request, loop.now, &command));
+    assert_true(evl_tenure_requests.answer(request, &yes, loop.now));
 }
 
 /* Acquires of which every other one was granted, so that there is a token to undo. */
@@ -502,7 +492,7 @@ static void log_in(struct node *node, bool settled) {
 
 /* A slice; whether there is more. */
 static bool tell_back(evlock_client *client) {
-    return evl_tenures_tell_back(&client->locks.tenures, node_of(client), clock_us);
+    return evl_tenures_tell_back(&client->locks.tenures, node_of(client), loop.now);
 }
 
 static void finish(evlock_client *client) {
@@ -512,7 +502,7 @@ static void finish(evlock_client *client) {
     while ((call = TAILQ_FIRST(&client->locks.pending)))
         evlock_free(call->lock);
     while (to_be_told(client))
-        timer_cb(timer_arg);
+        ring();
     client_end(client);
 }
 
@@ -531,14 +521,14 @@ CASE(that_a_node_is_away_is_told_by_slices) {
     told = 0;
     cut(node_of(client));
     for (int before = 0; told == 0; before = to_be_told(client), turns++) {
-        timer_cb(timer_arg);
+        ring();
         assert_int_in_range(told ? 1 : to_be_told(client) - before, 1, 1000 * TOLD_A_RING);
     }
     assert_int_equal(told + to_be_told(client), MANY);
     assert_true(turns >= MANY / (1000 * TOLD_A_RING));
     for (int i = 0; i < MANY; i++)
         evlock_free(locks[i]);
-    timer_cb(timer_arg);
+    ring();
     client_end(client);
 }
 
@@ -636,7 +626,7 @@ static void assert_lost_by_slices(const struct node *node) {
     assert_int_equal(before, MANY);
     for (int left; before > 0; before = left) {
         assert_int_equal(evl_node_state(node), CONNECTION_ENDED);
-        timer_cb(timer_arg);
+        ring();
         left = unanswered(node);
         assert_int_in_range(before - left, 1, 1000 * TOLD_A_RING);
     }
@@ -653,7 +643,7 @@ CASE(what_a_socket_does_not_take_waits_unsent) {
     evlock_client *client = client_at(url, NULL);
     struct node *node = node_of(client);
     log_in(node, true);
-    evl_connection_ring(&evl_node_connection(node)->alarm, clock_us);
+    evl_connection_ring(&evl_node_connection(node)->alarm, loop.now);
     assert_int_equal(evl_node_state(node), CONNECTION_READY);
     for (int i = 0; i < MANY; i++) {
         evlock *lock;
@@ -699,7 +689,7 @@ CASE(a_child_does_not_set_its_parents_timer) {
 
     options.on_connection = fork_inside;
     evlock_client *client = client_with(&options);
-    timer_cb(timer_arg);
+    ring();
     if (child == 0)
         _exit(timer_sets);
     assert_true(child > 0);
@@ -732,5 +722,7 @@ int main(void) {
 #ifdef EVL_CHECKS
     evl_checks_all = true;
 #endif
+    virtual_loop_init(&loop, count_set, NULL);
+    loop.now = 1000000000;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
