@@ -1,0 +1,180 @@
+/*
+ * The turn: what is taken for read, and how long a loop that stood still is given, by a loop and a clock of the test's.
+ */
+#include <string.h>
+
+#include "turn.h"
+
+enum { BEGAN = 1000000, RECOVERY_MOST = 50000 };
+
+static int64_t clock_now, timer_at;
+static evlock_timer_cb timer_cb;
+static void *timer_arg;
+static struct turn turn;
+static int rung;
+
+static int64_t now(void *data) {
+    (void)data;
+    return clock_now;
+}
+
+static void *timer_new(void *data, evlock_timer_cb cb, void *arg) {
+    (void)data;
+    timer_cb = cb;
+    timer_arg = arg;
+    timer_at = INT64_MAX;
+    return &timer_at;
+}
+
+static void timer_set(void *timer, int64_t at) {
+    (void)timer;
+    timer_at = at;
+}
+
+static void timer_free(void *timer) {
+    (void)timer;
+}
+
+static void on_ring(struct alarm *alarm, int64_t at) {
+    (void)alarm;
+    assert_true(turn.gathering && at == clock_now);
+    rung++;
+}
+
+static void on_rung(struct turn *of, int64_t at) {
+    (void)at;
+    assert_false(of->gathering);
+}
+
+static void on_end(struct turn *of) {
+    (void)of;
+}
+
+static bool no_left(struct turn *of) {
+    (void)of;
+    return false;
+}
+
+static bool not_waiting(const struct turn *of) {
+    (void)of;
+    return false;
+}
+
+static int set_up(void **state) {
+    static const evlock_loop_ops ops = {
+        .size = sizeof(ops), .now = now, .timer_new = timer_new, .timer_set = timer_set, .timer_free = timer_free};
+    static const struct turn_hooks hooks = {
+        .ring = {on_ring, on_ring, on_ring, on_ring},
+        .rung = on_rung,
+        .end = on_end,
+        .left = no_left,
+        .waiting = not_waiting,
+    };
+    const struct evlock_loop loop = {.ops = &ops};
+    const struct log_sink log = {0};
+    (void)state;
+    memset(&turn, 0, sizeof(turn));
+    clock_now = BEGAN;
+    rung = 0;
+    return evl_turn_begin(&turn, &loop, &hooks, &log, RECOVERY_MOST) ? 0 : -1;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    evl_turn_end(&turn);
+    return 0;
+}
+
+/* The loop's timer rings so long after the beginning. */
+static void ring_at(int64_t time) {
+    clock_now = BEGAN + time;
+    timer_at = INT64_MAX;
+    timer_cb(timer_arg);
+}
+
+static void wake(struct alarm *alarm, int64_t at) {
+    evl_turn_wake(&turn, alarm, at);
+    evl_turn_rearm(&turn);
+}
+
+/* Whether what was begun then, and should have been answered by then, is given more time. */
+static bool puts_off(int64_t begun, int64_t limit) {
+    struct alarm alarm = {0};
+    bool put_off = evl_turn_puts_off(&turn, &alarm, BEGAN + begun, BEGAN + limit);
+    wake(&alarm, INT64_MAX);
+    return put_off;
+}
+
+/* An alarm of 5 ms rings at 20 ms. */
+static void stand_still(void) {
+    struct alarm alarm = {0};
+    wake(&alarm, BEGAN + 5000);
+    ring_at(20000);
+    assert_int_equal(rung, 1);
+}
+
+CASE(what_came_by_the_ring_before_the_last_two_is_read) {
+    ring_at(1000);
+    ring_at(2000);
+    assert_true(puts_off(0, 1000));
+    ring_at(3000);
+    assert_false(puts_off(0, 1000));
+    assert_true(puts_off(0, 1001));
+}
+
+CASE(what_was_under_way_in_a_stall_is_given_a_recovery) {
+    stand_still();
+    for (int64_t time = 21000; time < 40000; time += 1000) {
+        ring_at(time);
+        assert_true(puts_off(0, 10000));
+        assert_true(timer_at == BEGAN + 40000); /* by this ring alone it ends */
+    }
+    ring_at(40000);
+    assert_false(puts_off(0, 10000));
+}
+
+CASE(what_was_begun_after_a_stall_waits_for_no_recovery) {
+    stand_still();
+    for (int64_t time = 21000; time <= 24000; time += 1000)
+        ring_at(time);
+    assert_false(puts_off(20000, 22000));
+    assert_true(puts_off(20000, 22001));
+    assert_true(puts_off(19999, 22000));
+}
+
+CASE(a_recovery_is_not_begun_anew_within_itself) {
+    struct alarm alarm = {0};
+    stand_still();
+    wake(&alarm, BEGAN + 25000);
+    ring_at(30000);
+    assert_true(timer_at == BEGAN + 40000);
+}
+
+CASE(a_recovery_lasts_no_longer_than_its_most) {
+    struct alarm alarm = {0};
+    wake(&alarm, BEGAN + 1000);
+    ring_at(900000);
+    assert_true(timer_at == BEGAN + 900000 + RECOVERY_MOST);
+}
+
+CASE(what_was_due_before_the_beginning_is_no_stall) {
+    struct alarm alarm = {0};
+    wake(&alarm, BEGAN - 5000);
+    ring_at(500);
+    assert_int_equal(rung, 1);
+    assert_true(timer_at == INT64_MAX);
+}
+
+#define TURN_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TURN_TEST(what_came_by_the_ring_before_the_last_two_is_read),
+        TURN_TEST(what_was_under_way_in_a_stall_is_given_a_recovery),
+        TURN_TEST(what_was_begun_after_a_stall_waits_for_no_recovery),
+        TURN_TEST(a_recovery_is_not_begun_anew_within_itself),
+        TURN_TEST(a_recovery_lasts_no_longer_than_its_most),
+        TURN_TEST(what_was_due_before_the_beginning_is_no_stall),
+    };
+    return cmocka_run_group_tests_name("turn", tests, NULL, NULL);
+}
