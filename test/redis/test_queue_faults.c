@@ -273,6 +273,7 @@ static void a_message_on_a_new_connection_counts_from_the_look(void **state) {
     f->relay.pairs[0].held = true; /* no look comes through any more */
     server_do(f->server, "CLIENT KILL TYPE pubsub");
     await(f, relay_pump(&f->relay) && f->relay.count == 3 && listeners(f) == 1);
+    assert_null(strstr(f->log, "next try in")); /* one that has listened is replaced at once */
     assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
     await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_OK);
