@@ -626,7 +626,7 @@ static void connection_go_on(struct connection *connection, int64_t now) {
         connection_go_on_ended(connection, now);
         break;
     case CONNECTION_STOPPED:
-        assert(!"its alarm was taken out");
+        assert(connection->state != CONNECTION_STOPPED); /* its alarm was taken out */
     }
 }
 

@@ -914,10 +914,9 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
     enum lease_command command = evl_lease_unanswered(lease, node);
     int64_t believed_until = slot->deadline;
 
-    if (command == LEASE_RELEASE) {
-        assert(slot->releasing);
+    implies(command == LEASE_RELEASE, slot->releasing);
+    if (command == LEASE_RELEASE)
         slot->releasing = false;
-    }
     /* Who joins the queue has the lock or waits, and nobody else waits. */
     assert(answer->verdict != LEASE_NO || command != LEASE_ACQUIRE || !lease->queued);
     assert(answer->verdict != LEASE_QUEUED || (command == LEASE_ACQUIRE && lease->queued));
@@ -1332,7 +1331,7 @@ static void check_flying(const struct lease *lease, const struct lease_slot *slo
         implies(held, slot->deadline <= slot->uncut);
         break;
     case LEASE_RELEASE:
-        assert(!"a release is not among them");
+        assert(slot->flying != LEASE_RELEASE); /* it flies beside them, as `releasing` */
     }
 }
 
