@@ -496,11 +496,14 @@ static bool tell_back(evlock_client *client) {
 }
 
 static void finish(evlock_client *client) {
+    struct tenure *tenure;
     struct call *call;
 
     cut(node_of(client));
     while ((call = TAILQ_FIRST(&client->locks.pending)))
         evlock_free(call->lock);
+    while ((tenure = TAILQ_FIRST(&client->locks.tenures.live))) /* those that were granted */
+        evlock_free(tenure->lock);
     while (to_be_told(client))
         ring();
     client_end(client);
