@@ -636,6 +636,32 @@ static void assert_lost_by_slices(const struct node *node) {
     assert_int_equal(evl_node_state(node), CONNECTION_AWAY);
 }
 
+/* What was lost with a connection is reported by slices. Before its owner has heard, a lost delete of a token may still
+ * run, and nobody knows of it: so every token waits to be used again. */
+CASE(no_token_is_used_again_before_all_know_what_was_lost) {
+    const struct bytes word = {"own", 3};
+    char url[128];
+    int listener = listen_at(url, sizeof(url));
+
+    attached = 0;
+    evlock_client *client = client_at(url, NULL);
+    struct node *node = node_of(client);
+    log_in(node, true);
+    evl_connection_ring(&evl_node_connection(node)->alarm, loop.now);
+    assert_int_equal(evl_node_state(node), CONNECTION_READY);
+    assert_false(evl_tenures_haunt(&client->locks.tenures, word, word));
+    attached = -1;
+    cut(node);
+    assert_int_equal(evl_node_state(node), CONNECTION_ENDED);
+    assert_true(evl_tenures_haunt(&client->locks.tenures, word, word));
+    ring();
+    assert_int_equal(evl_node_state(node), CONNECTION_AWAY);
+    assert_false(evl_tenures_haunt(&client->locks.tenures, word, word));
+    finish(client);
+    close(listener);
+    unlink(url + strlen("unix://"));
+}
+
 CASE(what_a_socket_does_not_take_waits_unsent) {
     static char bytes[1024 * 1024];
     char url[128];
@@ -719,6 +745,7 @@ int main(void) {
         cmocka_unit_test(that_a_node_is_away_is_told_by_slices),
         cmocka_unit_test(all_are_told_that_a_node_is_back),
         cmocka_unit_test(a_return_that_is_cut_short_settles_nothing),
+        cmocka_unit_test(no_token_is_used_again_before_all_know_what_was_lost),
         cmocka_unit_test(what_a_socket_does_not_take_waits_unsent),
         cmocka_unit_test(a_child_does_not_set_its_parents_timer),
     };
