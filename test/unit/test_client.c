@@ -1,6 +1,7 @@
 /*
  * A client on a loop whose clock and timer are the test's, and whose server is never found: when it renews, in which
- * portions it sees to what is due, tells that a node is back, and sends, and what it leaves alone in a forked child.
+ * portions it sees to what is due, tells that a node is back, and sends, what it makes of answers, which are the test's
+ * too, and what it leaves alone in a forked child.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -423,15 +424,30 @@ static struct node *node_of(evlock_client *client) {
     return &evl_client_deployment(client)->nodes[0];
 }
 
-/* As if the node had said yes. */
-static void grant(evlock_client *client, evlock *lock) {
-    const struct reply yes = {.type = REPLY_OK};
-    struct request *request = evl_tenure_request(lock->tenure, 0);
+/* As if what waits to be sent to the node had been, and answered by this. */
+static void answer(evlock_client *client, struct request *request, struct reply reply) {
+    struct pipe *pipe = &node_of(client)->pipe;
+    const struct request_ops *owner = pipe->ops[request->kind];
     struct command command;
 
-    evl_pipe_withdraw(&node_of(client)->pipe, request);
-    assert_true(evl_tenure_requests.take(request, loop.now, &command));
-    assert_true(evl_tenure_requests.answer(request, &yes, loop.now));
+    assert_true(request->waiting);
+    evl_pipe_withdraw(pipe, request);
+    assert_true(owner->take(request, loop.now, &command));
+    assert_true(owner->answer(request, &reply, loop.now));
+    evl_turn_rearm(evl_client_turn(client));
+}
+
+static struct reply text(enum reply_type type, const char *words) {
+    return (struct reply){.type = type, .text = words, .len = strlen(words)};
+}
+
+static struct reply number(int64_t value) {
+    return (struct reply){.type = REPLY_INTEGER, .integer = value};
+}
+
+/* The node says yes. */
+static void grant(evlock_client *client, evlock *lock) {
+    answer(client, evl_tenure_request(lock->tenure, 0), text(REPLY_OK, "OK"));
 }
 
 /* Acquires of which every other one was granted, so that there is a token to undo. */
@@ -464,29 +480,31 @@ static int not_told(struct tenure_list *tenures) {
 }
 
 /* There is a connection, for all that the client knows. */
-static void open_up(struct node *node) {
-    struct connection *connection = evl_node_connection(node);
+static void open_up(struct pipe *pipe) {
+    struct connection *connection = evl_pipe_connection(pipe);
 
     connection->state = CONNECTION_CONNECTING;
     connection->resolution = NULL;
     connection->address_next = 1;
     connection->telling = false;
-    node->pipe.untold = 0;
-    node->pipe.login.open = 0;
+    pipe->untold = 0;
+    pipe->login.open = 0;
 }
 
 static void cut(struct node *node) {
     if (evl_node_state(node) == CONNECTION_AWAY || evl_node_state(node) == CONNECTION_RESOLVING)
-        open_up(node);
+        open_up(&node->pipe);
     evl_connection_break(evl_node_connection(node), EVLOCK_EUNREACHABLE, "cut");
     evl_connection_end_broken(evl_node_connection(node));
+    evl_turn_rearm(evl_node_connection(node)->turn);
     assert_int_not_equal(evl_node_state(node), CONNECTION_READY);
 }
 
 /* Its login is done. */
 static void log_in(struct node *node, bool settled) {
-    open_up(node);
+    open_up(&node->pipe);
     node->pipe.login.hooks->done(&node->pipe.login, settled);
+    evl_turn_rearm(evl_node_connection(node)->turn);
     assert_int_equal(evl_node_state(node), CONNECTION_RETURNING);
 }
 
@@ -588,9 +606,203 @@ CASE(a_return_that_is_cut_short_settles_nothing) {
     finish(client);
 }
 
-/* --- A socket that is full ---------------------------------------------------------------------------------------- */
+CASE(a_login_that_is_kept_is_done_with_the_connection_before) {
+    evlock_client *client = client_new();
+    struct node *node = node_of(client);
+    struct login *login = &node->pipe.login;
 
-enum { TURN_BYTES = 64 * 1024, ACQUIRE_BYTES = 90 }; /* at least */
+    login->unsettled = true;
+    login->lost_id = 7;
+    log_in(node, false);
+    assert_false(evl_node_connection(node)->hooks->returning(evl_node_connection(node), loop.now));
+    assert_false(login->unsettled);
+    assert_int_equal(login->lost_id, 0);
+    finish(client);
+}
+
+/* What was refused on the way is no trouble of a node that serves. */
+CASE(a_node_that_is_back_has_no_words_of_trouble) {
+    evlock_client *client = client_new();
+    struct node *node = node_of(client);
+    struct connection *connection = evl_node_connection(node);
+
+    open_up(&node->pipe);
+    evl_connection_explain(connection, "NOPERM this user has no permissions");
+    assert_true(connection->explained);
+    log_in(node, true);
+    assert_false(connection->explained);
+    assert_string_equal(evl_node_trouble(node, loop.now).words, "");
+    finish(client);
+}
+
+/* --- Calls, and what the node answers ----------------------------------------------------------------------------- */
+
+static evlock *lock_with(evlock_client *client, const evlock_options *options) {
+    evlock *lock;
+
+    assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, options), EVLOCK_OK);
+    return lock;
+}
+
+static struct request *request_of(const evlock *lock) {
+    return evl_tenure_request(lock->tenure, 0);
+}
+
+/* As the timer says; it may have been due before. */
+static void ring_next(void) {
+    ring_at(timer()->at > loop.now ? timer()->at : loop.now);
+}
+
+/* Until something is told, or it is this late. */
+static void go_on_until(int64_t at) {
+    while (told == 0 && timer()->at <= at)
+        ring_next();
+}
+
+/* A first step that was sent twice says nothing of the second: who is not there then was ended by somebody else. */
+CASE(a_break_whose_first_step_was_lost_is_not_the_one_that_ended_a_lease) {
+    evlock_client *client = client_new();
+    evlock *lock = lock_with(client, NULL);
+    struct request *request;
+
+    told = 0;
+    assert_int_equal(evlock_break(lock, failed, NULL), EVLOCK_OK);
+    request = &lock->calls->requests[0];
+    answer(client, request, text(REPLY_LOST, "cut"));
+    answer(client, request, text(REPLY_STRING, "token"));
+    answer(client, request, number(0));
+    ring();
+    assert_int_equal(told, 1);
+    assert_int_equal(told_status, EVLOCK_ENOTOWNED);
+    evlock_free(lock);
+    finish(client);
+}
+
+static evlock *beside; /* another that was held, or NULL */
+static int losses;
+static int64_t lost_at;
+
+static void release_beside(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+    (void)lock;
+    (void)reason;
+    (void)arg;
+    losses++;
+    lost_at = loop.now;
+    if (beside)
+        assert_int_equal(evlock_release(beside, NULL, NULL), EVLOCK_OK);
+    beside = NULL;
+}
+
+static evlock *held(evlock_client *client, const char *name) {
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock *lock;
+
+    options.ttl_ms = 60000;
+    options.on_lost = release_beside;
+    assert_int_equal(evlock_new(&lock, client, name, EVLOCK_CSTRING, &options), EVLOCK_OK);
+    assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
+    grant(client, lock);
+    ring();
+    assert_true(evlock_is_held(lock));
+    losses = 0;
+    return lock;
+}
+
+/* Both are lost at once, and one is told before the other. */
+CASE(no_loss_is_told_after_a_release_was_asked_for) {
+    evlock_client *client = client_new();
+    evlock *first = held(client, "a"), *second = held(client, "b");
+
+    beside = second;
+    ring_at(loop.now + 60000 * 1000);
+    while (timer()->at <= loop.now)
+        ring();
+    assert_int_equal(losses, 1);
+    evlock_free(first);
+    evlock_free(second);
+    finish(client);
+}
+
+static const char own[] = "own";
+
+static evlock *acquire_own(evlock_client *client, int64_t retries) {
+    evlock_acquire_options given = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock *lock;
+
+    options.retry_delay_ms = 100;
+    options.retry_jitter = 0;
+    options.retry_times = retries;
+    lock = lock_with(client, &options);
+    given.token = own;
+    given.token_len = EVLOCK_CSTRING;
+    assert_int_equal(evlock_acquire(lock, &given, failed, NULL), EVLOCK_OK);
+    return lock;
+}
+
+/* The first wait ends when its ghost is gone, with an attempt; the second is as long as any. */
+CASE(an_attempt_that_waits_for_its_token_again_waits_as_long_again) {
+    enum { TIMEOUT = 1000 * 1000 };
+    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock *before, *next, *lock;
+    int64_t again;
+
+    options.connect_timeout_ms = 60000;
+    options.command_timeout_ms = TIMEOUT / 1000;
+    evlock_client *client = client_with(&options);
+    before = acquire_own(client, 0);
+    grant(client, before);
+    next = acquire_own(client, 0);
+    grant(client, next);
+    ring();
+    evlock_free(before);
+    lock = acquire_own(client, 1);
+    assert_null(lock->tenure);
+    loop.now += TIMEOUT / 2;
+    answer(client, evl_tenure_request(TAILQ_FIRST(&client->locks.tenures.ghosts), 0), number(1));
+    ring();
+    answer(client, request_of(lock), (struct reply){.type = REPLY_NIL});
+    answer(client, &lock->calls->requests[0], text(REPLY_STRING, "other"));
+    evlock_free(next);
+    told = 0;
+    again = loop.now + 100 * 1000;
+    go_on_until(again + TIMEOUT - 1);
+    assert_int_equal(told, 0);
+    go_on_until(again + 2 * TIMEOUT);
+    assert_int_equal(told, 1);
+    assert_int_equal(told_status, EVLOCK_EREFUSED);
+    evlock_free(lock);
+    finish(client);
+}
+
+/* What becomes of the second connections is not what becomes of the nodes. */
+CASE(an_acquire_is_told_at_once_that_no_replica_can_be_asked) {
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_client *client = client_new();
+    struct connection *side;
+    evlock *lock;
+
+    options.min_replicas = 1;
+    options.retry_times = 0;
+    lock = lock_with(client, &options);
+    side = evl_pipe_connection(&evl_client_deployment(client)->sides[0]);
+    told = 0;
+    assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
+    grant(client, lock);
+    assert_true(lock->calls->requests[0].waiting);
+    open_up(&evl_client_deployment(client)->sides[0]);
+    evl_connection_break(side, EVLOCK_EUNREACHABLE, "cut");
+    evl_connection_end_broken(side);
+    evl_turn_rearm(side->turn);
+    go_on_until(loop.now);
+    assert_int_equal(told, 1);
+    assert_int_equal(told_status, EVLOCK_EREPLICAS);
+    assert_string_equal(told_words, "cut");
+    evlock_free(lock);
+    finish(client);
+}
+
+/* --- With a socket ------------------------------------------------------------------------------------------------ */
 
 static int listen_at(char *url, size_t size) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -601,9 +813,149 @@ static int listen_at(char *url, size_t size) {
     snprintf(url, size, "unix://%s", address.sun_path);
     unlink(address.sun_path);
     assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
-    assert_int_equal(listen(listener, 1), 0);
+    assert_int_equal(listen(listener, 4), 0);
     return listener;
 }
+
+/* A client whose connections lead there, and whose logins are never answered; it has its time for them. */
+static evlock_client *client_at_socket(int *ret_listener, char *url, size_t size) {
+    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+
+    *ret_listener = listen_at(url, size);
+    attached = 0;
+    options.connect_timeout_ms = 600000;
+    return client_at(url, &options);
+}
+
+static void finish_at_socket(evlock_client *client, int listener, const char *url) {
+    attached = -1;
+    finish(client);
+    close(listener);
+    unlink(url + strlen("unix://"));
+}
+
+static void serve(struct node *node) {
+    log_in(node, true);
+    evl_connection_ring(&evl_node_connection(node)->alarm, loop.now);
+    assert_int_equal(evl_node_state(node), CONNECTION_READY);
+}
+
+CASE(a_login_begins_without_what_the_last_one_found) {
+    char url[128];
+    int listener;
+    evlock_client *client = client_at_socket(&listener, url, sizeof(url));
+    struct node *node = node_of(client);
+    struct login *login = &node->pipe.login;
+
+    login->run_id[0] = login->replid[0] = 'a';
+    login->inherited = false;
+    cut(node);
+    assert_int_equal(evl_node_state(node), CONNECTION_AWAY);
+    ring_at(evl_node_connection(node)->retry_at);
+    assert_int_equal(evl_node_state(node), CONNECTION_CONNECTING);
+    assert_string_equal(login->run_id, "");
+    assert_string_equal(login->replid, "");
+    assert_true(login->inherited);
+    finish_at_socket(client, listener, url);
+}
+
+/* The new ttl counts from when it was sent. */
+CASE(a_shorter_lease_that_was_sent_late_is_lost_by_its_own_time) {
+    enum { SHORT = 1000 * 1000 };
+    char url[128];
+    int listener;
+    evlock_client *client = client_at_socket(&listener, url, sizeof(url));
+    evlock *lock = held(client, "name");
+
+    told = 0;
+    assert_int_equal(evlock_extend(lock, SHORT / 1000, EVLOCK_EXTEND_REPLACE, ended, NULL), EVLOCK_OK);
+    assert_true(request_of(lock)->waiting);
+    loop.now += SHORT;
+    int64_t sent = loop.now;
+    log_in(node_of(client), true);
+    ring();
+    assert_true(request_of(lock)->flying);
+    while (losses == 0)
+        ring_next();
+    assert_int_in_range(lost_at, sent, sent + SHORT);
+    evlock_free(lock);
+    finish_at_socket(client, listener, url);
+}
+
+/* --- In a queue --------------------------------------------------------------------------------------------------- */
+
+static evlock *queueing(evlock_client *client) {
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock *lock;
+
+    options.wait = EVLOCK_WAIT_QUEUE;
+    lock = lock_with(client, &options);
+    assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
+    answer(client, request_of(lock), (struct reply){.type = REPLY_NIL});
+    answer(client, &lock->calls->requests[0], text(REPLY_STRING, "other"));
+    assert_non_null(client->locks.listener);
+    return lock;
+}
+
+/* As if the server had said that the client is subscribed. */
+static struct listener *listening(evlock_client *client) {
+    struct listener *listener = client->locks.listener;
+
+    listener->login.open = 0;
+    listener->login.connection.hooks->heard(&listener->login.connection, NULL);
+    evl_turn_rearm(evl_client_turn(client));
+    assert_true(evl_listener_hears(listener));
+    return listener;
+}
+
+/* What the client did not hear before the newest look does not make the lease shorter. */
+CASE(a_lease_that_is_handed_counts_from_what_the_newest_look_found) {
+    enum { PASSED = 1000 * 1000 };
+    char url[128], message[128];
+    int socket;
+    evlock_client *client = client_at_socket(&socket, url, sizeof(url));
+    evlock *lock = queueing(client);
+    struct listener *listener = listening(client);
+    int64_t looked, ttl = lock->config->terms.ttl;
+
+    ring();
+    answer(client, request_of(lock), text(REPLY_STRING, "5000000 0 20000"));
+    listener->hooks->listens(listener);
+    evl_turn_rearm(evl_client_turn(client));
+    ring();
+    looked = loop.now;
+    answer(client, request_of(lock), text(REPLY_STRING, "5000000 0 20000"));
+    loop.now += PASSED;
+    snprintf(message, sizeof(message), "%s %d 0", evl_tenure_ticket(lock->tenure), 5000000 + PASSED);
+    listener->hooks->heard(listener, message);
+    assert_int_equal(evl_lease_deadline(evl_tenure_lease(lock->tenure)),
+                     looked + PASSED - PASSED / 100 + ttl - evl_lease_drift(ttl));
+    evlock_free(lock);
+    finish_at_socket(client, socket, url);
+}
+
+/* It may be another server: the listener may be connected to the one before. */
+CASE(a_listener_follows_a_node_that_does_not_say_who_it_is) {
+    char url[128];
+    int socket;
+    evlock_client *client = client_at_socket(&socket, url, sizeof(url));
+    evlock *lock = queueing(client);
+    struct node *node = node_of(client);
+    const struct connection *connection = &listening(client)->login.connection;
+
+    loop.now++;
+    serve(node);
+    assert_false(connection->broken);
+    cut(node);
+    log_in(node, true);
+    assert_int_equal(connection->broken, EVLOCK_EUNREACHABLE);
+    evlock_free(lock);
+    finish_at_socket(client, socket, url);
+}
+
+/* --- A socket that is full ---------------------------------------------------------------------------------------- */
+
+enum { TURN_BYTES = 64 * 1024, ACQUIRE_BYTES = 90 }; /* at least */
 
 /* What it sends in a turn in which the socket takes more. */
 static size_t sent_in_a_turn(struct node *node) {
@@ -646,9 +998,7 @@ CASE(no_token_is_used_again_before_all_know_what_was_lost) {
     attached = 0;
     evlock_client *client = client_at(url, NULL);
     struct node *node = node_of(client);
-    log_in(node, true);
-    evl_connection_ring(&evl_node_connection(node)->alarm, loop.now);
-    assert_int_equal(evl_node_state(node), CONNECTION_READY);
+    serve(node);
     assert_false(evl_tenures_haunt(&client->locks.tenures, word, word));
     attached = -1;
     cut(node);
@@ -671,9 +1021,7 @@ CASE(what_a_socket_does_not_take_waits_unsent) {
     attached = 0;
     evlock_client *client = client_at(url, NULL);
     struct node *node = node_of(client);
-    log_in(node, true);
-    evl_connection_ring(&evl_node_connection(node)->alarm, loop.now);
-    assert_int_equal(evl_node_state(node), CONNECTION_READY);
+    serve(node);
     for (int i = 0; i < MANY; i++) {
         evlock *lock;
         assert_int_equal(evlock_new(&lock, client, &i, sizeof(i), NULL), EVLOCK_OK);
@@ -745,6 +1093,16 @@ int main(void) {
         cmocka_unit_test(that_a_node_is_away_is_told_by_slices),
         cmocka_unit_test(all_are_told_that_a_node_is_back),
         cmocka_unit_test(a_return_that_is_cut_short_settles_nothing),
+        cmocka_unit_test(a_login_that_is_kept_is_done_with_the_connection_before),
+        cmocka_unit_test(a_node_that_is_back_has_no_words_of_trouble),
+        cmocka_unit_test(a_break_whose_first_step_was_lost_is_not_the_one_that_ended_a_lease),
+        cmocka_unit_test(no_loss_is_told_after_a_release_was_asked_for),
+        cmocka_unit_test(an_attempt_that_waits_for_its_token_again_waits_as_long_again),
+        cmocka_unit_test(an_acquire_is_told_at_once_that_no_replica_can_be_asked),
+        cmocka_unit_test(a_login_begins_without_what_the_last_one_found),
+        cmocka_unit_test(a_shorter_lease_that_was_sent_late_is_lost_by_its_own_time),
+        cmocka_unit_test(a_lease_that_is_handed_counts_from_what_the_newest_look_found),
+        cmocka_unit_test(a_listener_follows_a_node_that_does_not_say_who_it_is),
         cmocka_unit_test(no_token_is_used_again_before_all_know_what_was_lost),
         cmocka_unit_test(what_a_socket_does_not_take_waits_unsent),
         cmocka_unit_test(a_child_does_not_set_its_parents_timer),
