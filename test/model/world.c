@@ -611,7 +611,8 @@ static void break_in(struct world *w, unsigned n, int64_t longer) {
         for (unsigned a = 0; a < w->clients[c].begun; a++) {
             struct use *use = &w->clients[c].uses[a];
             use->late |= longer && use->token == server->token;
-            use->freed |= longer ? 0 : (uint8_t)(1U << n);
+            if (!longer)
+                use->freed |= (uint8_t)(1U << n);
         }
 }
 
