@@ -446,7 +446,8 @@ static bool connection_attach(struct connection *connection) {
 }
 
 static void connection_connect_within(struct connection *connection, int64_t time) {
-    connection->connect_by = evl_turn_now(connection->turn) + time;
+    connection->since = evl_turn_now(connection->turn);
+    connection->connect_by = connection->since + time;
     connection_wake_at(connection, connection->connect_by);
 }
 

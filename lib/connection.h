@@ -88,13 +88,13 @@ struct connection {
     char error[128];     /* the last trouble, in words */
     uint32_t unanswered; /* commands */
     size_t unwritten;    /* bytes queued since it was written last */
-    int64_t since;       /* READY: the last reply, or the first command after none */
-    int64_t connect_by;  /* RESOLVING, CONNECTING: when that is given up */
-    int64_t backoff;     /* the next pause */
-    int64_t retry_at;    /* AWAY: when the present one ends */
-    int64_t ready_at;    /* since when it is, or the last one was, READY; 0: none was yet */
-    int64_t served;      /* until when the last one was READY; 0: none was yet */
-    char **addresses;    /* what the name resolved to */
+    int64_t since; /* RESOLVING, CONNECTING: the beginning. READY: the last reply, or the first command after none */
+    int64_t connect_by; /* RESOLVING, CONNECTING: when that is given up */
+    int64_t backoff;    /* the next pause */
+    int64_t retry_at;   /* AWAY: when the present one ends */
+    int64_t ready_at;   /* since when it is, or the last one was, READY; 0: none was yet */
+    int64_t served;     /* until when the last one was READY; 0: none was yet */
+    char **addresses;   /* what the name resolved to */
     size_t address_count;
     size_t address_next;
     void *resolution;

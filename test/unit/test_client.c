@@ -941,12 +941,17 @@ CASE(a_listener_follows_a_node_that_does_not_say_who_it_is) {
     evlock_client *client = client_at_socket(&socket, url, sizeof(url));
     evlock *lock = queueing(client);
     struct node *node = node_of(client);
-    const struct connection *connection = &listening(client)->login.connection;
+    const struct connection *connection;
 
-    loop.now++;
     serve(node);
-    assert_false(connection->broken);
+    loop.now++;
+    connection = &listening(client)->login.connection;
+    loop.now++;
     cut(node);
+    ring();
+    ring_at(loop.now + 10 * 1000000); /* it connects anew */
+    assert_int_equal(evl_node_state(node), CONNECTION_CONNECTING);
+    assert_false(connection->broken);
     log_in(node, true);
     assert_int_equal(connection->broken, EVLOCK_EUNREACHABLE);
     evlock_free(lock);
