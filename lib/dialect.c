@@ -6,6 +6,8 @@
 
 #include <evlock/evlock.h>
 
+#include "minmax.h"
+
 /* --- How a lease's commands are answered -------------------------------------------------------------------------- */
 
 /* In milliseconds, as the longest that a lock may have; a foreign key may live longer, which then does not count. */
@@ -14,8 +16,9 @@ static const int64_t longest_ttl = INT64_C(10) * 366 * 24 * 3600 * 1000;
 /* The scripts' numbers have gaps beyond this, and draw none there. */
 static const int64_t fence_most = INT64_C(1) << 53;
 
+/* -1: no expiry. Whether it may be less than 0 at all is for the reader to say. */
 static int64_t ttl_from(int64_t ms) {
-    return ms == -1 ? LEASE_NEVER : (ms < longest_ttl ? ms : longest_ttl) * 1000;
+    return ms == -1 ? LEASE_NEVER : evl_min(evl_max(ms, 0), longest_ttl) * 1000;
 }
 
 static bool says_ok_or_nil(const struct reply *reply, int64_t ttl, struct reading *ret) {

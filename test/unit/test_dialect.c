@@ -103,6 +103,7 @@ CASE(who_joins_has_the_lock_or_a_place) {
     assert_cannot(queued(), LEASE_ACQUIRE, text("0 3 200"));
     assert_cannot(queued(), LEASE_ACQUIRE, text("5 -1 200"));
     assert_cannot(queued(), LEASE_ACQUIRE, text("5 3 -2"));
+    assert_cannot(queued(), LEASE_ACQUIRE, text("5 3 -9223372036854775808"));
     assert_cannot(queued(), LEASE_ACQUIRE, text("5 3 200x"));
     assert_cannot(queued(), LEASE_ACQUIRE, ok);
 }
@@ -116,6 +117,7 @@ CASE(what_prolongs_says_the_ttl) {
         assert_says(plain(), commands[i], number(7), LEASE_YES, 7000);
         assert_says(plain(), commands[i], number(INT64_MAX), LEASE_YES, DECADE * 1000);
         assert_cannot(plain(), commands[i], number(-2));
+        assert_cannot(plain(), commands[i], number(INT64_MIN)); /* nor is it reckoned with */
         assert_cannot(plain(), commands[i], ok);
         assert_cannot(plain(), commands[i], text("7"));
         if (commands[i] != LEASE_ADD && commands[i] != LEASE_ADOPT)
