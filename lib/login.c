@@ -25,8 +25,10 @@ static bool login_greet(struct login *login, enum login_step step, const char *w
     for (; word && count < WORDS; word = va_arg(rest, const char *))
         words[count++] = word;
     va_end(rest);
+    if (!evl_connection_greet(&login->connection, (int)step, count, words))
+        return false;
     login->open++;
-    return evl_connection_greet(&login->connection, (int)step, count, words);
+    return true;
 }
 
 static void login_refuse(struct login *login, int status, const char *words) {
