@@ -541,7 +541,7 @@ static void note_raise(struct lease *lease, unsigned node, const struct lease_an
 
 /* --- Holding ------------------------------------------------------------------------------------------------------ */
 
-static void finish_extension(struct lease *lease, int status, struct lease_out *out) {
+static void end_extension(struct lease *lease, int status, struct lease_out *out) {
     for (unsigned i = 0; i < lease->nodes; i++) {
         lease->slots[i].voting = false;
         if (lease->slots[i].want == lease->extending)
@@ -556,8 +556,8 @@ static void lose(struct lease *lease, int reason, struct lease_out *out) {
     int64_t deadline = evl_lease_deadline(lease); /* 0, if a quorum said that the token is gone */
 
     if (lease->extending)
-        finish_extension(
-            lease, reason == EVLOCK_LOST_GONE || reason == EVLOCK_LOST_DATA ? EVLOCK_ENOTOWNED : EVLOCK_ELOST, out);
+        end_extension(lease, reason == EVLOCK_LOST_GONE || reason == EVLOCK_LOST_DATA ? EVLOCK_ENOTOWNED : EVLOCK_ELOST,
+                      out);
     for (unsigned i = 0; i < lease->nodes; i++)
         out->agreed = (uint8_t)(out->agreed + (lease->slots[i].deadline > deadline));
     lease->state = LEASE_LOST;
@@ -713,9 +713,9 @@ static void decide_extension(struct lease *lease, unsigned node, const struct le
     if (answer->verdict != LEASE_YES)
         lease->status = (int8_t)(answer->verdict == LEASE_NO ? EVLOCK_ENOTOWNED : answer->status);
     if (agreed(lease))
-        finish_extension(lease, EVLOCK_OK, out);
+        end_extension(lease, EVLOCK_OK, out);
     else if (hopeless(lease))
-        finish_extension(lease, lease->nodes == 1 ? lease->status : EVLOCK_EQUORUM, out);
+        end_extension(lease, lease->nodes == 1 ? lease->status : EVLOCK_EQUORUM, out);
 }
 
 static bool did_not_run(enum lease_verdict verdict) {
@@ -795,23 +795,23 @@ static void hold_on(struct lease *lease, int64_t now, int64_t heard, struct leas
     }
     if (lease->extending && heard >= lease->until) {
         enum lease_command command = lease->extending;
-        finish_extension(lease, out_of_time(lease), out);
+        end_extension(lease, out_of_time(lease), out);
         note_unconfirmed(lease, command, now);
     }
 }
 
 /* --- Releasing ---------------------------------------------------------------------------------------------------- */
 
-static void finish_release(struct lease *lease, int status, int64_t now, struct lease_out *out) {
+static void end_release(struct lease *lease, int status, int64_t now, struct lease_out *out) {
     tell(out, LEASE_TELL_RELEASED, status);
     undo(lease, now, out);
 }
 
 static void decide_release(struct lease *lease, int64_t now, struct lease_out *out) {
     if (agreed(lease))
-        finish_release(lease, EVLOCK_OK, now, out);
+        end_release(lease, EVLOCK_OK, now, out);
     else if (hopeless(lease))
-        finish_release(lease, lease->status ? lease->status : EVLOCK_ENOTOWNED, now, out);
+        end_release(lease, lease->status ? lease->status : EVLOCK_ENOTOWNED, now, out);
 }
 
 /* --- Inputs ------------------------------------------------------------------------------------------------------- */
@@ -908,66 +908,88 @@ static void note_trace(struct lease *lease, unsigned node, enum lease_command co
         end(lease);
 }
 
+/* What is answered does not fly any more. What was lost without a word may run yet. */
+static void note_landed(struct lease *lease, struct lease_slot *slot, enum lease_command command,
+                        enum lease_verdict verdict, int64_t now) {
+    implies(command == LEASE_RELEASE, slot->releasing);
+    if (command == LEASE_RELEASE)
+        slot->releasing = false;
+    slot->flying = LEASE_NOTHING;
+    if (verdict != LEASE_UNKNOWN || !(lease->own || evl_lease_prolongs(command)))
+        return;
+    if (slot->late != MAY_STILL_RUN) /* or one that was lost before is not settled with it */
+        slot->late = UNSEEN;
+    if (lease->state == LEASE_UNDOING)
+        set_undo_limit(lease, now);
+}
+
+/* The answer to any command, the lease being acquired. */
+static void answer_acquiring(struct lease *lease, unsigned node, enum lease_command command,
+                             const struct lease_answer *answer, int64_t now, struct lease_out *out) {
+    if (command == LEASE_RAISE)
+        note_raise(lease, node, answer, now, out);
+    else
+        note_acquire(lease, node, command, answer, now, out);
+}
+
+static void answer_held(struct lease *lease, unsigned node, enum lease_command command,
+                        const struct lease_answer *answer, int64_t now, struct lease_out *out) {
+    bool late = command == LEASE_ACQUIRE || command == LEASE_ADOPT;
+
+    if (late)
+        note_acquire(lease, node, command, answer, now, out);
+    else if (arms(command))
+        note_rearmed(lease, node, command, answer, now, out);
+    else if (command == LEASE_RAISE)
+        note_raised(lease, node, answer, out);
+    else
+        note_prolonged(lease, node, command, answer, now, out);
+    if (answer->verdict != LEASE_YES)
+        see_to(lease, node, command, now);
+    else if (late)
+        plan_mends(lease, now);
+}
+
+/* The token is given back, and nobody waits any more for what else was sent. */
+static void answer_leaving(struct lease *lease, unsigned node, enum lease_command command,
+                           const struct lease_answer *answer, int64_t now, struct lease_out *out) {
+    if (command != LEASE_RELEASE) {
+        note_trace(lease, node, command, answer, now, out);
+        return;
+    }
+    note_release(lease, node, answer, now, out);
+    if (lease->state == LEASE_RELEASING) {
+        decide_release(lease, now, out);
+        return;
+    }
+    if (lease->until == LEASE_NEVER)
+        set_undo_limit(lease, now);
+    if (clean(lease))
+        end(lease);
+}
+
 void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
                       struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
     enum lease_command command = evl_lease_unanswered(lease, node);
     int64_t believed_until = slot->deadline;
 
-    implies(command == LEASE_RELEASE, slot->releasing);
-    if (command == LEASE_RELEASE)
-        slot->releasing = false;
     /* Who joins the queue has the lock or waits, and nobody else waits. */
     assert(answer->verdict != LEASE_NO || command != LEASE_ACQUIRE || !lease->queued);
     assert(answer->verdict != LEASE_QUEUED || (command == LEASE_ACQUIRE && lease->queued));
-    slot->flying = LEASE_NOTHING;
-    if (answer->verdict == LEASE_UNKNOWN && (lease->own || evl_lease_prolongs(command))) {
-        if (slot->late != MAY_STILL_RUN) /* or one that was lost before is not settled with it */
-            slot->late = UNSEEN;
-        if (lease->state == LEASE_UNDOING)
-            set_undo_limit(lease, now);
-    }
+    note_landed(lease, slot, command, answer->verdict, now);
     if (lease->state == LEASE_HELD)
         lose_in_time(lease, now, out);
     switch (lease->state) {
     case LEASE_ACQUIRING:
-        if (command == LEASE_RAISE)
-            note_raise(lease, node, answer, now, out);
-        else
-            note_acquire(lease, node, command, answer, now, out);
+        answer_acquiring(lease, node, command, answer, now, out);
         break;
     case LEASE_HELD:
-        if (command == LEASE_ACQUIRE || command == LEASE_ADOPT)
-            note_acquire(lease, node, command, answer, now, out);
-        else if (arms(command))
-            note_rearmed(lease, node, command, answer, now, out);
-        else if (command == LEASE_RAISE)
-            note_raised(lease, node, answer, out);
-        else
-            note_prolonged(lease, node, command, answer, now, out);
-        if (answer->verdict != LEASE_YES)
-            see_to(lease, node, command, now);
-        else if (command == LEASE_ACQUIRE || command == LEASE_ADOPT)
-            plan_mends(lease, now);
+        answer_held(lease, node, command, answer, now, out);
         break;
     case LEASE_RELEASING:
-        if (command == LEASE_RELEASE) {
-            note_release(lease, node, answer, now, out);
-            decide_release(lease, now, out);
-        } else {
-            note_trace(lease, node, command, answer, now, out);
-        }
-        break;
     case LEASE_UNDOING:
-        if (command == LEASE_RELEASE) {
-            note_release(lease, node, answer, now, out);
-            if (lease->until == LEASE_NEVER)
-                set_undo_limit(lease, now);
-            if (clean(lease))
-                end(lease);
-        } else {
-            note_trace(lease, node, command, answer, now, out);
-        }
+        answer_leaving(lease, node, command, answer, now, out);
         break;
     case LEASE_LOST:
     case LEASE_ENDED:
@@ -988,17 +1010,8 @@ static void ask_anew(struct lease *lease, struct lease_out *out) {
 }
 
 void evl_lease_look(struct lease *lease, struct lease_out *out) {
-    switch (lease->state) {
-    case LEASE_ACQUIRING:
+    if (lease->state == LEASE_ACQUIRING) /* or else it does not wait any more */
         ask_anew(lease, out);
-        break;
-    case LEASE_HELD:
-    case LEASE_LOST:
-    case LEASE_RELEASING:
-    case LEASE_UNDOING:
-    case LEASE_ENDED:
-        break; /* it does not wait any more */
-    }
     evl_lease_check(lease);
 }
 
@@ -1007,18 +1020,11 @@ void evl_lease_granted(struct lease *lease, int64_t since, int64_t fence, int64_
     const struct lease_answer yes = {.verdict = LEASE_YES, .fence = fence};
 
     assert(lease->queued);
-    switch (lease->state) {
-    case LEASE_ACQUIRING:
+    /* Or else a look has said so before, or it is given back already. */
+    if (lease->state == LEASE_ACQUIRING) {
         lease->slots[0].want = LEASE_NOTHING;
         lease->slots[0].sent = since;
         note_acquire(lease, 0, LEASE_ACQUIRE, &yes, now, out);
-        break;
-    case LEASE_HELD:
-    case LEASE_LOST:
-    case LEASE_RELEASING:
-    case LEASE_UNDOING:
-    case LEASE_ENDED:
-        break; /* a look has said so before, or it is given back already */
     }
     evl_lease_check(lease);
 }
@@ -1200,7 +1206,7 @@ void evl_lease_time(struct lease *lease, int64_t now, int64_t heard, struct leas
         break;
     case LEASE_RELEASING:
         if (heard >= lease->until)
-            finish_release(lease, out_of_time(lease), now, out);
+            end_release(lease, out_of_time(lease), now, out);
         else if (now >= lease->due)
             repeat_releases(lease, out);
         break;
