@@ -116,13 +116,7 @@ static void node_on_changed(struct connection *connection) {
 }
 
 static const struct connection_hooks connection_hooks = {
-    .greet = evl_login_greet,
-    .greeted = evl_login_greeted,
-    .answered = evl_pipe_answered,
-    .writable = evl_pipe_writable,
-    .lost = evl_login_lost,
-    .ended = evl_pipe_ended,
-    .away = evl_pipe_away,
+    EVL_PIPE_HOOKS,
     .returning = node_on_returning,
     .changed = node_on_changed,
 };

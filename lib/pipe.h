@@ -108,6 +108,11 @@ bool evl_pipe_ended(struct connection *connection, int64_t now);
 /* Hook of its connection: some more of those that wait are told that it is away; true: there are more. */
 bool evl_pipe_away(struct connection *connection, bool begins, int64_t now);
 
+/* The hooks of a pipe's connection. Its owner may add `returning` and `changed`. */
+#define EVL_PIPE_HOOKS                                                                                                 \
+    .greet = evl_login_greet, .greeted = evl_login_greeted, .answered = evl_pipe_answered,                             \
+    .writable = evl_pipe_writable, .lost = evl_login_lost, .ended = evl_pipe_ended, .away = evl_pipe_away
+
 /* What is sent from here on is the last, and nobody is to hear answers: to be called before it is asked for. */
 void evl_pipe_part(struct pipe *pipe);
 

@@ -10,15 +10,7 @@ static void side_on_login_done(struct login *login, bool settled) {
     evl_pipe_send_waiting(evl_pipe_of(connection), connection->since);
 }
 
-static const struct connection_hooks connection_hooks = {
-    .greet = evl_login_greet,
-    .greeted = evl_login_greeted,
-    .answered = evl_pipe_answered,
-    .writable = evl_pipe_writable,
-    .lost = evl_login_lost,
-    .ended = evl_pipe_ended,
-    .away = evl_pipe_away,
-};
+static const struct connection_hooks connection_hooks = {EVL_PIPE_HOOKS};
 
 static const struct login_hooks login_hooks = {.done = side_on_login_done};
 
