@@ -218,7 +218,7 @@ void evl_acquire_ring(struct alarm *alarm, int64_t now) {
     struct evlock *lock = call->lock;
     struct trouble trouble;
 
-    assert(call->sort->kind == CALL_ACQUIRE && !call->finished);
+    assert(call->sort->kind == CALL_ACQUIRE && !call->ended);
     if (now >= acquire_given_up_at(call) &&
         evl_turn_puts_off(evl_turn_of(lock), alarm, call->acquire.begun, acquire_given_up_at(call)))
         return;
@@ -263,7 +263,7 @@ static bool acquire_see(struct request *request, const struct reply *reply, int6
                 evl_dialect_find(evl_call_dialect(call), ASK_SORT, reply, &found);
 
     (void)now;
-    if (call->finished)
+    if (call->ended)
         evl_call_free_told(call);
     else if (reply->type == REPLY_ERROR)
         acquire_see_refusal(call, reply->text);
@@ -327,11 +327,11 @@ static int acquire_read_options(const evlock_acquire_options *options, const str
     *times = config->retry_times;
     *wait = config->wait_timeout;
     if (status == EVLOCK_OK && given->token)
-        status = evl_lock_check_token(given->token, &given->token_len);
+        status = evl_lock_validate_token(given->token, &given->token_len);
     if (status == EVLOCK_OK)
         status = evl_config_waiting(times, wait, given->retry_times, given->wait_timeout_ms);
     if (status == EVLOCK_OK)
-        status = evl_config_check_retries(config->queue, *times);
+        status = evl_config_validate_retries(config->queue, *times);
     if (status == EVLOCK_OK && given->fence != EVLOCK_DEFAULT && given->fence != 0 && given->fence != 1)
         status = evl_fail(EVLOCK_EINVAL, "fence is neither 0 nor 1");
     if (status == EVLOCK_OK && *wait == 0) { /* no time to wait: one attempt, however long the server takes for it */
@@ -345,12 +345,12 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
     evlock_acquire_options given;
     int64_t times, wait;
     struct call *call;
-    int status = evl_lock_check(lock);
+    int status = evl_lock_validate(lock);
 
     if (status == EVLOCK_OK)
         status = acquire_read_options(options, lock->config, &given, &times, &wait);
     if (status == EVLOCK_OK)
-        status = evl_lock_check_idle(lock);
+        status = evl_lock_validate_idle(lock);
     if (status != EVLOCK_OK)
         return status;
     call = evl_call_new(lock, &acquires, arg);
@@ -383,7 +383,7 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
 
 int evlock_cancel(evlock *lock) {
     struct call *call;
-    int status = evl_lock_check(lock);
+    int status = evl_lock_validate(lock);
 
     if (status != EVLOCK_OK)
         return status;

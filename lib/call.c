@@ -84,7 +84,7 @@ void evl_call_withdraw(struct call *call) {
 }
 
 void evl_call_wake(struct call *call, int64_t at) {
-    assert(at == INT64_MAX || (call->sort->kind == CALL_ACQUIRE && !call->finished));
+    assert(at == INT64_MAX || (call->sort->kind == CALL_ACQUIRE && !call->ended));
     evl_turn_wake(evl_turn_of(call->lock), &call->alarm, at);
 }
 
@@ -109,13 +109,13 @@ void evl_call_free(struct call *call) {
 void evl_call_end(struct call *call, int status, const char *words) {
     struct locks *locks = evl_locks_of(call->lock);
 
-    assert(!call->finished);
+    assert(!call->ended);
     call->status = status;
     if (!call->error)
         evl_call_note(call, words);
     evl_call_withdraw(call);
     evl_call_wake(call, INT64_MAX);
-    call->finished = true;
+    call->ended = true;
     call_delist(call);
     TAILQ_INSERT_TAIL(&locks->done, call, link);
     evl_check(evl_call_check(call));
@@ -123,8 +123,8 @@ void evl_call_end(struct call *call, int status, const char *words) {
 }
 
 void evl_call_end_forked(struct call *call) {
-    assert(!call->finished);
-    call->finished = true;
+    assert(!call->ended);
+    call->ended = true;
     call_delist(call);
     TAILQ_INSERT_TAIL(&evl_locks_of(call->lock)->done, call, link);
 }
@@ -136,17 +136,17 @@ void evl_call_note(struct call *call, const char *words) {
 
 void evl_call_cancel(struct call *call) {
     evl_call_note(call, "");
-    if (call->finished)
+    if (call->ended)
         call->status = EVLOCK_ECANCELLED;
     else
         evl_call_end(call, EVLOCK_ECANCELLED, "");
 }
 
 void evl_call_reopen(struct call *call) {
-    assert(call->finished && !call->told);
+    assert(call->ended && !call->told);
     TAILQ_REMOVE(&evl_locks_of(call->lock)->done, call, link);
     call_enlist(call);
-    call->finished = false;
+    call->ended = false;
     evl_check(evl_call_check(call));
 }
 
@@ -178,17 +178,17 @@ void evl_call_check(const struct call *call) {
     const struct deployment *deployment = call->lock->config->deployment;
 
     evl_handle_check(call->lock);
-    implies(!call->finished, call->lock->references > 0);
+    implies(!call->ended, call->lock->references > 0);
     implies(call->aside, call->sort->kind == CALL_ACQUIRE && deployment->sides);
-    implies(call->alarm.set, call->sort->kind == CALL_ACQUIRE && !call->finished);
+    implies(call->alarm.set, call->sort->kind == CALL_ACQUIRE && !call->ended);
     assert(call->count == 0 || call->count == deployment->node_count);
     for (unsigned i = 0; i < call->count; i++) {
         const struct request *request = &call->requests[i];
         assert((const char *)request - request->back == (const char *)call);
-        implies(request->waiting, !call->finished && request->node == i);
+        implies(request->waiting, !call->ended && request->node == i);
         evl_request_check(request);
     }
-    if (!call->finished)
+    if (!call->ended)
         call_check_pending(call);
 }
 
@@ -197,11 +197,11 @@ void evl_calls_check_all(const struct locks *locks) {
     const struct call *call;
 
     TAILQ_FOREACH (call, &locks->pending, link) {
-        assert(!call->finished);
+        assert(!call->ended);
         evl_call_check(call);
     }
     TAILQ_FOREACH (call, &locks->done, link) {
-        assert(call->finished && !call->told);
+        assert(call->ended && !call->told);
         evl_call_check(call);
     }
     STAILQ_FOREACH (lock, &locks->noticed, notice) {

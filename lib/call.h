@@ -52,7 +52,7 @@ struct call {
     int status;
     uint8_t count;      /* of requests; 0: it has had none yet */
     bool aside;         /* its requests go over the second connections */
-    bool finished;      /* to be told, or told */
+    bool ended;         /* to be told, or told */
     bool told;          /* delivered, but a request is still out */
     struct alarm alarm; /* of an acquire: the next attempt, or the end of its wait */
     union {

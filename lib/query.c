@@ -200,7 +200,7 @@ static void query_fail(struct request *request, int status) {
     struct call *call = evl_call_of(request);
 
     query_finding_of(request)->state = FAILED;
-    if (!call->finished)
+    if (!call->ended)
         call->status = status;
 }
 
@@ -284,7 +284,7 @@ static bool query_note(struct request *request, const struct reply *reply) {
 }
 
 /* Nobody is called for it any more: its second step goes at once or not at all. */
-static void query_answer_finished(struct request *request, const struct reply *reply) {
+static void query_answer_ended(struct request *request, const struct reply *reply) {
     struct call *call = evl_call_of(request);
 
     if (call->sort->kind == CALL_BREAK && reply->type != REPLY_LOST)
@@ -300,8 +300,8 @@ static bool query_answer(struct request *request, const struct reply *reply, int
     bool fits;
 
     (void)now;
-    if (call->finished) {
-        query_answer_finished(request, reply);
+    if (call->ended) {
+        query_answer_ended(request, reply);
         return true;
     }
     if (!watched) {
@@ -320,8 +320,6 @@ static void query_away(struct request *request, struct trouble why, int64_t now)
     struct call *call = evl_call_of(request);
 
     (void)now;
-    if (why.status == EVLOCK_EEXCLUDED) /* it grants nothing, and may still tell what it has */
-        return;
     evl_pipe_withdraw(evl_call_pipe(call, request->node), request);
     query_fail(request, why.status);
     query_decide(call, why.words);
@@ -384,7 +382,7 @@ static struct call *query_new(evlock *lock, enum call_kind kind, void *arg) {
 
 static int query(evlock *lock, enum call_kind kind, evlock_value_cb cb, evlock_text_cb text_cb, void *arg) {
     struct call *call;
-    int status = evl_lock_check(lock);
+    int status = evl_lock_validate(lock);
 
     if (status != EVLOCK_OK)
         return status;
@@ -430,7 +428,7 @@ int evlock_place(evlock *lock, evlock_value_cb cb, void *arg) {
 
 int evlock_break(evlock *lock, evlock_cb cb, void *arg) {
     struct call *call;
-    int status = evl_lock_check(lock);
+    int status = evl_lock_validate(lock);
 
     if (status != EVLOCK_OK)
         return status;

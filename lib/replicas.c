@@ -75,7 +75,7 @@ static bool replicas_answer(struct request *request, const struct reply *reply, 
     uint16_t node = (uint16_t)(1U << request->node);
     int64_t number = reply->type == REPLY_INTEGER ? reply->integer : 0;
 
-    if (call->finished || !call->aside || !(call->acquire.asked & node)) {
+    if (call->ended || !call->aside || !(call->acquire.asked & node)) {
         evl_call_free_told(call);
     } else if (reply->type == REPLY_ERROR) {
         replicas_on_refused(call, request, reply->text, now);

@@ -236,8 +236,6 @@ static void tenure_away(struct request *request, struct trouble why, int64_t now
     struct tenure *tenure = evl_request_owner(request);
     struct lease_out out = {0};
 
-    if (tenure_gives_back(tenure, request->node, why.status))
-        return;
     tenure_note_away(tenure, request->node, why, now, &out);
     tenure_act(tenure, now, &out, why.words);
 }
