@@ -127,7 +127,7 @@ int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
     evl_error_clear();
     if (!client)
         return evl_fail(EVLOCK_EINVAL, "the client is NULL");
-    if ((status = evl_locks_check(&client->locks)) != EVLOCK_OK)
+    if ((status = evl_locks_validate(&client->locks)) != EVLOCK_OK)
         return status;
     turn = evl_client_turn(client);
     client->state = CLIENT_CLOSING;

@@ -111,7 +111,7 @@ int evl_config_waiting(int64_t *retry_times, int64_t *wait_timeout, int64_t give
     return EVLOCK_OK;
 }
 
-int evl_config_check_ttl(int64_t ttl_ms) {
+int evl_config_validate_ttl(int64_t ttl_ms) {
     if (ttl_ms < 0 || ttl_ms > TEN_YEARS_MS)
         return evl_fail(EVLOCK_ETTL, "the ttl is %" PRId64 " ms, not from 0 to ten years", ttl_ms);
     if (ttl_ms > 0 && ttl_ms * 1000 <= evl_lease_drift(ttl_ms * 1000))
@@ -120,7 +120,7 @@ int evl_config_check_ttl(int64_t ttl_ms) {
     return EVLOCK_OK;
 }
 
-int evl_config_check_retries(bool queue, int64_t retry_times) {
+int evl_config_validate_retries(bool queue, int64_t retry_times) {
     if (queue && retry_times != 0 && retry_times != EVLOCK_UNLIMITED)
         return evl_fail(EVLOCK_EQUEUE, "a queue has no retries to count: set wait_timeout_ms");
     return EVLOCK_OK;
@@ -137,7 +137,7 @@ static int config_read_wait(struct config *config, const evlock_options *given) 
     if (given->holder && (given->holder[0] == '\0' || strlen(given->holder) > HOLDER_MAX_LEN))
         return evl_fail(EVLOCK_EHOLDER, "the holder's name has %zu bytes, not 1 to %d", strlen(given->holder),
                         HOLDER_MAX_LEN);
-    return evl_config_check_retries(config->queue, config->retry_times);
+    return evl_config_validate_retries(config->queue, config->retry_times);
 }
 
 static int config_read_retrying(struct config *config, const evlock_options *given) {
@@ -229,7 +229,7 @@ static int config_read_agreement(struct config *config, const evlock_options *gi
 
 static int config_read(struct config *config, const evlock_options *given) {
     int64_t ttl_ms = config_or_default(given->ttl_ms, 30000);
-    int status = evl_config_check_ttl(ttl_ms);
+    int status = evl_config_validate_ttl(ttl_ms);
 
     if (status != EVLOCK_OK)
         return status;

@@ -70,10 +70,10 @@ int evl_options_read(evlock_options *ret, const evlock_options *options);
 int evl_acquire_options_read(evlock_acquire_options *ret, const evlock_acquire_options *options);
 
 /* EVLOCK_OK or EVLOCK_ETTL. */
-int evl_config_check_ttl(int64_t ttl_ms);
+int evl_config_validate_ttl(int64_t ttl_ms);
 
 /* EVLOCK_OK or EVLOCK_EQUEUE: in a queue no retries are counted, but for a try. */
-int evl_config_check_retries(bool queue, int64_t retry_times);
+int evl_config_validate_retries(bool queue, int64_t retry_times);
 
 /* A retry count and a wait timeout, checked; the wait in microseconds. EVLOCK_DEFAULT leaves them as they are. */
 int evl_config_waiting(int64_t *retry_times, int64_t *wait_timeout, int64_t given_times, int64_t given_timeout_ms);

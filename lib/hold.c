@@ -36,7 +36,7 @@ static void hold_end_extensions(struct evlock *lock, int status) {
 
 int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
     struct call *call;
-    int status = evl_lock_check(lock);
+    int status = evl_lock_validate(lock);
 
     if (status != EVLOCK_OK)
         return status;
@@ -143,7 +143,7 @@ static int hold_extend(evlock *lock, int64_t ttl_ms, enum lease_command command,
 }
 
 int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mode mode, evlock_cb cb, void *arg) {
-    int status = evl_lock_check(lock);
+    int status = evl_lock_validate(lock);
 
     if (status != EVLOCK_OK)
         return status;
@@ -151,7 +151,7 @@ int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mode mode, evlock
         return evl_fail(EVLOCK_EINVAL, "the mode is neither EVLOCK_EXTEND_ADD nor EVLOCK_EXTEND_REPLACE");
     if (ms < 1)
         return evl_fail(EVLOCK_ETTL, "an extension is 1 ms or more");
-    status = evl_config_check_ttl(mode == EVLOCK_EXTEND_ADD && ms < 10 ? 10 : ms);
+    status = evl_config_validate_ttl(mode == EVLOCK_EXTEND_ADD && ms < 10 ? 10 : ms);
     if (status == EVLOCK_OK && mode == EVLOCK_EXTEND_REPLACE)
         status = hold_check_lead(lock, ms);
     if (status != EVLOCK_OK)
@@ -160,7 +160,7 @@ int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mode mode, evlock
 }
 
 int evlock_reacquire(evlock *lock, evlock_cb cb, void *arg) {
-    int status = evl_lock_check(lock);
+    int status = evl_lock_validate(lock);
 
     if (status == EVLOCK_OK)
         status = hold_check_held(lock);
@@ -174,7 +174,7 @@ int evlock_reacquire(evlock *lock, evlock_cb cb, void *arg) {
 /* --- The token's way ---------------------------------------------------------------------------------------------- */
 
 int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
-    int status = evl_lock_check(lock);
+    int status = evl_lock_validate(lock);
 
     if (status == EVLOCK_OK)
         status = hold_check_held(lock);
@@ -210,12 +210,12 @@ static bool hold_drop_lost_but(struct evlock *lock, struct bytes token) {
 
 int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb, void *arg) {
     struct call *call;
-    int status = evl_lock_check(lock);
+    int status = evl_lock_validate(lock);
 
     if (status == EVLOCK_OK)
-        status = evl_lock_check_token(token, &token_len);
+        status = evl_lock_validate_token(token, &token_len);
     if (status == EVLOCK_OK)
-        status = evl_lock_check_idle(lock);
+        status = evl_lock_validate_idle(lock);
     if (status != EVLOCK_OK)
         return status;
     call = evl_call_new(lock, &adoptions, arg);

@@ -8,16 +8,16 @@
 
 #define NAME_MAX_LEN 512
 
-int evl_lock_check(const struct evlock *lock) {
+int evl_lock_validate(const struct evlock *lock) {
     evl_error_clear();
     if (!lock)
         return evl_fail(EVLOCK_EINVAL, "the lock is NULL");
     if (!evl_locks_of(lock))
         return evl_fail(EVLOCK_ECLOSED, "the lock's client is gone");
-    return evl_locks_check(evl_locks_of(lock));
+    return evl_locks_validate(evl_locks_of(lock));
 }
 
-int evl_lock_check_idle(const struct evlock *lock) {
+int evl_lock_validate_idle(const struct evlock *lock) {
     if (evl_lock_acquiring(lock))
         return evl_fail(EVLOCK_EALREADY, "an acquire or an adoption of this handle is pending");
     if (lock->tenure && evl_lease_state(evl_tenure_lease(lock->tenure)) == LEASE_RELEASING)
@@ -27,7 +27,7 @@ int evl_lock_check_idle(const struct evlock *lock) {
     return EVLOCK_OK;
 }
 
-int evl_lock_check_token(const void *token, size_t *len) {
+int evl_lock_validate_token(const void *token, size_t *len) {
     if (!token)
         return evl_fail(EVLOCK_ETOKEN, "the token is NULL");
     if (*len == EVLOCK_CSTRING)
@@ -152,7 +152,7 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
     evl_error_clear();
     if (!ret_lock || !client)
         return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_lock ? "the client" : "ret_lock");
-    if ((status = evl_locks_check(locks)) != EVLOCK_OK)
+    if ((status = evl_locks_validate(locks)) != EVLOCK_OK)
         return status;
     if ((status = evl_options_read(&given, options)) != EVLOCK_OK)
         return status;

@@ -21,7 +21,7 @@ void evl_locks_free(struct locks *locks) {
     evl_free(locks->listener);
 }
 
-int evl_locks_check(const struct locks *locks) {
+int evl_locks_validate(const struct locks *locks) {
     if (evl_turn_forked(&locks->tenures.deployment.turn))
         return evl_fail(EVLOCK_EFORKED, "the client belongs to the parent process");
     if (!locks->open)

@@ -92,7 +92,7 @@ static int scope_begin(evlock *lock, bool made, evlock_body body, evlock_scope_c
 }
 
 int evlock_with(evlock *lock, evlock_body body, evlock_scope_cb done, void *arg) {
-    int status = evl_lock_check(lock);
+    int status = evl_lock_validate(lock);
 
     if (status != EVLOCK_OK)
         return status;
@@ -162,7 +162,7 @@ int evlock_handler_call(evlock_handler *handler, evlock_scope_cb done, void *arg
     evl_error_clear();
     if (!handler)
         return evl_fail(EVLOCK_EINVAL, "the handler is NULL");
-    if ((status = evl_lock_check(handler->lock)) != EVLOCK_OK)
+    if ((status = evl_lock_validate(handler->lock)) != EVLOCK_OK)
         return status;
     name = evlock_name(handler->lock, &len);
     return evlock_run(evl_client_of(handler->lock), name, len, &handler->options, handler->body, done, arg);

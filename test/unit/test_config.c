@@ -78,8 +78,8 @@ CASE(a_queue_counts_no_retries) {
         evlock_options options = queueing();
         options.retry_times = counted[i];
         refuses(&options, EVLOCK_EQUEUE);
-        assert_int_equal(evl_config_check_retries(true, counted[i]), EVLOCK_EQUEUE);
-        assert_int_equal(evl_config_check_retries(false, counted[i]), EVLOCK_OK);
+        assert_int_equal(evl_config_validate_retries(true, counted[i]), EVLOCK_EQUEUE);
+        assert_int_equal(evl_config_validate_retries(false, counted[i]), EVLOCK_OK);
     }
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
         evlock_options options = queueing();
