@@ -322,7 +322,7 @@ void evl_acquire_failed(struct call *call, struct trouble why) {
 
 static int acquire_read_options(const evlock_acquire_options *options, const struct config *config,
                                 evlock_acquire_options *given, int64_t *times, int64_t *wait) {
-    int status = evl_acquire_options_read(given, options);
+    int status = evl_config_read_acquire(given, options);
 
     *times = config->retry_times;
     *wait = config->wait_timeout;

@@ -40,6 +40,10 @@ static inline struct turn *evl_client_turn(struct evlock_client *client) {
     return &client->locks.tenures.deployment.turn;
 }
 
+static inline struct evlock_client *evl_client_of(const struct evlock *lock) {
+    return EVL_OWNER(struct evlock_client, locks, evl_locks_of(lock));
+}
+
 static inline struct evlock_client *evl_client_of_turn(const struct turn *turn) {
     return EVL_OWNER(struct evlock_client, locks.tenures.deployment.turn, turn);
 }

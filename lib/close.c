@@ -7,7 +7,8 @@
 #include "memory.h"
 #include "queue.h"
 
-void evl_close_free(struct evlock_client *client) {
+/* The memory of a client goes, and a close is reported. */
+static void close_free(struct evlock_client *client) {
     evlock_closed_cb closed = client->closed;
     void *arg = client->closed_arg;
     struct turn *turn = evl_client_turn(client);
@@ -78,7 +79,7 @@ static void close_free_forked(struct evlock_client *client) {
         TAILQ_REMOVE(&client->locks.done, call, link);
         evl_call_free(call);
     }
-    evl_close_free(client);
+    close_free(client);
 }
 
 static bool close_all_settled(const struct evlock_client *client) {
@@ -104,7 +105,7 @@ bool evl_close_left(struct turn *turn) {
         return false;
     if (client->state == CLIENT_CLOSING)
         close_stop(client, false);
-    evl_close_free(client);
+    close_free(client);
     return true;
 }
 
@@ -160,7 +161,7 @@ void evlock_client_free(evlock_client *client) {
     close_stop(client, false);
     evl_turn_wake(turn, &client->close_alarm, INT64_MAX);
     if (turn->depth == 0 && TAILQ_EMPTY(&client->locks.done) && !client->closed)
-        evl_close_free(client);
+        close_free(client);
     else
         evl_turn_rearm(turn);
 }

@@ -14,9 +14,6 @@ bool evl_close_is_over(const struct evlock_client *client);
 /* The close took too long: its alarm rang. */
 void evl_close_ring(struct alarm *alarm, int64_t now);
 
-/* The memory of a client goes, and a close is reported. */
-void evl_close_free(struct evlock_client *client);
-
 /* Hook of the turn: its brackets have been left; true: the client is gone by that. */
 bool evl_close_left(struct turn *turn);
 

@@ -34,8 +34,8 @@ static int config_read_struct(void *ret, size_t size, const void *given) {
     return EVLOCK_OK;
 }
 
-int evl_client_config(struct client_config *ret, evlock_client_options *ret_given,
-                      const evlock_client_options *options) {
+int evl_config_read_client(struct client_config *ret, evlock_client_options *ret_given,
+                           const evlock_client_options *options) {
     evlock_client_options given = EVLOCK_CLIENT_OPTIONS_INIT;
     int status = config_read_struct(&given, sizeof(given), options);
     struct {
@@ -80,14 +80,14 @@ int evl_client_config(struct client_config *ret, evlock_client_options *ret_give
     return EVLOCK_OK;
 }
 
-int evl_options_read(evlock_options *ret, const evlock_options *options) {
+int evl_config_read_options(evlock_options *ret, const evlock_options *options) {
     static const evlock_options defaults = EVLOCK_OPTIONS_INIT;
 
     *ret = defaults;
     return config_read_struct(ret, sizeof(*ret), options);
 }
 
-int evl_acquire_options_read(evlock_acquire_options *ret, const evlock_acquire_options *options) {
+int evl_config_read_acquire(evlock_acquire_options *ret, const evlock_acquire_options *options) {
     static const evlock_acquire_options defaults = EVLOCK_ACQUIRE_OPTIONS_INIT;
 
     *ret = defaults;
@@ -271,7 +271,7 @@ int evl_config_get(struct config **ret, struct config *last, const evlock_option
     struct config *config;
     evlock_options given;
     bool failed = false;
-    int status = evl_options_read(&given, options);
+    int status = evl_config_read_options(&given, options);
 
     if (status == EVLOCK_OK)
         status = config_read(&read, &given);

@@ -53,8 +53,8 @@ struct config {
 
 /* Checks and converts; the options as given come back too, of this library's size. Both are set on success only. NULL
  * options are the defaults. */
-int evl_client_config(struct client_config *ret, evlock_client_options *ret_given,
-                      const evlock_client_options *options);
+int evl_config_read_client(struct client_config *ret, evlock_client_options *ret_given,
+                           const evlock_client_options *options);
 
 /* A config for `options`: `last` with one more reference if it is the same (`last` may be NULL), else a new one.
  * Returns as evlock_new(). */
@@ -64,10 +64,10 @@ int evl_config_get(struct config **ret, struct config *last, const evlock_option
 void evl_config_unref(struct config *config);
 
 /* The options as given, of whatever size, with the defaults in place of what is missing. */
-int evl_options_read(evlock_options *ret, const evlock_options *options);
+int evl_config_read_options(evlock_options *ret, const evlock_options *options);
 
 /* The same of an acquire's. */
-int evl_acquire_options_read(evlock_acquire_options *ret, const evlock_acquire_options *options);
+int evl_config_read_acquire(evlock_acquire_options *ret, const evlock_acquire_options *options);
 
 /* EVLOCK_OK or EVLOCK_ETTL. */
 int evl_config_validate_ttl(int64_t ttl_ms);

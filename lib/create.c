@@ -120,7 +120,7 @@ int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const
     if (count < 1 || count > EVLOCK_NODES_MAX)
         return evl_fail(EVLOCK_EINVAL, "%zu URLs, not 1 to %d", count, EVLOCK_NODES_MAX);
     if ((status = create_check_loop(loop)) != EVLOCK_OK ||
-        (status = evl_client_config(&config, &given, options)) != EVLOCK_OK)
+        (status = evl_config_read_client(&config, &given, options)) != EVLOCK_OK)
         return status;
     client = evl_alloc(sizeof(*client));
     if (!client)

@@ -97,7 +97,7 @@ void evl_deliver_closed(evlock_closed_cb cb, int status, void *arg) {
 /* Deadlines come first, before each call: the one before may have taken long. So while there are more due than a slice,
  * only losses are reported. What is noted meanwhile waits for the next turn, so that a user who asks again at once
  * cannot hold up the loop; but losses are always reported next. */
-static void deliver(struct evlock_client *client) {
+static void deliver_all(struct evlock_client *client) {
     enum client_state state = client->state;
     struct turn *turn = evl_client_turn(client);
     struct evlock *lock;
@@ -127,7 +127,7 @@ void evl_deliver_at_end(struct turn *turn) {
     struct evlock_client *client = evl_client_of_turn(turn);
 
     evl_connections_end_broken(&evl_client_deployment(client)->connections);
-    deliver(client);
+    deliver_all(client);
     deliver_write_out(client, 0);
     evl_check(evl_client_check(client));
 }

@@ -12,7 +12,7 @@
 /* --- From the nodes ----------------------------------------------------------------------------------------------- */
 
 static struct deployment *deployment_owner_of(struct node *node) {
-    return evl_deployment_of(evl_node_connection(node)->turn);
+    return EVL_OWNER(struct deployment, turn, evl_node_connection(node)->turn);
 }
 
 /* Whether leases may count on what `other` said for the very server process that `login` has met: while it serves, and

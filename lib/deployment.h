@@ -38,10 +38,6 @@ int evl_deployment_make(struct deployment *deployment, const char *const *urls, 
 /* The turn has begun. */
 void evl_deployment_start(struct deployment *deployment);
 
-static inline struct deployment *evl_deployment_of(struct turn *turn) {
-    return EVL_OWNER(struct deployment, turn, turn);
-}
-
 /* What all nodes together are doing; `*ret_trouble` is set to one that is away, if any is. */
 enum evlock_connection evl_deployment_connection(const struct deployment *deployment, const struct node **ret_trouble);
 

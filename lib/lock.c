@@ -89,7 +89,7 @@ static struct evlock *lock_make(struct config *config, const void *name, size_t 
 
 /* A new config becomes the client's. */
 static void lock_take_on(struct locks *locks, struct config *config) {
-    config->deployment = evl_deployment(locks);
+    config->deployment = evl_locks_deployment(locks);
     LIST_INSERT_HEAD(&locks->configs, config, link);
     config->terms.max_ttl = config->deployment->config.max_ttl;
     if (config->terms.grain)
@@ -154,7 +154,7 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
         return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_lock ? "the client" : "ret_lock");
     if ((status = evl_locks_validate(locks)) != EVLOCK_OK)
         return status;
-    if ((status = evl_options_read(&given, options)) != EVLOCK_OK)
+    if ((status = evl_config_read_options(&given, options)) != EVLOCK_OK)
         return status;
     if ((status = lock_check_name(name, &name_len, lock_length_of(given.prefix))) != EVLOCK_OK)
         return status;
@@ -162,7 +162,7 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
         return status;
     if (!config->deployment)
         lock_take_on(locks, config);
-    if ((status = lock_check_deployment(evl_deployment(locks), config)) != EVLOCK_OK) {
+    if ((status = lock_check_deployment(evl_locks_deployment(locks), config)) != EVLOCK_OK) {
         evl_config_unref(config);
         return status;
     }

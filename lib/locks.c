@@ -10,7 +10,7 @@ void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_h
     STAILQ_INIT(&locks->noticed);
     locks->calls = (struct pool){.size = call_size, .keep = kept};
     locks->listener_hooks = listener_hooks;
-    locks->phase = evl_turn_random(&evl_deployment(locks)->turn);
+    locks->phase = evl_turn_random(&evl_locks_deployment(locks)->turn);
     locks->open = true;
 }
 

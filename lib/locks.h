@@ -35,7 +35,7 @@ static inline struct locks *evl_locks_of(const struct evlock *lock) {
     return EVL_OWNER(struct locks, tenures.deployment, lock->config->deployment);
 }
 
-static inline struct deployment *evl_deployment(struct locks *locks) {
+static inline struct deployment *evl_locks_deployment(struct locks *locks) {
     return &locks->tenures.deployment;
 }
 
@@ -43,13 +43,9 @@ static inline struct turn *evl_turn_of(const struct evlock *lock) {
     return &lock->config->deployment->turn;
 }
 
-/* A client begins with them; see client.h. */
+/* Of what users hand in as a client, which begins with them: all that is known of that here. */
 static inline struct locks *evl_locks_of_client(struct evlock_client *client) {
     return (struct locks *)(void *)client;
-}
-
-static inline struct evlock_client *evl_client_of(const struct evlock *lock) {
-    return (struct evlock_client *)(void *)evl_locks_of(lock);
 }
 
 /* Sets them up on tenures that are set up: so many blocks of memory of calls of this size are kept. */

@@ -13,6 +13,12 @@
 /* Of one command, at most. */
 #define WORDS 4
 
+enum login_step { AUTH, SERVER, SHARDS, SELECT, ID, MEMORY, REPLICATION, LOAD, CALL, SPELL, KILL, COUNT, PUBLISH };
+
+static struct login *login_of(struct connection *connection) {
+    return EVL_OWNER(struct login, connection, connection);
+}
+
 static bool login_greet(struct login *login, enum login_step step, const char *word, ...) __attribute__((sentinel));
 
 /* Queues a command of these words, the last of which is NULL. */
@@ -201,7 +207,7 @@ static void login_meet(struct login *login, const char *info) {
 /* Which history its data have, and whether that began here: a second one is that of a server whose data it took. */
 static void login_meet_data(struct login *login, const char *info) {
     static const char none[] = "0000000000000000000000000000000000000000";
-    char role[16], second[41];
+    char role[16], second[ID_SIZE];
 
     login_info_field(info, "\nmaster_replid:", login->replid, sizeof(login->replid));
     login_info_field(info, "\nmaster_replid2:", second, sizeof(second));
@@ -339,7 +345,7 @@ static void login_go_on(struct login *login, enum login_step step) {
 }
 
 void evl_login_greeted(struct connection *connection, int answered, const struct reply *reply) {
-    struct login *login = evl_login_of(connection);
+    struct login *login = login_of(connection);
     enum login_step step = (enum login_step)answered;
 
     assert(login->open > 0 && (step == LOAD || connection->state == CONNECTION_CONNECTING));
@@ -369,11 +375,11 @@ static bool login_begin(struct login *login, const enum login_step *sort, size_t
 }
 
 bool evl_login_greet(struct connection *connection) {
-    return login_begin(evl_login_of(connection), to_send, sizeof(to_send) / sizeof(to_send[0]));
+    return login_begin(login_of(connection), to_send, sizeof(to_send) / sizeof(to_send[0]));
 }
 
 bool evl_login_greet_to_listen(struct connection *connection) {
-    return login_begin(evl_login_of(connection), to_listen, sizeof(to_listen) / sizeof(to_listen[0]));
+    return login_begin(login_of(connection), to_listen, sizeof(to_listen) / sizeof(to_listen[0]));
 }
 
 void evl_login_init(struct login *login, const struct login_hooks *hooks) {
@@ -383,7 +389,7 @@ void evl_login_init(struct login *login, const struct login_hooks *hooks) {
 /* --- For its owner ------------------------------------------------------------------------------------------------ */
 
 void evl_login_lost(struct connection *connection) {
-    struct login *login = evl_login_of(connection);
+    struct login *login = login_of(connection);
 
     assert(connection->state == CONNECTION_READY);
     login->unsettled = true;

@@ -11,8 +11,6 @@
 /* Of a run or replication id, with its NUL. */
 #define ID_SIZE 41
 
-enum login_step { AUTH, SERVER, SHARDS, SELECT, ID, MEMORY, REPLICATION, LOAD, CALL, SPELL, KILL, COUNT, PUBLISH };
-
 struct login;
 
 /* What the owner of a login does with it. */
@@ -46,10 +44,6 @@ struct login {
 
 /* Sets up a login of zeroed memory. */
 void evl_login_init(struct login *login, const struct login_hooks *hooks);
-
-static inline struct login *evl_login_of(struct connection *connection) {
-    return EVL_OWNER(struct login, connection, connection);
-}
 
 /* Hook of a connection that sends commands: begins their login. */
 bool evl_login_greet(struct connection *connection);

@@ -4,7 +4,7 @@
  * be released for want of memory is dropped. A scope owns itself, and the handle where evlock_run() made one, unless
  * its user freed that, too.
  */
-#include "lock.h"
+#include "client.h"
 #include "memory.h"
 
 struct evlock_scope {
@@ -103,7 +103,7 @@ int evlock_with(evlock *lock, evlock_body body, evlock_scope_cb done, void *arg)
 
 /* One-call runs give up after a few attempts where nobody said how often or how long to try; a queue counts none. */
 static int scope_read_options(evlock_options *ret, const evlock_options *options) {
-    int status = evl_options_read(ret, options);
+    int status = evl_config_read_options(ret, options);
 
     if (status == EVLOCK_OK && ret->retry_times == EVLOCK_DEFAULT && ret->wait_timeout_ms == EVLOCK_DEFAULT &&
         ret->wait != EVLOCK_WAIT_QUEUE)
