@@ -1,4 +1,7 @@
-/* Bytes of any kind, which somebody else owns: a key, a token, a command. */
+/*
+ * Bytes of any kind, which somebody else owns: a key, a token, a command; and the way from a part of a struct to the
+ * whole. Nothing here copies or frees.
+ */
 #ifndef EVL_BYTES_H
 #define EVL_BYTES_H
 

@@ -16,7 +16,7 @@ static void close_free(struct evlock_client *client) {
     int status = client->state == CLIENT_FREED ? EVLOCK_ECANCELLED : left ? EVLOCK_EUNREACHABLE : EVLOCK_OK;
     bool forked = evl_turn_forked(turn);
 
-    evl_turn_end(turn);
+    evl_turn_free(turn);
     evl_locks_free(&client->locks);
     evl_tenures_free(&client->locks.tenures);
     evl_deployment_free(evl_client_deployment(client));

@@ -94,7 +94,7 @@ static int create_make(struct evlock_client *client, evlock_loop loop, const cha
 
     deployment->config = *config;
     status = evl_deployment_make(deployment, urls, count, given, &deployment_hooks, request_ops);
-    if (status == EVLOCK_OK && !evl_turn_begin(&deployment->turn, &loop, &turn_hooks, &log, config->command_timeout))
+    if (status == EVLOCK_OK && !evl_turn_init(&deployment->turn, &loop, &turn_hooks, &log, config->command_timeout))
         status = evl_fail(EVLOCK_ESYSTEM, "the event loop has no timer to give");
     if (status != EVLOCK_OK) {
         evl_deployment_free(deployment);

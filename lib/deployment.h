@@ -35,7 +35,7 @@ int evl_deployment_make(struct deployment *deployment, const char *const *urls, 
                         const evlock_client_options *options, const struct deployment_hooks *hooks,
                         const struct request_ops *const ops[REQUEST_KINDS]);
 
-/* The turn has begun. */
+/* Starts the connections to the nodes. The turn has been set up. */
 void evl_deployment_start(struct deployment *deployment);
 
 /* What all nodes together are doing; `*ret_trouble` is set to one that is away, if any is. */

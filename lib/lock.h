@@ -1,6 +1,6 @@
 /*
- * The lock as users know it: its life, what it knows without asking, and how it ends what it has under way. It owns its
- * name and its pending calls. It sends nothing itself.
+ * The lock as users know it: its life, what it knows without asking, and how it ends what it has under way. It owns
+ * nothing: the data are the handle's (see handle.h). It sends nothing itself.
  */
 #ifndef EVL_LOCK_H
 #define EVL_LOCK_H

@@ -1,4 +1,4 @@
-/* Log lines: to the user's callback and nowhere else. Tokens and passwords are never given to it. */
+/* Log lines: to the user's callback and nowhere else. It owns nothing, and is never given a token or a password. */
 #ifndef EVL_LOG_H
 #define EVL_LOG_H
 

@@ -1,7 +1,8 @@
 /*
  * The login of a connection, by the steps that its sort needs: who the user is, which server process answers, what data
  * it has, the scripts. All is sent at once but for what must know an answer first. It owns what the server said of
- * itself, and what may still run of the connection before. It never judges whether the server is of use.
+ * itself, and what may still run of the connection before. It refuses a server without locks; whether one has forgotten
+ * some, it never judges.
  */
 #ifndef EVL_LOGIN_H
 #define EVL_LOGIN_H

@@ -1,6 +1,6 @@
 /*
  * What a lease leads to: which calls end by it, and what is to be reported besides. The tenure comes here with what has
- * happened; the rooms below act on it. It calls no user.
+ * happened; the rooms beside this one act on it. It owns nothing, and calls no user.
  */
 #ifndef EVL_OUTCOME_H
 #define EVL_OUTCOME_H

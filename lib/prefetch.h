@@ -1,6 +1,6 @@
 /*
  * Prefetching: memory is on its way into the cache while something else is worked on. It is for what is gone through
- * one after the other, and is more than a cache holds.
+ * one after the other, and is more than a cache holds. It owns and changes nothing.
  */
 #ifndef EVL_PREFETCH_H
 #define EVL_PREFETCH_H

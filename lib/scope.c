@@ -1,8 +1,8 @@
 /*
- * Scopes: acquire, run, release, in one call. They are written on the public calls of a lock, with two exceptions: a
- * scope keeps its handle's memory, so as to see that its user freed it under the running body; and a lock that cannot
- * be released for want of memory is dropped. A scope owns itself, and the handle where evlock_run() made one, unless
- * its user freed that, too.
+ * Scopes: acquire, run, release, in one call. They are written on the public calls of a lock, with few exceptions: a
+ * scope keeps its handle's memory, so as to see that its user freed it under the running body; a lock that cannot be
+ * released for want of memory is dropped; and options are read ahead, for defaults of their own. A scope owns itself,
+ * and the handle where evlock_run() made one, unless its user freed that, too.
  */
 #include "client.h"
 #include "memory.h"

@@ -1,6 +1,6 @@
 /*
  * Statistics of a client: counts and histograms of what its locks went through. It owns nothing; the numbers live in
- * the client, and nothing is decided by them.
+ * the deployment, and nothing is decided by them.
  */
 #ifndef EVL_STATS_H
 #define EVL_STATS_H

@@ -39,8 +39,8 @@ static void turn_on_timer(void *arg) {
     evl_turn_leave(turn);
 }
 
-bool evl_turn_begin(struct turn *turn, const struct evlock_loop *loop, const struct turn_hooks *hooks,
-                    const struct log_sink *log, int64_t recovery_most) {
+bool evl_turn_init(struct turn *turn, const struct evlock_loop *loop, const struct turn_hooks *hooks,
+                   const struct log_sink *log, int64_t recovery_most) {
     turn->loop = *loop;
     turn->hooks = hooks;
     turn->log = *log;
@@ -55,7 +55,7 @@ bool evl_turn_begin(struct turn *turn, const struct evlock_loop *loop, const str
     return turn->timer;
 }
 
-void evl_turn_end(struct turn *turn) {
+void evl_turn_free(struct turn *turn) {
     if (!evl_turn_forked(turn) || evl_turn_loop_forks(turn))
         turn->loop.ops->timer_free(turn->timer);
 }

@@ -59,12 +59,13 @@ struct turn {
     bool gathering;   /* what may be sent together waits for the others */
 };
 
-/* Makes a turn of zeroed memory; false: the loop has no timer to give. */
-bool evl_turn_begin(struct turn *turn, const struct evlock_loop *loop, const struct turn_hooks *hooks,
-                    const struct log_sink *log, int64_t recovery_most);
+/* Sets up a turn of zeroed memory; false: the loop has no timer to give. */
+bool evl_turn_init(struct turn *turn, const struct evlock_loop *loop, const struct turn_hooks *hooks,
+                   const struct log_sink *log, int64_t recovery_most);
 
-/* Gives the timer back. In a forked child it may be the parent's, which only some loops know how to leave alone. */
-void evl_turn_end(struct turn *turn);
+/* Frees what it owns, the timer, but for its own memory. In a forked child it may be the parent's, which only some
+ * loops know how to leave alone. */
+void evl_turn_free(struct turn *turn);
 
 /* The clock, read afresh. */
 static inline int64_t evl_turn_now(const struct turn *turn) {

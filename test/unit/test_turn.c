@@ -76,12 +76,12 @@ static int set_up(void **state) {
     memset(&turn, 0, sizeof(turn));
     clock_now = BEGAN;
     rung = 0;
-    return evl_turn_begin(&turn, &loop, &hooks, &log, RECOVERY_MOST) ? 0 : -1;
+    return evl_turn_init(&turn, &loop, &hooks, &log, RECOVERY_MOST) ? 0 : -1;
 }
 
 static int tear_down(void **state) {
     (void)state;
-    evl_turn_end(&turn);
+    evl_turn_free(&turn);
     return 0;
 }
 
