@@ -14,7 +14,7 @@ static int64_t config_or_default(int64_t given, int64_t otherwise) {
     return given == EVLOCK_DEFAULT ? otherwise : given;
 }
 
-static int config_check_range(const char *name, int64_t value, int64_t least, int64_t most) {
+static int config_validate_range(const char *name, int64_t value, int64_t least, int64_t most) {
     if (value >= least && value <= most)
         return EVLOCK_OK;
     return evl_fail(EVLOCK_EINVAL, "%s is %" PRId64 ", not from %" PRId64 " to %" PRId64, name, value, least, most);
@@ -56,7 +56,7 @@ int evl_config_read_client(struct client_config *ret, evlock_client_options *ret
 
     for (size_t i = 0; status == EVLOCK_OK && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         *numbers[i].value = config_or_default(*numbers[i].value, numbers[i].otherwise);
-        status = config_check_range(numbers[i].name, *numbers[i].value, numbers[i].least, numbers[i].most);
+        status = config_validate_range(numbers[i].name, *numbers[i].value, numbers[i].least, numbers[i].most);
     }
     if (status == EVLOCK_OK && given.backoff_max_ms < given.backoff_min_ms)
         status = evl_fail(EVLOCK_EINVAL, "backoff_max_ms is less than backoff_min_ms");
@@ -98,12 +98,12 @@ int evl_config_waiting(int64_t *retry_times, int64_t *wait_timeout, int64_t give
     int status;
 
     if (given_times != EVLOCK_DEFAULT) {
-        if ((status = config_check_range("retry_times", given_times, EVLOCK_UNLIMITED, INT64_MAX)) != EVLOCK_OK)
+        if ((status = config_validate_range("retry_times", given_times, EVLOCK_UNLIMITED, INT64_MAX)) != EVLOCK_OK)
             return status;
         *retry_times = given_times;
     }
     if (given_timeout_ms != EVLOCK_DEFAULT) {
-        if ((status = config_check_range("wait_timeout_ms", given_timeout_ms, EVLOCK_UNLIMITED, TEN_YEARS_MS)) !=
+        if ((status = config_validate_range("wait_timeout_ms", given_timeout_ms, EVLOCK_UNLIMITED, TEN_YEARS_MS)) !=
             EVLOCK_OK)
             return status;
         *wait_timeout = given_timeout_ms == EVLOCK_UNLIMITED ? EVLOCK_UNLIMITED : given_timeout_ms * 1000;
@@ -142,7 +142,7 @@ static int config_read_wait(struct config *config, const evlock_options *given) 
 
 static int config_read_retrying(struct config *config, const evlock_options *given) {
     int64_t delay_ms = config_or_default(given->retry_delay_ms, 100);
-    int status = config_check_range("retry_delay_ms", delay_ms, 1, TEN_YEARS_MS);
+    int status = config_validate_range("retry_delay_ms", delay_ms, 1, TEN_YEARS_MS);
 
     if (status != EVLOCK_OK)
         return status;
@@ -153,7 +153,7 @@ static int config_read_retrying(struct config *config, const evlock_options *giv
     config->retry_delay = delay_ms * 1000;
     config->retry_jitter = config_or_default(given->retry_jitter, 50);
     config->retry_times = config->wait_timeout = EVLOCK_UNLIMITED;
-    status = config_check_range("retry_jitter", config->retry_jitter, 0, 100);
+    status = config_validate_range("retry_jitter", config->retry_jitter, 0, 100);
     if (status == EVLOCK_OK)
         status =
             evl_config_waiting(&config->retry_times, &config->wait_timeout, given->retry_times, given->wait_timeout_ms);
@@ -167,14 +167,14 @@ static int config_read_renewal(struct config *config, const evlock_options *give
     int64_t interval;
     int64_t max_hold_ms = config_or_default(given->max_hold_ms, EVLOCK_UNLIMITED);
     int64_t percent = config_or_default(given->at_risk_percent, 33);
-    int status = config_check_range("auto_renewal", renewal, 0, 1);
+    int status = config_validate_range("auto_renewal", renewal, 0, 1);
 
     if (status == EVLOCK_OK && given->renewal_interval_ms != EVLOCK_DEFAULT)
-        status = config_check_range("renewal_interval_ms", interval_ms, 1, TEN_YEARS_MS);
+        status = config_validate_range("renewal_interval_ms", interval_ms, 1, TEN_YEARS_MS);
     if (status == EVLOCK_OK && max_hold_ms != EVLOCK_UNLIMITED)
-        status = config_check_range("max_hold_ms", max_hold_ms, 1, TEN_YEARS_MS);
+        status = config_validate_range("max_hold_ms", max_hold_ms, 1, TEN_YEARS_MS);
     if (status == EVLOCK_OK)
-        status = config_check_range("at_risk_percent", percent, 1, 99);
+        status = config_validate_range("at_risk_percent", percent, 1, 99);
     if (status != EVLOCK_OK)
         return status;
     interval = interval_ms * 1000;
@@ -199,7 +199,7 @@ static int config_read_lead(struct config *config, const evlock_options *given) 
     terms->lead = evl_lease_moment(terms->ttl);
     if (lead_ms == EVLOCK_DEFAULT)
         return EVLOCK_OK;
-    if ((status = config_check_range("lost_lead_ms", lead_ms, 0, TEN_YEARS_MS)) != EVLOCK_OK)
+    if ((status = config_validate_range("lost_lead_ms", lead_ms, 0, TEN_YEARS_MS)) != EVLOCK_OK)
         return status;
     terms->lead = lead_ms * 1000;
     if (terms->ttl && terms->lead >= terms->ttl - evl_lease_drift(terms->ttl) - terms->interval)
@@ -213,13 +213,13 @@ static int config_read_agreement(struct config *config, const evlock_options *gi
     int64_t share_ms = config->terms.ttl / 10000 ? config->terms.ttl / 10000 : 1;
     int64_t node_ms = config_or_default(given->node_timeout_ms, share_ms);
     int64_t replica_ms = config_or_default(given->replica_timeout_ms, share_ms);
-    int status = config_check_range("node_timeout_ms", node_ms, 1, TEN_YEARS_MS);
+    int status = config_validate_range("node_timeout_ms", node_ms, 1, TEN_YEARS_MS);
 
     config->min_replicas = config_or_default(given->min_replicas, 0);
     if (status == EVLOCK_OK)
-        status = config_check_range("replica_timeout_ms", replica_ms, 1, TEN_YEARS_MS);
+        status = config_validate_range("replica_timeout_ms", replica_ms, 1, TEN_YEARS_MS);
     if (status == EVLOCK_OK)
-        status = config_check_range("min_replicas", config->min_replicas, 0, INT32_MAX);
+        status = config_validate_range("min_replicas", config->min_replicas, 0, INT32_MAX);
     if (status != EVLOCK_OK)
         return status;
     config->terms.patience = node_ms * 1000;

@@ -77,7 +77,7 @@ static const struct deployment_hooks deployment_hooks = {
 
 /* --- The beginning ------------------------------------------------------------------------------------------------ */
 
-static int create_check_loop(evlock_loop loop) {
+static int create_validate_loop(evlock_loop loop) {
     if (!loop.ops || loop.ops->size < offsetof(evlock_loop_ops, forks) || !loop.ops->now || !loop.ops->timer_new ||
         !loop.ops->timer_set || !loop.ops->timer_free || !loop.ops->attach ||
         (loop.ops->resolve && !loop.ops->resolve_cancel))
@@ -119,7 +119,7 @@ int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const
         return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_client ? "the list of URLs" : "ret_client");
     if (count < 1 || count > EVLOCK_NODES_MAX)
         return evl_fail(EVLOCK_EINVAL, "%zu URLs, not 1 to %d", count, EVLOCK_NODES_MAX);
-    if ((status = create_check_loop(loop)) != EVLOCK_OK ||
+    if ((status = create_validate_loop(loop)) != EVLOCK_OK ||
         (status = evl_config_read_client(&config, &given, options)) != EVLOCK_OK)
         return status;
     client = evl_alloc(sizeof(*client));

@@ -15,7 +15,7 @@ static enum lease_state hold_state_of(const struct evlock *lock) {
 }
 
 /* Whether the handle holds a lease: EVLOCK_OK, EVLOCK_ELOST or EVLOCK_ENOTHELD. */
-static int hold_check_held(const struct evlock *lock) {
+static int hold_validate_held(const struct evlock *lock) {
     enum lease_state state = hold_state_of(lock);
 
     if (evl_lock_holds(lock))
@@ -95,7 +95,7 @@ void evl_hold_note(struct evlock *lock, const char *words) {
 }
 
 /* Among several nodes no lease may outlast what a restarted node is kept out for. */
-static int hold_check_max_ttl(const struct evlock *lock, int64_t ttl, enum lease_command command) {
+static int hold_validate_max_ttl(const struct evlock *lock, int64_t ttl, enum lease_command command) {
     const struct deployment *deployment = lock->config->deployment;
     int64_t max = deployment->config.max_ttl;
 
@@ -110,7 +110,7 @@ static int hold_check_max_ttl(const struct evlock *lock, int64_t ttl, enum lease
 }
 
 /* Else it would be told lost at once. */
-static int hold_check_lead(const struct evlock *lock, int64_t ttl_ms) {
+static int hold_validate_lead(const struct evlock *lock, int64_t ttl_ms) {
     int64_t lead = lock->config->terms.lead;
 
     if (ttl_ms * 1000 > evl_lease_drift(ttl_ms * 1000) + lead)
@@ -124,11 +124,11 @@ static int hold_extend(evlock *lock, int64_t ttl_ms, enum lease_command command,
     struct call *call;
     int status;
 
-    if ((status = hold_check_held(lock)) != EVLOCK_OK)
+    if ((status = hold_validate_held(lock)) != EVLOCK_OK)
         return status;
     if (evl_lease_deadline(evl_tenure_lease(lock->tenure)) == LEASE_NEVER)
         return evl_fail(EVLOCK_ENOTTL, "the lock has no expiry to extend");
-    if ((status = hold_check_max_ttl(lock, ttl_ms * 1000, command)) != EVLOCK_OK)
+    if ((status = hold_validate_max_ttl(lock, ttl_ms * 1000, command)) != EVLOCK_OK)
         return status;
     call = evl_call_new(lock, &extensions, arg);
     if (!call)
@@ -153,7 +153,7 @@ int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mode mode, evlock
         return evl_fail(EVLOCK_ETTL, "an extension is 1 ms or more");
     status = evl_config_validate_ttl(mode == EVLOCK_EXTEND_ADD && ms < 10 ? 10 : ms);
     if (status == EVLOCK_OK && mode == EVLOCK_EXTEND_REPLACE)
-        status = hold_check_lead(lock, ms);
+        status = hold_validate_lead(lock, ms);
     if (status != EVLOCK_OK)
         return status;
     return hold_extend(lock, ms, mode == EVLOCK_EXTEND_ADD ? LEASE_ADD : LEASE_REPLACE, cb, arg);
@@ -163,7 +163,7 @@ int evlock_reacquire(evlock *lock, evlock_cb cb, void *arg) {
     int status = evl_lock_validate(lock);
 
     if (status == EVLOCK_OK)
-        status = hold_check_held(lock);
+        status = hold_validate_held(lock);
     if (status != EVLOCK_OK)
         return status;
     if (lock->config->terms.ttl == 0)
@@ -177,7 +177,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
     int status = evl_lock_validate(lock);
 
     if (status == EVLOCK_OK)
-        status = hold_check_held(lock);
+        status = hold_validate_held(lock);
     if (status != EVLOCK_OK)
         return status;
     if (!token || !ret_len || size < evl_tenure_token(lock->tenure).len)

@@ -54,7 +54,7 @@ bool evl_lock_queues(const struct evlock *lock) {
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
 
-static int lock_check_name(const void *name, size_t *len, size_t prefix_len) {
+static int lock_validate_name(const void *name, size_t *len, size_t prefix_len) {
     if (!name)
         return evl_fail(EVLOCK_ENAME, "the name is NULL");
     if (*len == EVLOCK_CSTRING)
@@ -106,7 +106,7 @@ static void lock_remember(struct locks *locks, struct config *config) {
 }
 
 /* What a lock asks of its client's nodes. */
-static int lock_check_deployment(struct deployment *deployment, const struct config *config) {
+static int lock_validate_deployment(struct deployment *deployment, const struct config *config) {
     int64_t max = deployment->config.max_ttl;
     bool several = deployment->node_count > 1;
 
@@ -156,13 +156,13 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
         return status;
     if ((status = evl_config_read_options(&given, options)) != EVLOCK_OK)
         return status;
-    if ((status = lock_check_name(name, &name_len, lock_length_of(given.prefix))) != EVLOCK_OK)
+    if ((status = lock_validate_name(name, &name_len, lock_length_of(given.prefix))) != EVLOCK_OK)
         return status;
     if ((status = evl_config_get(&config, locks->last_config, options)) != EVLOCK_OK)
         return status;
     if (!config->deployment)
         lock_take_on(locks, config);
-    if ((status = lock_check_deployment(evl_locks_deployment(locks), config)) != EVLOCK_OK) {
+    if ((status = lock_validate_deployment(evl_locks_deployment(locks), config)) != EVLOCK_OK) {
         evl_config_unref(config);
         return status;
     }
