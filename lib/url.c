@@ -147,6 +147,8 @@ static int url_parse_tcp(struct url *url, struct part rest) {
         status = url_parse_login(url, (struct part){authority.at, at});
         authority.at = at + 1;
     }
+    if (status == EVLOCK_OK && memchr(authority.at, ',', (size_t)(authority.end - authority.at)))
+        status = evl_fail(EVLOCK_EURL, "URL: it names one server; evlock_client_new_quorum() takes a URL for each");
     if (status == EVLOCK_OK)
         status = url_parse_host(url, &authority);
     if (status != EVLOCK_OK)
@@ -194,21 +196,29 @@ int evl_url_parse(struct url *ret_url, const char *text) {
         if ((unsigned char)*c <= ' ' || *c == 0x7f)
             return evl_fail(EVLOCK_EURL, "URL: byte %td is blank or unprintable; write it as %%%02X", c - text + 1,
                             (unsigned)*c);
-    if (url_take_prefix(&rest, "redis://"))
+    if (url_take_prefix(&rest, "redis://") || url_take_prefix(&rest, "valkey://"))
         status = url_parse_tcp(&url, rest);
     else if (url_take_prefix(&rest, "unix://"))
         status = url_parse_unix(&url, rest);
     else if (url_take_prefix(&rest, "rediss://"))
         status = evl_fail(EVLOCK_ESCHEME, "URL: rediss:// needs TLS, which is not built in");
+    else if (url_take_prefix(&rest, "valkeys://"))
+        status = evl_fail(EVLOCK_ESCHEME, "URL: valkeys:// needs TLS, which is not built in");
     else if (strstr(text, "://"))
-        status = evl_fail(EVLOCK_ESCHEME, "URL: the scheme must be redis:// or unix://");
+        status = evl_fail(EVLOCK_ESCHEME, "URL: the scheme must be redis://, valkey:// or unix://");
     else
-        status = evl_fail(EVLOCK_EURL, "URL: it must begin with redis:// or unix://");
+        status = evl_fail(EVLOCK_EURL, "URL: it must begin with redis://, valkey:// or unix://");
     if (status == EVLOCK_OK)
         *ret_url = url;
     else
         evl_url_free(&url);
     return status;
+}
+
+bool evl_url_is_same_server(const struct url *one, const struct url *other) {
+    if (one->path || other->path)
+        return one->path && other->path && strcmp(one->path, other->path) == 0;
+    return one->port == other->port && strcasecmp(one->host, other->host) == 0;
 }
 
 int evl_url_copy(struct url *ret_url, const struct url *url) {

@@ -32,6 +32,7 @@ static const struct {
     {"redis://localhost/", {.host = "localhost", .port = 6379}},
     {"redis://localhost:1", {.host = "localhost", .port = 1}},
     {"redis://localhost:65535/2147483647", {.host = "localhost", .port = 65535, .db = 2147483647}},
+    {"valkey://:pw@localhost:7000/2", {.host = "localhost", .port = 7000, .password = "pw", .db = 2}},
     {"REDIS://Host", {.host = "Host", .port = 6379}},
     {"redis://127.0.0.1:7000/3", {.host = "127.0.0.1", .port = 7000, .db = 3, .literal = true}},
     {"redis://127.0.0.1.example", {.host = "127.0.0.1.example", .port = 6379}},
@@ -86,8 +87,13 @@ static const struct {
     {"localhost:6379", EVLOCK_EURL, "begin with"},
     {"redis:/localhost", EVLOCK_EURL, "begin with"},
     {"http://localhost", EVLOCK_ESCHEME, "scheme"},
-    {"rediss://:secret@localhost", EVLOCK_ESCHEME, "TLS"},
+    {"rediss://:secret@localhost", EVLOCK_ESCHEME, "rediss:// needs TLS"},
+    {"valkeys://:secret@localhost", EVLOCK_ESCHEME, "valkeys:// needs TLS"},
+    {"valkey:/localhost", EVLOCK_EURL, "begin with"},
     {"redis://", EVLOCK_EURL, "no host"},
+    {"redis://h1,h2", EVLOCK_EURL, "one server"},
+    {"redis://h1:6379,h2:6379", EVLOCK_EURL, "one server"},
+    {"redis://h1,redis://h2", EVLOCK_EURL, "one server"},
     {"redis:///1", EVLOCK_EURL, "no host"},
     {"redis://:secret@:1", EVLOCK_EURL, "no host"},
     {"redis://[]", EVLOCK_EURL, "no host"},
@@ -147,6 +153,13 @@ CASE(bad_urls_are_refused_in_words) {
         assert_false(counted_leaked_secret());
         counted_end();
     }
+}
+
+CASE(no_url_is_refused_in_words) {
+    evlock_client *client = NULL;
+    assert_int_equal(evlock_client_new(&client, evlock_libevent(NULL), NULL, NULL), EVLOCK_EINVAL);
+    assert_string_equal(evlock_last_error(), "URL: it is NULL");
+    assert_null(client);
 }
 
 CASE(a_path_fits_or_is_refused) {
@@ -224,6 +237,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(good_urls_are_taken, restore),
         cmocka_unit_test_teardown(bad_urls_are_refused_in_words, restore),
+        cmocka_unit_test_teardown(no_url_is_refused_in_words, restore),
         cmocka_unit_test_teardown(a_path_fits_or_is_refused, restore),
         cmocka_unit_test_teardown(a_password_is_wiped, restore),
         cmocka_unit_test_teardown(a_password_that_gives_way_is_wiped, restore),
