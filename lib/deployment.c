@@ -73,7 +73,7 @@ static int deployment_make_node(struct deployment *deployment, const char *const
                                 const evlock_client_options *options) {
     struct node *node = &deployment->nodes[index];
     struct url url;
-    int status = urls[index] ? evl_url_parse(&url, urls[index]) : evl_fail(EVLOCK_EINVAL, "it is NULL");
+    int status = urls[index] ? evl_url_parse(&url, urls[index]) : evl_fail(EVLOCK_EINVAL, "URL: it is NULL");
 
     if (status != EVLOCK_OK)
         return status;
@@ -82,8 +82,8 @@ static int deployment_make_node(struct deployment *deployment, const char *const
     if ((status = deployment_log_in_as(&evl_node_connection(node)->url, options)) != EVLOCK_OK)
         return status;
     for (unsigned i = 0; i < index; i++)
-        if (strcmp(urls[index], urls[i]) == 0)
-            return evl_fail(EVLOCK_ESAME, "it is that of node %u, too", i);
+        if (evl_url_is_same_server(&evl_node_connection(node)->url, &evl_node_connection(&deployment->nodes[i])->url))
+            return evl_fail(EVLOCK_ESAME, "URL: it names the server of node %u, too", i);
     return EVLOCK_OK;
 }
 

@@ -20,6 +20,9 @@ struct url {
 /* Parses `text`. `*ret_url` is set on success only. Returns EVLOCK_OK, _EURL, _ESCHEME, _EPATH or _ENOMEM. */
 int evl_url_parse(struct url *ret_url, const char *text);
 
+/* Whether both lead to one server, as far as the text says: its databases are no servers of their own. */
+bool evl_url_is_same_server(const struct url *one, const struct url *other);
+
 /* A copy that owns its strings; EVLOCK_OK or EVLOCK_ENOMEM. */
 int evl_url_copy(struct url *ret_url, const struct url *url);
 

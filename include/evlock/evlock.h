@@ -264,7 +264,8 @@ typedef struct evlock_client_options {
  *     redis://[[user]:password@]host[:port][/db]      a TCP address; port 6379 and db 0 unless given; [::1] for IPv6
  *     unix:///path/to.sock[?db=N]                     a unix socket
  *
- * with %XX for any byte. A password without a user is the default user's. Host names are resolved without blocking.
+ * valkey:// means the same as redis://. %XX stands for any byte. A password without a user is the default user's.
+ * Host names are resolved without blocking.
  *
  * `options` may be NULL. `*ret_client` is set on success only. Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_EURL,
  * EVLOCK_ESCHEME, EVLOCK_EPATH, EVLOCK_ESYSTEM, EVLOCK_ENOMEM. That no server answers is no error here: on_connection
@@ -298,9 +299,9 @@ EVLOCK_EXPORT int evlock_client_new(evlock_client **ret_client, evlock_loop loop
  *     max_ttl_ms, and up to a second more, since a server tells its age in whole seconds; evlock_client_node() tells
  *     for how long. With `durable` they count at once. When a process started is reckoned from the age that it claims,
  *     unless `distrust_uptime` is set.
- *   - The same server given twice is refused: EVLOCK_ESAME where the URLs are alike. Else it is found by its run_id,
- *     and the node that logs in later is kept away with that status, until max_ttl_ms after the other was last
- *     connected.
+ *   - The same server given twice is refused: EVLOCK_ESAME where two URLs name one host and port, or one socket,
+ *     whatever the database. Else it is found by its run_id, and the node that logs in later is kept away with that
+ *     status, until max_ttl_ms after the other was last connected.
  *
  * Returns as evlock_client_new(), and EVLOCK_EINVAL for no URL or too many. evlock_last_error() says which URL is
  * wrong.

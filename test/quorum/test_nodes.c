@@ -119,6 +119,26 @@ static void the_same_url_twice_is_refused(void **state) {
     assert_non_null(strchr(evlock_last_error(), '2'));
 }
 
+/* However it is written: with the port that it has anyway, another database or user, and capitals. */
+static void urls_of_one_server_are_refused(void **state) {
+    struct fixture *f = *state;
+    const char *const pairs[][2] = {
+        {"redis://host", "redis://host:6379"},    {"redis://host/0", "valkey://HOST/1"},
+        {"redis://host:7", "redis://:pw@host:7"}, {"redis://[::1]:1", "redis://[::1]:1/3"},
+        {"unix:///a", "unix:///a?db=1"},
+    };
+    const char *const others[][2] = {{nodes[0].url, nodes[1].url}, {nodes[0].url, "unix:///127.0.0.1"}};
+    evlock_client *client;
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        assert_status(refused(f, pairs[i], 2), EVLOCK_ESAME);
+        assert_string_equal(evlock_last_error(), "the URL of node 1: URL: it names the server of node 0, too");
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        assert_status(evlock_client_new_quorum(&client, loop_for_evlock(f->loop), others[i], 2, NULL), EVLOCK_OK);
+        evlock_client_free(client);
+    }
+}
+
 /* Of nodes 0 and 2. */
 static int kept_away(evlock_client *client) {
     for (int i = 0; i <= 2; i += 2)
@@ -396,6 +416,7 @@ int main(void) {
         QUORUM_TEST_BARE(the_malformed_url_is_told),
         QUORUM_TEST_BARE(a_password_is_never_told),
         QUORUM_TEST_BARE(the_same_url_twice_is_refused),
+        QUORUM_TEST_BARE(urls_of_one_server_are_refused),
         QUORUM_TEST_BARE(the_same_server_by_another_name_is_found),
         QUORUM_TEST_BARE(the_same_server_by_socket_and_port_is_found),
         QUORUM_TEST_BARE(of_one_server_twice_the_one_that_serves_stays),
