@@ -150,7 +150,7 @@ static struct trouble acquire_attempt(struct call *call, int64_t now) {
     }
     call->acquire.settled_by = 0;
     call->acquire.asked_time = 0;
-    call->acquire.handed = call->acquire.other_ears = false;
+    call->acquire.handed = call->acquire.listens_anew = false;
     call->acquire.attempts++;
     evl_call_wake(call, call->acquire.wait_until);
     trouble = evl_tenure_begin(call->lock, &entry, now);

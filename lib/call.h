@@ -65,10 +65,10 @@ struct call {
             int64_t settled_by;  /* the end of waiting for an earlier use of the token; 0: not waiting */
             int64_t replicas_by; /* the end of waiting for replicas */
             bool fenced;
-            bool looked;     /* that the key holds a string at all */
-            bool contended;  /* another had the lock, and the next attempt joins the queue */
-            bool handed;     /* told by a message */
-            bool other_ears; /* the client began to listen anew since then */
+            bool looked;       /* that the key holds a string at all */
+            bool contended;    /* another had the lock, and the next attempt joins the queue */
+            bool handed;       /* told by a message */
+            bool listens_anew; /* the client began to listen anew since then */
             uint32_t attempts;
             int64_t asked_at;   /* in a queue: the clock before the newest answered look, */
             int64_t asked_time; /* the server's clock at that, */

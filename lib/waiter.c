@@ -41,7 +41,7 @@ void evl_waiter_queued(struct evlock *lock, int64_t sent, const struct lease_ans
     evl_node_compare_clocks(&lock->config->deployment->nodes[0], sent, answer->time);
     call->acquire.asked_at = sent;
     call->acquire.asked_time = answer->time;
-    call->acquire.other_ears = false;
+    call->acquire.listens_anew = false;
     call->acquire.ahead = answer->ahead;
     evl_acquire_note(call, (struct trouble){EVLOCK_EHELD, "waiting in the queue"});
     evl_call_wake(call, evl_min(waiter_now_of(lock) + waiter_look_pause(call, answer->ttl), call->acquire.wait_until));
@@ -62,7 +62,7 @@ static void waiter_grant(struct evlock *lock, int64_t time, int64_t fence) {
         return;
     if (!call->acquire.asked_time)
         since = evl_lease_sent(evl_tenure_lease(lock->tenure), 0);
-    else if (call->acquire.other_ears)
+    else if (call->acquire.listens_anew)
         since = call->acquire.asked_at;
     call->acquire.handed = true;
     evl_tenure_granted(lock->tenure, evl_min(since, now), fence, now);
@@ -78,7 +78,7 @@ static struct locks *waiter_locks_of(struct listener *listener) {
 static void waiter_wake(struct call *call) {
     if (call->sort->kind != CALL_ACQUIRE || call->aside || !call->acquire.contended || evl_acquire_looks(call))
         return;
-    call->acquire.other_ears = true;
+    call->acquire.listens_anew = true;
     evl_call_wake(call, waiter_now_of(call->lock));
 }
 
