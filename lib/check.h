@@ -10,6 +10,10 @@
 
 #define implies(condition, consequence) assert(!(condition) || (consequence))
 
+#if defined(EVL_CHECKS) && defined(NDEBUG)
+#error "-Dchecks=true is for builds with assertions, which this one is without"
+#endif
+
 #ifdef EVL_CHECKS
 #define evl_check(call) call
 #else
