@@ -10,7 +10,6 @@
 
 #include "../unit/counted.h"
 #include "loop.h"
-#include "system.h"
 
 enum { LONGEST = 600 };
 
@@ -196,7 +195,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
     counted_begin(NULL);
     loop_begin(&loop);
-    system_begin(0);
     take_client_options(&input, &options, texts);
     options.on_log = on_log;
     status = evlock_client_new_quorum(&client, loop_adapter(&loop), urls, take_below(&input, 2) ? 3 : 1, &options);

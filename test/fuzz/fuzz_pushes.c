@@ -4,14 +4,12 @@
  * of that channel; and each question is answered once, if only by the connection's end.
  */
 #include <stdbool.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <hiredis/async.h>
 
 #include "input.h"
 #include "reply_guard.h"
-#include "system.h"
+#include "world/socket.h"
 
 static struct {
     unsigned asked, answered;
@@ -53,14 +51,13 @@ static void on_end(const redisAsyncContext *connection, int status) {
     run.ended = true;
 }
 
-static redisAsyncContext *open_connection(int *ret_peer) {
+static redisAsyncContext *open_connection(struct socket **ret_peer) {
     redisAsyncContext *connection;
 
-    system_begin(1);
-    connection = redisAsyncConnectUnix(SYSTEM_PATH "0");
+    sockets_listen(0, true);
+    connection = redisAsyncConnectUnix(SOCKETS_FOLDER "0");
     check(connection && !connection->err);
-    *ret_peer = system_accept(0);
-    check(*ret_peer >= 0);
+    *ret_peer = socket_of(connection->c.fd);
     return connection;
 }
 
@@ -72,7 +69,7 @@ static void ask(redisAsyncContext *connection, unsigned count) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct input input = {data, data + size};
     struct reply_guard guard;
-    int peer;
+    struct socket *peer;
     redisAsyncContext *connection = open_connection(&peer);
 
     memset(&run, 0, sizeof(run));
@@ -87,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     while (input.at < input.end && !run.ended) {
         size_t len = take_byte(&input);
         const uint8_t *bytes = take_bytes(&input, &len);
-        check(len == 0 || send(peer, bytes, len, MSG_NOSIGNAL) == (ssize_t)len);
+        socket_put(peer, bytes, len);
         if (len > 0)
             redisAsyncHandleRead(connection);
     }
@@ -96,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         redisAsyncFree(connection);
     }
     check(run.answered == run.asked);
-    close(peer);
-    system_end();
+    socket_end(peer);
+    check(sockets_count() == 0);
     return 0;
 }

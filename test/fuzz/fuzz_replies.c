@@ -13,7 +13,6 @@
 #include "input.h"
 #include "loop.h"
 #include "server.h"
-#include "system.h"
 
 enum { HANDLES = 3, CALLS = 256 };
 
@@ -395,7 +394,7 @@ static void turn(void) {
 static void answer_all(void) {
     for (int i = 0; i < 4; i++) {
         for (struct peer *peer = server.peers; peer < server.peers + SERVER_PEERS; peer++)
-            while (peer->fd >= 0 && peer->asked > 0)
+            while (peer->socket && peer->asked > 0)
                 server_answer(&server, peer, ANSWER_YES, 0);
         turn();
     }
@@ -413,7 +412,7 @@ static void speak(uint8_t how) {
     } else if (how % 16 == 4) {
         server_hang_up(peer);
     } else if (how % 16 == 5) {
-        system_refuse(peer->node);
+        sockets_refuse_next(peer->node);
         server_hang_up(peer);
     } else if (how % 16 < 8) {
         server.piece = take_byte(&input) % 8;

@@ -32,7 +32,7 @@ static void settle(void) {
         loop_turn(&loop);
         server_turn(&server);
         for (unsigned j = 0; j < SERVER_PEERS && (peer = server_peer(&server, j)); j++)
-            while (peer->fd >= 0 && peer->asked > 0)
+            while (peer->socket && peer->asked > 0)
                 server_answer(&server, peer, ANSWER_YES, 0);
     }
 }

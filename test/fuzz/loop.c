@@ -2,11 +2,11 @@
 #include "loop.h"
 
 #include <stdbool.h>
+#include <sys/random.h>
 
 #include <hiredis/async.h>
 
 #include "input.h"
-#include "system.h"
 
 /* Enough for any wait to end, and for many attempts; a run that only waits finds nothing more. */
 enum { RINGS = 300 };
@@ -16,6 +16,7 @@ struct watch {
     struct virtual_watch wants;
     struct loop *loop;
     redisAsyncContext *connection;
+    struct socket *socket;
     bool done; /* in this turn */
 };
 
@@ -36,6 +37,7 @@ static int attach(void *data, redisAsyncContext *connection) {
     check(watch);
     watch->loop = loop;
     watch->connection = connection;
+    watch->socket = socket_of(connection->c.fd);
     watch->done = true;
     virtual_watch_init(&watch->wants, &loop->common, connection, gone, watch);
     TAILQ_INSERT_TAIL(&loop->watches, watch, link);
@@ -43,7 +45,7 @@ static int attach(void *data, redisAsyncContext *connection) {
 }
 
 static bool readable(const struct watch *watch) {
-    return watch->wants.reads && system_readable(watch->connection->c.fd);
+    return watch->wants.reads && socket_readable(watch->socket);
 }
 
 /* The next whose turn it is; handlers may end any. */
@@ -76,11 +78,25 @@ static void serve(struct loop *loop) {
 
 /* ------------------------------------------------------------------------------------------------------------------ */
 
-static uint64_t next_random(void *data) {
-    struct loop *loop = ((struct virtual_loop *)data)->owner;
+/* --- Chance, which is the same in each run of an input ------------------------------------------------------------ */
 
-    loop->random = loop->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return loop->random >> 11;
+static uint64_t drawn; /* what tokens are made of */
+
+static uint64_t draw(uint64_t *state) {
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *state;
+}
+
+static uint64_t next_random(void *data) {
+    return draw(&((struct loop *)((struct virtual_loop *)data)->owner)->random) >> 11;
+}
+
+/* In place of the C library's. */
+ssize_t getrandom(void *bytes, size_t len, unsigned flags) {
+    (void)flags;
+    for (size_t i = 0; i < len; i++)
+        ((unsigned char *)bytes)[i] = (unsigned char)(draw(&drawn) >> 56);
+    return (ssize_t)len;
 }
 
 static const evlock_loop_ops ops = {
@@ -96,7 +112,7 @@ static const evlock_loop_ops ops = {
 void loop_begin(struct loop *loop) {
     virtual_loop_init(&loop->common, NULL, loop);
     loop->common.now = INT64_C(1000000000);
-    loop->random = 1;
+    loop->random = drawn = 1;
     loop->rings = 0;
     TAILQ_INIT(&loop->watches);
 }
@@ -148,4 +164,5 @@ void loop_pass(struct loop *loop, int64_t us) {
 void loop_end(struct loop *loop) {
     check(TAILQ_EMPTY(&loop->common.timers));
     check(TAILQ_EMPTY(&loop->watches));
+    check(sockets_count() == 0);
 }

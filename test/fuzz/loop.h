@@ -8,6 +8,7 @@
 #include <sys/queue.h>
 
 #include "world/loop.h"
+#include "world/socket.h"
 
 struct loop {
     struct virtual_loop common;

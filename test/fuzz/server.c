@@ -3,26 +3,24 @@
 
 #include <limits.h>
 #include <stdarg.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "input.h"
-#include "system.h"
 #include "wire.h"
+#include "world/socket.h"
 
 enum { WORDS = 12 };
 
 void server_begin(struct server *server) {
-    system_begin(SERVER_NODES);
     memset(server->token, 0, sizeof(server->token));
     memset(server->waiters, 0, sizeof(server->waiters));
     server->joined = 0;
     server->piece = 0;
-    for (int i = 0; i < SERVER_NODES; i++) {
-        snprintf(server->urls[i], sizeof(server->urls[i]), "unix://" SYSTEM_PATH "%d?db=%d", i, i);
+    for (unsigned i = 0; i < SERVER_NODES; i++) {
+        sockets_listen(i, true);
+        snprintf(server->urls[i], sizeof(server->urls[i]), "unix://" SOCKETS_FOLDER "%u?db=%u", i, i);
     }
     for (int i = 0; i < SERVER_PEERS; i++) {
-        server->peers[i].fd = -1;
+        server->peers[i].socket = NULL;
         server->peers[i].asked = 0;
         server->peers[i].inbox_len = 0;
     }
@@ -30,26 +28,26 @@ void server_begin(struct server *server) {
 }
 
 void server_hang_up(struct peer *peer) {
-    close(peer->fd);
+    socket_end(peer->socket);
     peer->inbox_len = 0;
     peer->asked = 0;
-    peer->fd = -1;
+    peer->socket = NULL;
 }
 
 /* --- What clients ask --------------------------------------------------------------------------------------------- */
 
 static void welcome(struct server *server, unsigned node) {
-    int fd;
+    struct socket *socket;
 
-    while ((fd = system_accept(node)) >= 0) {
+    while ((socket = socket_accept(node))) {
         struct peer *peer = server->peers;
-        while (peer < server->peers + SERVER_PEERS && peer->fd >= 0)
+        while (peer < server->peers + SERVER_PEERS && peer->socket)
             peer++;
-        if (peer == server->peers + SERVER_PEERS) {
-            close(fd);
+        if (peer == server->peers + SERVER_PEERS || socket_is_left(socket)) {
+            socket_end(socket);
             continue;
         }
-        peer->fd = fd;
+        peer->socket = socket;
         peer->node = node;
         peer->listens = peer->mumbled = false;
     }
@@ -158,13 +156,10 @@ void server_turn(struct server *server) {
     for (unsigned node = 0; node < SERVER_NODES; node++)
         welcome(server, node);
     for (struct peer *peer = server->peers; peer < server->peers + SERVER_PEERS; peer++) {
-        ssize_t count = -1;
-        if (peer->fd < 0)
+        if (!peer->socket)
             continue;
-        while (peer->inbox_len < SERVER_INBOX &&
-               (count = recv(peer->fd, peer->inbox + peer->inbox_len, SERVER_INBOX - peer->inbox_len, 0)) > 0)
-            peer->inbox_len += (size_t)count;
-        if (count == 0)
+        peer->inbox_len += socket_take(peer->socket, peer->inbox + peer->inbox_len, SERVER_INBOX - peer->inbox_len);
+        if (socket_is_left(peer->socket))
             server_hang_up(peer);
         else
             read_questions(server, peer);
@@ -175,12 +170,12 @@ struct peer *server_peer(struct server *server, unsigned which) {
     unsigned count = 0;
 
     for (int i = 0; i < SERVER_PEERS; i++)
-        count += server->peers[i].fd >= 0;
+        count += server->peers[i].socket != NULL;
     if (count == 0)
         return NULL;
     which %= count;
     for (struct peer *peer = server->peers;; peer++)
-        if (peer->fd >= 0 && which-- == 0)
+        if (peer->socket && which-- == 0)
             return peer;
 }
 
@@ -189,8 +184,8 @@ struct peer *server_peer(struct server *server, unsigned which) {
 static void send_pieces(struct server *server, struct peer *peer, const void *bytes, size_t len) {
     size_t piece = server->piece ? server->piece : len;
 
-    for (size_t at = 0; at < len && peer->fd >= 0; at += piece) {
-        (void)!send(peer->fd, (const char *)bytes + at, len - at < piece ? len - at : piece, MSG_NOSIGNAL);
+    for (size_t at = 0; at < len && peer->socket; at += piece) {
+        socket_put(peer->socket, (const char *)bytes + at, len - at < piece ? len - at : piece);
         if (server->piece)
             server->between();
     }
@@ -210,7 +205,7 @@ void server_flood(struct server *server, struct peer *peer, size_t len) {
     if (!bytes[0])
         memset(bytes, '1', sizeof(bytes));
     server->piece = sizeof(bytes);
-    for (; len > 0 && peer->fd >= 0; len -= len < sizeof(bytes) ? len : sizeof(bytes))
+    for (; len > 0 && peer->socket; len -= len < sizeof(bytes) ? len : sizeof(bytes))
         server_say(server, peer, bytes, len < sizeof(bytes) ? len : sizeof(bytes));
     server->piece = piece;
 }
@@ -219,7 +214,7 @@ bool server_mumbles(const struct server *server, unsigned node) {
     const struct peer *peer;
 
     for (peer = server->peers; peer < server->peers + SERVER_PEERS; peer++)
-        if (peer->fd >= 0 && peer->node == node && peer->mumbled && !peer->listens)
+        if (peer->socket && peer->node == node && peer->mumbled && !peer->listens)
             return true;
     return false;
 }
@@ -265,7 +260,7 @@ static void say_found(struct server *server, struct peer *peer, unsigned detail)
     }
     say(server, peer, "$%zu\r\n", strlen(value));
     send_pieces(server, peer, value, strlen(value));
-    if (peer->fd >= 0)
+    if (peer->socket)
         say(server, peer, "\r\n");
 }
 
@@ -516,6 +511,5 @@ void server_grant(struct server *server, const uint8_t *how, size_t len) {
 void server_end(struct server *server) {
     server_turn(server);
     for (struct peer *peer = server->peers; peer < server->peers + SERVER_PEERS; peer++)
-        check(peer->fd < 0);
-    system_end();
+        check(!peer->socket);
 }

@@ -22,7 +22,7 @@ struct question {
 };
 
 struct peer {
-    int fd; /* -1: none */
+    struct socket *socket; /* NULL: none */
     unsigned node;
     bool listens;                                /* for grants: nothing else that is said to it can grant */
     bool mumbled;                                /* it was told any bytes, so what it makes of answers is not known */

@@ -1,7 +1,6 @@
 /* The judge; see judge.h. */
 #include "judge.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -1164,24 +1163,14 @@ void judge_memory(void) {
     evlock_set_allocator(resize, release);
 }
 
-static int count_descriptors(void) {
-    int count = 0;
-
-    for (int fd = 0; fd < 128; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
-
 void judge_leaks(struct world *world) {
-    static int descriptors = -1;
-    int now = count_descriptors();
+    static unsigned told;
+    unsigned left = sockets_count() - told;
 
-    if (descriptors < 0)
-        descriptors = now;
     if (blocks)
         violated(world, "%ld blocks of memory are left", blocks);
-    if (now != descriptors)
-        violated(world, "%d descriptors are left", now - descriptors);
+    if (left)
+        violated(world, "%u sockets are left", left);
     blocks = 0;
-    descriptors = now;
+    told += left;
 }

@@ -17,9 +17,7 @@ static int64_t loop_now(void *data) {
 }
 
 static int attach(void *data, struct redisAsyncContext *connection) {
-    struct process *process = owner_of(data);
-
-    wire_new(process, node_at(process->world, connection->c.unix_sock.path), connection);
+    wire_new(owner_of(data), connection);
     return 0;
 }
 
@@ -80,7 +78,7 @@ void loop_flush(struct process *process) {
     struct wire *wire;
 
     TAILQ_FOREACH (wire, &process->wires, local)
-        if (wire->connected && socket_has_written(&wire->socket))
+        if (wire->connected && socket_has_written(wire->socket))
             wire_drain(wire);
 }
 

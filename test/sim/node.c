@@ -7,15 +7,20 @@
 
 #include "judge.h"
 #include "reach.h"
-#include "socket.h"
 #include "wire.h"
+
+_Static_assert(2 * NODES_MAX <= SOCKET_PLACES, "each node has two places");
+
+static void listen_at(const struct node *node, bool listens) {
+    sockets_listen(node->index, listens);
+    sockets_listen(node->index + NODES_MAX, listens);
+}
 
 static void listen_again(void *arg) {
     struct node *node = arg;
 
     node->refuses = false;
-    sockets_listen(node->path, true);
-    sockets_listen(node->other_path, true);
+    listen_at(node, true);
 }
 
 /* --- Replicas that are behind ------------------------------------------------------------------------------------- */
@@ -167,8 +172,7 @@ struct node *node_new(struct world *world, unsigned index) {
 
 void node_free(struct node *node) {
     agenda_set(&node->world->agenda, &node->open, NEVER);
-    sockets_listen(node->path, false);
-    sockets_listen(node->other_path, false);
+    listen_at(node, false);
     end_replicas(node);
     agenda_set(&node->world->agenda, &node->right, NEVER);
     if (node->copy)
@@ -199,14 +203,6 @@ bool node_had(const struct node *node, unsigned replicas, int64_t since) {
 void node_refuse(struct node *node, int64_t until) {
     node->refuses = true;
     reach_away(node, until);
-    sockets_listen(node->path, false);
-    sockets_listen(node->other_path, false);
+    listen_at(node, false);
     agenda_set(&node->world->agenda, &node->open, until);
-}
-
-struct node *node_at(struct world *world, const char *path) {
-    for (unsigned i = 0; i < world->plan.nodes; i++)
-        if (strcmp(world->nodes[i]->path, path) == 0 || strcmp(world->nodes[i]->other_path, path) == 0)
-            return world->nodes[i];
-    return NULL;
 }

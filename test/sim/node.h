@@ -63,7 +63,5 @@ void node_be_slow(struct node *node, int64_t by, int64_t until);
 
 /* Refuses connections until then. */
 void node_refuse(struct node *node, int64_t until);
-/* By its path, or by another path that leads to the same server. */
-struct node *node_at(struct world *world, const char *path);
 
 #endif

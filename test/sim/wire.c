@@ -193,7 +193,7 @@ void wire_drain(struct wire *wire) {
     size_t len;
 
     do {
-        len = socket_take(&wire->socket, bytes, sizeof(bytes));
+        len = socket_take(wire->socket, bytes, sizeof(bytes));
         if (len == 0 || wire->dead || wire->up.lost)
             continue;
         faults_on_bytes(wire, true);
@@ -209,7 +209,8 @@ void wire_client_gone(struct wire *wire) {
     wire->connection = NULL;
     wire->gone_at = wire->world->now;
     reach_closed(wire);
-    socket_close(&wire->socket);
+    socket_end(wire->socket);
+    wire->socket = NULL;
     clear_down(wire);
     duties_parted(wire);
     if (!wire->connected) { /* and so nothing was sent */
@@ -228,9 +229,9 @@ static void arrive_down(void *arg) {
     struct segment *segment = flow_take(&wire->down);
 
     if (segment->end)
-        socket_end(&wire->socket);
-    else if (!wire->socket.ended)
-        socket_put(&wire->socket, segment->bytes, segment->len);
+        socket_end(wire->socket);
+    else
+        socket_put(wire->socket, segment->bytes, segment->len);
     free(segment);
     wire->readable = true;
     flow_plan(wire, &wire->down);
@@ -246,7 +247,7 @@ bool wire_can_write(const struct wire *wire) {
 }
 
 void wire_look(struct wire *wire) {
-    wire->readable = socket_readable(&wire->socket);
+    wire->readable = socket_readable(wire->socket);
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
@@ -255,18 +256,18 @@ static void gone(void *owner) {
     wire_client_gone(owner);
 }
 
-struct wire *wire_new(struct process *process, struct node *node, struct redisAsyncContext *connection) {
+struct wire *wire_new(struct process *process, struct redisAsyncContext *connection) {
     struct world *world = process->world;
     struct wire *wire = calloc(1, sizeof(*wire));
     int64_t at;
 
     wire->world = world;
     wire->process = process;
-    wire->node = node;
+    wire->socket = socket_of(connection->c.fd);
+    wire->node = world->nodes[socket_place(wire->socket) % NODES_MAX];
     wire->number = world->next_wire++;
     wire->client = process->client_number;
     wire->connection = connection;
-    socket_open(&wire->socket, connection->c.fd);
     virtual_watch_init(&wire->watch, &process->loop, connection, gone, wire);
     wire->watch.reads = wire->watch.writes = true;
     flow_init(&wire->up, arrive_up, wire);
@@ -278,7 +279,7 @@ struct wire *wire_new(struct process *process, struct node *node, struct redisAs
     agenda_set(&world->agenda, &wire->connect, at);
     TAILQ_INSERT_TAIL(&world->wires, wire, link);
     TAILQ_INSERT_TAIL(&process->wires, wire, local);
-    note(world, process, "w%u connects to n%u", wire->number, node->index);
+    note(world, process, "w%u connects to n%u", wire->number, wire->node->index);
     return wire;
 }
 
@@ -288,7 +289,6 @@ void wire_free(struct wire *wire) {
     flow_clear(wire, &wire->down);
     if (wire->session)
         sim_session_close(wire->session);
-    socket_free(&wire->socket);
     TAILQ_REMOVE(&wire->world->wires, wire, link);
     free(wire);
 }

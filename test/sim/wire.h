@@ -1,16 +1,16 @@
 /*
  * A wire: one connection in virtual time. What the library writes to its socket is taken out at once and reaches the
  * server when the world has it arrive, in pieces, late or never; answers come back the same way. It owns the
- * socket's bytes, the session at the server, and what is on its way.
+ * other end of the socket, the session at the server, and what is on its way.
  */
 #ifndef EVLOCK_SIM_WIRE_H
 #define EVLOCK_SIM_WIRE_H
 
 #include "node.h"
 #include "server.h"
-#include "socket.h"
 #include "world.h"
 #include "world/loop.h"
+#include "world/socket.h"
 
 struct redisAsyncContext;
 
@@ -41,7 +41,7 @@ struct wire {
     int64_t gone_at;                      /* when the process's end was closed */
     struct redisAsyncContext *connection; /* the process's end; NULL: closed */
     sim_session *session;                 /* the server's end; NULL: not yet, or no more */
-    struct socket socket;                 /* the process's */
+    struct socket *socket;                /* that of the process's end; NULL: closed */
     int64_t spoilt_until;                 /* see reach.h */
     struct event connect;
     int64_t unheard;      /* since when the server has answered what the process did not hear; 0: all was heard */
@@ -51,7 +51,8 @@ struct wire {
     struct flow up, down;
 };
 
-struct wire *wire_new(struct process *process, struct node *node, struct redisAsyncContext *connection);
+/* For a connection of the process's that has just been made. */
+struct wire *wire_new(struct process *process, struct redisAsyncContext *connection);
 void wire_free(struct wire *wire);
 
 /* The server's end goes on, where it waited for replicas. */
