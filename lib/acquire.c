@@ -52,7 +52,7 @@ static void acquire_count(const struct call *call) {
 static const struct call_sort acquires = {CALL_ACQUIRE, acquire_count, acquire_free};
 
 static int64_t acquire_now_of(const struct call *call) {
-    return evl_turn_now(evl_turn_of(call->lock));
+    return evl_turn_now(evl_handle_turn(call->lock));
 }
 
 static bool acquire_listens(const struct call *call) {
@@ -76,7 +76,7 @@ int64_t evl_acquire_pause(const struct evlock *lock) {
     int64_t delay = lock->config->retry_delay;
     int64_t jitter = delay * lock->config->retry_jitter / 100;
 
-    return jitter ? delay - (int64_t)(evl_turn_random(evl_turn_of(lock)) % (uint64_t)(jitter + 1)) : delay;
+    return jitter ? delay - (int64_t)(evl_turn_random(evl_handle_turn(lock)) % (uint64_t)(jitter + 1)) : delay;
 }
 
 /* After a failed attempt: a pause, unless that was the last one or the pause would last to the end of the wait. But
@@ -220,7 +220,7 @@ void evl_acquire_ring(struct alarm *alarm, int64_t now) {
 
     assert(call->sort->kind == CALL_ACQUIRE && !call->ended);
     if (now >= acquire_given_up_at(call) &&
-        evl_turn_puts_off(evl_turn_of(lock), alarm, call->acquire.begun, acquire_given_up_at(call)))
+        evl_turn_puts_off(evl_handle_turn(lock), alarm, call->acquire.begun, acquire_given_up_at(call)))
         return;
     if (now >= call->acquire.wait_until) {
         acquire_end_waiting(call);
@@ -377,7 +377,7 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
         evl_call_drop(call);
         return status;
     }
-    evl_turn_rearm(evl_turn_of(lock));
+    evl_turn_rearm(evl_handle_turn(lock));
     return EVLOCK_OK;
 }
 
@@ -394,6 +394,6 @@ int evlock_cancel(evlock *lock) {
         return evl_fail(EVLOCK_ENOTHELD, "no acquire of this handle is pending");
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "cancelled");
     evl_lock_cancel_acquire(lock, call);
-    evl_turn_rearm(evl_turn_of(lock));
+    evl_turn_rearm(evl_handle_turn(lock));
     return EVLOCK_OK;
 }

@@ -85,7 +85,7 @@ void evl_call_withdraw(struct call *call) {
 
 void evl_call_wake(struct call *call, int64_t at) {
     assert(at == INT64_MAX || (call->sort->kind == CALL_ACQUIRE && !call->ended));
-    evl_turn_wake(evl_turn_of(call->lock), &call->alarm, at);
+    evl_turn_wake(evl_handle_turn(call->lock), &call->alarm, at);
 }
 
 void evl_call_drop(struct call *call) {
@@ -119,7 +119,7 @@ void evl_call_end(struct call *call, int status, const char *words) {
     call_delist(call);
     TAILQ_INSERT_TAIL(&locks->done, call, link);
     evl_check(evl_call_check(call));
-    evl_turn_rearm(evl_turn_of(call->lock));
+    evl_turn_rearm(evl_handle_turn(call->lock));
 }
 
 void evl_call_end_forked(struct call *call) {

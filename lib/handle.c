@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "check.h"
-#include "deployment.h"
 #include "dialect.h"
 #include "memory.h"
 
@@ -41,7 +40,7 @@ static void handle_write_name(const struct evlock *lock, char *to, size_t size) 
 }
 
 void evl_handle_log(const struct evlock *lock, enum evlock_log_level level, const char *format, ...) {
-    const struct log_sink *sink = &lock->config->deployment->turn.log;
+    const struct log_sink *sink = &evl_handle_turn(lock)->log;
     char name[96], words[192];
     va_list args;
 

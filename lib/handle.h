@@ -10,7 +10,7 @@
 
 #include "bytes.h"
 #include "config.h"
-#include "log.h"
+#include "deployment.h"
 
 struct call;
 struct dialect;
@@ -41,6 +41,11 @@ const struct dialect *evl_handle_dialect(const struct evlock *lock, bool waits, 
 
 static inline struct bytes evl_handle_key(const struct evlock *lock) {
     return (struct bytes){lock->key, lock->key_len};
+}
+
+/* The ground under it, while its client is there. */
+static inline struct turn *evl_handle_turn(const struct evlock *lock) {
+    return &lock->config->deployment->turn;
 }
 
 /* Takes a reference. */

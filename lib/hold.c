@@ -57,7 +57,7 @@ int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
     hold_end_extensions(lock, EVLOCK_ECANCELLED);
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "releasing");
     evl_tenure_release(lock->tenure);
-    evl_turn_rearm(evl_turn_of(lock));
+    evl_turn_rearm(evl_handle_turn(lock));
     return EVLOCK_OK;
 }
 
@@ -138,7 +138,7 @@ static int hold_extend(evlock *lock, int64_t ttl_ms, enum lease_command command,
     call->extend.ttl = ttl_ms * 1000;
     if (evl_call_pending(lock, CALL_EXTEND) == call) /* no other is before it */
         hold_begin_extension(call);
-    evl_turn_rearm(evl_turn_of(lock));
+    evl_turn_rearm(evl_handle_turn(lock));
     return EVLOCK_OK;
 }
 
@@ -190,7 +190,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
     evl_lock_drop_notices(lock);
     hold_end_extensions(lock, EVLOCK_ECANCELLED);
     evl_tenure_export(lock->tenure);
-    evl_turn_rearm(evl_turn_of(lock));
+    evl_turn_rearm(evl_handle_turn(lock));
     return EVLOCK_OK;
 }
 
@@ -228,11 +228,11 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
         return EVLOCK_OK;
     }
     status = evl_report(evl_tenure_begin(lock, &(struct tenure_entry){{token, token_len}, {.adopt = true, .own = true}},
-                                         evl_turn_now(evl_turn_of(lock))));
+                                         evl_turn_now(evl_handle_turn(lock))));
     if (status != EVLOCK_OK) {
         evl_call_drop(call);
         return status;
     }
-    evl_turn_rearm(evl_turn_of(lock));
+    evl_turn_rearm(evl_handle_turn(lock));
     return EVLOCK_OK;
 }

@@ -40,8 +40,8 @@ int evl_lock_validate_token(const void *token, size_t *len) {
 bool evl_lock_holds(const struct evlock *lock) {
     return lock && evl_locks_of(lock) && lock->tenure &&
            evl_lease_state(evl_tenure_lease(lock->tenure)) == LEASE_HELD && !evl_lock_acquiring(lock) &&
-           !evl_turn_forked(evl_turn_of(lock)) &&
-           evl_turn_now(evl_turn_of(lock)) < evl_lease_deadline(evl_tenure_lease(lock->tenure));
+           !evl_turn_forked(evl_handle_turn(lock)) &&
+           evl_turn_now(evl_handle_turn(lock)) < evl_lease_deadline(evl_tenure_lease(lock->tenure));
 }
 
 bool evl_lock_acquiring(const struct evlock *lock) {
@@ -234,11 +234,11 @@ void evlock_free(evlock *lock) {
         return;
     lock->freed = true;
     if (evl_locks_of(lock)) {
-        if (evl_turn_forked(evl_turn_of(lock)))
+        if (evl_turn_forked(evl_handle_turn(lock)))
             evl_lock_drop_forked(lock);
         else
             evl_lock_drop(lock);
-        evl_turn_rearm(evl_turn_of(lock));
+        evl_turn_rearm(evl_handle_turn(lock));
     }
     evl_handle_unref(lock);
 }
@@ -263,7 +263,7 @@ int64_t evlock_remaining_ms(const evlock *lock) {
     deadline = evl_lease_deadline(evl_tenure_lease(lock->tenure));
     if (deadline == LEASE_NEVER)
         return INT64_MAX;
-    deadline -= evl_turn_now(evl_turn_of(lock));
+    deadline -= evl_turn_now(evl_handle_turn(lock));
     return deadline > 0 ? deadline / 1000 : 0;
 }
 
@@ -286,7 +286,7 @@ size_t evlock_keepers(const evlock *lock) {
 int64_t evlock_waited_ms(const evlock *lock) {
     const struct call *call = lock && evl_locks_of(lock) ? evl_call_pending(lock, CALL_ACQUIRE) : NULL;
 
-    if (!call || evl_turn_forked(evl_turn_of(lock)))
+    if (!call || evl_turn_forked(evl_handle_turn(lock)))
         return 0;
-    return (evl_turn_now(evl_turn_of(lock)) - call->acquire.begun) / 1000;
+    return (evl_turn_now(evl_handle_turn(lock)) - call->acquire.begun) / 1000;
 }

@@ -39,10 +39,6 @@ static inline struct deployment *evl_locks_deployment(struct locks *locks) {
     return &locks->tenures.deployment;
 }
 
-static inline struct turn *evl_turn_of(const struct evlock *lock) {
-    return &lock->config->deployment->turn;
-}
-
 /* Of what users hand in as a client, which begins with them: all that is known of that here. */
 static inline struct locks *evl_locks_of_client(struct evlock_client *client) {
     return (struct locks *)(void *)client;

@@ -70,7 +70,7 @@ static void outcome_on_lost(struct evlock *lock, int reason, uint8_t agreed) {
     }
     evl_handle_log(lock, EVLOCK_LOG_ERROR, "lost: %s", evlock_lost_reason_string((enum evlock_lost_reason)reason));
     lock->config->deployment->stats.lost[reason]++;
-    evl_tenure_count_hold(lock->tenure, evl_turn_now(evl_turn_of(lock)));
+    evl_tenure_count_hold(lock->tenure, evl_turn_now(evl_handle_turn(lock)));
     lock->lost = (enum evlock_lost_reason)reason;
     lock->agreed = agreed;
     evl_locks_notice(evl_locks_of(lock), lock);

@@ -159,7 +159,7 @@ static struct finding *query_finding_of(struct request *request) {
 static void query_submit(struct request *request) {
     const struct call *call = evl_call_of(request);
 
-    evl_pipe_submit(evl_call_pipe(call, request->node), request, evl_turn_now(evl_turn_of(call->lock)));
+    evl_pipe_submit(evl_call_pipe(call, request->node), request, evl_turn_now(evl_handle_turn(call->lock)));
 }
 
 static bool query_is_second_step(struct request *request) {
@@ -343,7 +343,7 @@ static void query_begin(struct call *call) {
         query_fail(&call->requests[i], connection->status);
     }
     query_decide(call, words);
-    evl_turn_rearm(evl_turn_of(call->lock));
+    evl_turn_rearm(evl_handle_turn(call->lock));
 }
 
 /* A copy of what the query is to look for, if anything; false: out of memory. */
@@ -359,7 +359,7 @@ static bool query_copy_sought(struct call *call) {
     }
     if (call->sort->kind == CALL_PLACE && evl_lock_queues(call->lock)) {
         place = evl_tenure_waiter(tenure);
-        call->query.token_len = evl_waiter_write(waiter, evl_tenure_token(tenure), &place);
+        call->query.token_len = evl_wire_waiter(waiter, evl_tenure_token(tenure), &place);
         call->query.token = evl_dup(waiter, call->query.token_len);
         return call->query.token;
     }

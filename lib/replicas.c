@@ -107,7 +107,7 @@ void evl_replicas_fail(struct call *call, const char *why) {
 
 /* A node whose last WAIT is not over, of an attempt before this one, is not asked. */
 void evl_replicas_ask(struct call *call) {
-    int64_t now = evl_turn_now(evl_turn_of(call->lock));
+    int64_t now = evl_turn_now(evl_handle_turn(call->lock));
     const char *words = "";
 
     call->aside = true;

@@ -17,7 +17,7 @@ static const int64_t look_each = 5000;
 static const int64_t look_far = 30000000;
 
 static int64_t waiter_now_of(const struct evlock *lock) {
-    return evl_turn_now(evl_turn_of(lock));
+    return evl_turn_now(evl_handle_turn(lock));
 }
 
 /* When the holder's ttl has ended, for the holder may have crashed, the first looks, and who has found the lock free
@@ -30,7 +30,7 @@ static int64_t waiter_look_pause(const struct call *call, int64_t left) {
     if (!evl_queue_listens(evl_locks_of(lock)))
         return evl_acquire_pause(lock);
     pause = evl_min(evl_min(pause * (ahead + 1), evl_max(look_most, ahead * look_each)), 10 * lock->config->terms.ttl);
-    pause -= (int64_t)(evl_turn_random(evl_turn_of(lock)) % (uint64_t)(pause / 2));
+    pause -= (int64_t)(evl_turn_random(evl_handle_turn(lock)) % (uint64_t)(pause / 2));
     return left != LEASE_NEVER ? evl_min(pause, left + 1000) : pause;
 }
 

@@ -99,7 +99,7 @@ __attribute__((noinline)) static void push_beside(struct command *command, struc
 /* --- Arguments ---------------------------------------------------------------------------------------------------- */
 
 /* As grant.lua takes it apart. */
-size_t evl_waiter_write(char to[WAITER_SIZE], struct bytes token, const struct waiter *waiter) {
+size_t evl_wire_waiter(char to[WAITER_SIZE], struct bytes token, const struct waiter *waiter) {
     char *end = put(to, waiter->channel, strlen(waiter->channel));
 
     *end++ = ' ';
@@ -115,7 +115,7 @@ __attribute__((noinline)) static void push_waiter(struct command *command, const
     char text[WAITER_SIZE];
 
     if (subject->waiter.ticket)
-        push(command, text, evl_waiter_write(text, subject->token, &subject->waiter));
+        push(command, text, evl_wire_waiter(text, subject->token, &subject->waiter));
 }
 
 /* A tenth of a second, for several nodes: they seldom disagree about it. One that restarted, and so may know an old

@@ -125,7 +125,7 @@ char *evl_command_spelled(const struct command *command, size_t *ret_len);
 size_t evl_renewal_size(const struct renewal *renewal);
 
 /* What the queue has for a waiter, into `to`; its length. */
-size_t evl_waiter_write(char to[WAITER_SIZE], struct bytes token, const struct waiter *waiter);
+size_t evl_wire_waiter(char to[WAITER_SIZE], struct bytes token, const struct waiter *waiter);
 
 /* Whether there can be other keys in a key's cluster slot: it has a hash tag, or can be one. */
 bool evl_key_has_company(struct bytes key);

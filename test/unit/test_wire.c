@@ -261,7 +261,7 @@ static void assert_fits(const struct form *form) {
     memset(channel, 'c', sizeof(channel) - 1);
     memset(ticket, 't', sizeof(ticket) - 1);
     channel[sizeof(channel) - 1] = ticket[sizeof(ticket) - 1] = '\0';
-    subject.sought = (struct bytes){text, evl_waiter_write(text, token(), &subject.waiter)};
+    subject.sought = (struct bytes){text, evl_wire_waiter(text, token(), &subject.waiter)};
     assert_int_in_range(subject.sought.len, MARK_SIZE, WAITER_SIZE);
     evl_command_write(&command, form, &subject);
     assert_sound(&command);
