@@ -134,10 +134,6 @@ static int lock_make_with(struct evlock **ret_lock, struct config *config, const
         evl_config_unref(config);
         return evl_fail(EVLOCK_ENOMEM, "no memory for a lock");
     }
-    if (config->queue && !evl_key_has_company(evl_handle_key(lock))) {
-        evl_handle_unref(lock);
-        return evl_fail(EVLOCK_EQUEUE, "no other key is in the cluster slot of a name with } and without a hash tag");
-    }
     *ret_lock = lock;
     return EVLOCK_OK;
 }

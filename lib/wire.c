@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "memory.h"
+#include "slot.h"
 
 /* In front of the arguments: "*", a count, and the end of the line. */
 #define HEAD_SIZE 8
@@ -70,26 +71,20 @@ static void push_ready(struct command *command, unsigned count, const char *text
 
 /* --- Keys --------------------------------------------------------------------------------------------------------- */
 
-static bool has_tag(struct bytes key) {
-    const char *open = memchr(key.data, '{', key.len);
-    const char *close = open ? memchr(open, '}', key.len - (size_t)(open - (const char *)key.data)) : NULL;
-
-    return close && close > open + 1;
-}
-
-bool evl_key_has_company(struct bytes key) {
-    return has_tag(key) || !memchr(key.data, '}', key.len);
-}
-
-/* What belongs to a lock shares its cluster slot: by the lock's own hash tag, or by all of its name as one. Two
- * colons keep what belongs to "{a}" apart from what belongs to "a". Never inline, so that most commands need no room on
- * the stack for it. */
+/* What belongs to a lock shares its cluster slot: by the lock's own hash tag, by all of its name as one, or, where the
+ * name has a brace that would end the tag early, by one that is made for that slot. The ends keep what belongs to "{a}"
+ * apart from what belongs to "a". Never inline, so that most commands need no room on the stack for it. */
 __attribute__((noinline)) static void push_beside(struct command *command, struct bytes key, const char *suffix) {
     char beside[544], *end = beside;
-    bool tag = has_tag(key);
+    bool tag = evl_slot_has_tag(key);
 
     if (!tag)
         *end++ = '{';
+    if (!tag && memchr(key.data, '}', key.len)) {
+        evl_slot_make_tag(end, key);
+        end += SLOT_TAG;
+        *end++ = '}';
+    }
     end = put(end, key.data, key.len);
     *end++ = tag ? ':' : '}';
     end = put(end, suffix, strlen(suffix));

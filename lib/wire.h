@@ -127,7 +127,4 @@ size_t evl_renewal_size(const struct renewal *renewal);
 /* What the queue has for a waiter, into `to`; its length. */
 size_t evl_wire_waiter(char to[WAITER_SIZE], struct bytes token, const struct waiter *waiter);
 
-/* Whether there can be other keys in a key's cluster slot: it has a hash tag, or can be one. */
-bool evl_key_has_company(struct bytes key);
-
 #endif

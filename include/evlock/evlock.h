@@ -119,7 +119,7 @@ enum evlock_status {
     EVLOCK_ESCHEME = -27,  /**< the URL's scheme is unknown, or is rediss:// (TLS is not built in) */
     EVLOCK_EPATH = -28,    /**< the unix socket's path is longer than the system takes */
     EVLOCK_ESAME = -29,    /**< two nodes of a client are the same server */
-    EVLOCK_EQUEUE = -30,   /**< a queue needs a single node, a ttl and a fitting name, and counts no retries */
+    EVLOCK_EQUEUE = -30,   /**< a queue needs a single node and a ttl, and counts no retries */
     EVLOCK_EHOLDER = -31,  /**< a holder's name is 1 to 91 bytes long */
 
     /* What can be wrong with the library's surroundings. */
@@ -401,10 +401,10 @@ EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
  * ms to 5 s), and when the holder's ttl ends, in case it crashed; the others look more rarely, at least every 5 s, or
  * 30 s where thousands wait ahead.
  *
- * It needs a single node and a ttl, and a name in whose cluster slot there can be other keys: one that has no "}", or a
- * hash tag ("{…}"); else EVLOCK_EQUEUE. And it needs rights on a second key and a channel, see docs/protocol.md. The
- * first wait of a client opens a second connection, which listens for grants; while that is away, waiters poll. There
- * are no retries to count: the wait ends by wait_timeout_ms; with that or retry_times 0 an acquire is a try, as ever.
+ * It needs a single node and a ttl, else EVLOCK_EQUEUE; and rights on a second key and a channel, see docs/protocol.md.
+ * The first wait of a client opens a second connection, which listens for grants; while that is away, waiters poll.
+ * There are no retries to count: the wait ends by wait_timeout_ms; with that or retry_times 0 an acquire is a try, as
+ * ever.
  */
 enum evlock_wait {
     EVLOCK_WAIT_POLL = 0,

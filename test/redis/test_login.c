@@ -164,6 +164,25 @@ static void lock_works(struct fixture *f, const char *name) {
     lock_free(f, lock);
 }
 
+/* Its scripts have three keys. */
+static void queue_works(struct fixture *f, const char *name) {
+    evlock_options options = with_ttl(60000);
+    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    struct record record = {0};
+    options.wait = EVLOCK_WAIT_QUEUE;
+    fenced.fence = 1;
+    evlock *first = lock_new(f, name, &options), *second = lock_new(f, name, &options);
+    assert_status(await_acquire(f, first, &fenced), EVLOCK_OK);
+    assert_status(evlock_acquire(second, &fenced, record_end, &record), EVLOCK_OK);
+    await(f, await_query(f, first, evlock_waiters) == EVLOCK_OK && f->ended.value == 1);
+    assert_status(await_release(f, first), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_status(await_release(f, second), EVLOCK_OK);
+    lock_free(f, first);
+    lock_free(f, second);
+}
+
 static bool says(struct fixture *f, const char *command, const char *words) {
     redisReply *reply = server_command(f->server, command);
     bool found = strstr(reply->str, words);
@@ -180,6 +199,9 @@ static void a_cluster_of_one_is_a_server(void **state) {
     await_connected(f, quick_client(f, NULL));
     lock_works(f, "a");
     lock_works(f, "b");
+    queue_works(f, "a");
+    queue_works(f, "{a}b");
+    queue_works(f, "/jobs/{}/a}b");
     assert_false(logged(f, "cluster"));
     char url[80];
     snprintf(url, sizeof(url), "%s/3", other.tcp_url);

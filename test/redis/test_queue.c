@@ -773,51 +773,39 @@ static void share_a_slot(struct fixture *f, unsigned slot, size_t count) {
     freeReplyObject(keys);
 }
 
-static void the_keys_of_a_lock_share_a_slot_and_expire(void **state) {
-    static const char *const names[] = {"a",      "{a}",      "a{b}c",  "{a}{b}", "{",   "a{b", "foo{{bar}}zap",
-                                        "{x}:ay", "a b\n\tc", "{user}", "{a}b}",  "{{}", NULL};
-    struct fixture *f = *state;
+static void keeps_to_its_slot(struct fixture *f, const char *name) {
     evlock_options options = patient(60000);
     evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    struct record record = {0};
+    evlock *holder = held(f, name, &options), *lock = lock_new(f, name, &options);
+
+    fenced.fence = 1;
+    assert_status(evlock_acquire(lock, &fenced, record_end, &record), EVLOCK_OK);
+    await(f, server_integer(f->server, "DBSIZE") == 2);
+    share_a_slot(f, slot_of(name, strlen(name)), 2);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    share_a_slot(f, slot_of(name, strlen(name)), 2); /* the lock and its counter */
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    server_do(f->server, "FLUSHALL");
+}
+
+static void the_keys_of_a_lock_share_a_slot_and_expire(void **state) {
+    static const char *const names[] = {
+        "a",     "{a}", "a{b}c", "{a}{b}", "{",  "a{b", "foo{{bar}}zap", "{x}:ay", "a b\n\tc", "{user}",
+        "{a}b}", "{{}", "}",     "a}",     "}{", "{}",  "{}a",           "{}{b}",  "}{a",      "a{}b",
+    };
+    struct fixture *f = *state;
     char longest[513] = {0};
 
     assert_int_equal(slot_of("123456789", 9), 0x31C3);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        keeps_to_its_slot(f, names[i]);
     memset(longest, 'n', 512);
-    fenced.fence = 1;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *name = names[i] ? names[i] : longest;
-        struct record record = {0};
-        evlock *holder = held(f, name, &options), *lock = lock_new(f, name, &options);
-        assert_status(evlock_acquire(lock, &fenced, record_end, &record), EVLOCK_OK);
-        await(f, server_integer(f->server, "DBSIZE") == 2);
-        share_a_slot(f, slot_of(name, strlen(name)), 2);
-        assert_status(await_release(f, holder), EVLOCK_OK);
-        await(f, record.count);
-        assert_ended(&record, EVLOCK_OK);
-        share_a_slot(f, slot_of(name, strlen(name)), 2); /* the lock and its counter */
-        assert_status(await_release(f, lock), EVLOCK_OK);
-        server_do(f->server, "FLUSHALL");
-    }
-}
-
-/* Beside such a key no other can be in its slot; a lock without a queue needs none. */
-static void a_name_without_a_slot_for_a_queue_is_refused(void **state) {
-    static const char *const names[] = {"}", "a}", "}{", "{}", "{}a", "{}{b}", "}{a", "a{}b"};
-    struct fixture *f = *state;
-    evlock_options options = queueing(60000);
-
-    options.holder = "me";
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        evlock *lock = NULL;
-        assert_status(evlock_new(&lock, f->client, names[i], EVLOCK_CSTRING, &options), EVLOCK_EQUEUE);
-        assert_non_null(strstr(evlock_last_error(), "slot"));
-        assert_null(lock);
-        lock = held(f, names[i], NULL);
-        assert_true(key_exists(f->server, names[i]));
-        assert_status(await_try(f, lock_new(f, names[i], NULL)), EVLOCK_EHELD);
-        assert_status(await_release(f, lock), EVLOCK_OK);
-    }
-    leaves_nothing(f);
+    keeps_to_its_slot(f, longest);
+    longest[0] = '}';
+    keeps_to_its_slot(f, longest);
 }
 
 /* Each has a queue of its own. */
@@ -937,7 +925,6 @@ int main(void) {
         TEST(statistics_tell_what_happened),
         TEST(a_wait_is_counted_however_it_began),
         TEST(the_keys_of_a_lock_share_a_slot_and_expire),
-        TEST(a_name_without_a_slot_for_a_queue_is_refused),
         TEST(a_name_in_braces_is_another_lock),
         TEST(a_queue_is_refused_where_there_can_be_none),
         TEST(scopes_wait_in_line),

@@ -240,7 +240,7 @@ CASE(what_belongs_to_a_lock_shares_its_slot) {
     subject.key = TEXT("{t}a");
     assert_string_equal(words_of(&dialect(PLAIN)->asks[ASK_WAITERS]->form, &subject), "ZCARD {t}a::queue");
     subject.key = TEXT("{}a");
-    assert_string_equal(words_of(&dialect(PLAIN)->asks[ASK_WAITERS]->form, &subject), "ZCARD {{}a}:queue");
+    assert_string_equal(words_of(&dialect(PLAIN)->asks[ASK_WAITERS]->form, &subject), "ZCARD {bvi}{}a}:queue");
 }
 
 /* --- The longest of all ------------------------------------------------------------------------------------------- */

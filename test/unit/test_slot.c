@@ -1,0 +1,104 @@
+/*
+ * Cluster slots: which keys have a hash tag, and that each slot has a tag that leads to it. The slots are reckoned anew
+ * here, byte by byte, as the specification has it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "slot.h"
+
+#define SLOTS 16384
+
+static unsigned crc_of(const char *text, size_t len) {
+    unsigned crc = 0;
+
+    for (size_t i = 0; i < len; i++)
+        for (int bit = 7; bit >= 0; bit--) {
+            unsigned in = (unsigned)(unsigned char)text[i] >> bit & 1;
+            crc = crc << 1 ^ ((crc >> 15 & 1) != in ? 0x1021 : 0);
+            crc &= 0xFFFF;
+        }
+    return crc;
+}
+
+static bool is_letter_or_digit(char c) {
+    return c && strchr("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", c);
+}
+
+CASE(the_reckoning_is_that_of_the_specification) {
+    assert_int_equal(crc_of("123456789", 9), 0x31C3);
+    assert_int_equal(crc_of("foo", 3) % SLOTS, 12182); /* CLUSTER KEYSLOT foo */
+}
+
+CASE(each_slot_has_a_tag) {
+    static bool seen[SLOTS];
+    char text[16], tag[SLOT_TAG];
+    size_t slots = 0;
+
+    for (unsigned i = 0; slots < SLOTS; i++) {
+        size_t len = (size_t)snprintf(text, sizeof(text), "%u", i);
+        unsigned slot = crc_of(text, len) % SLOTS;
+        slots += !seen[slot];
+        seen[slot] = true;
+        evl_slot_make_tag(tag, (struct bytes){text, len});
+        assert_int_equal(crc_of(tag, SLOT_TAG) % SLOTS, slot);
+        assert_true(tag[0] >= 'a' && tag[0] <= 'z');
+        assert_true(is_letter_or_digit(tag[1]) && is_letter_or_digit(tag[2]));
+    }
+}
+
+/* Whoever else reckons a tag has to come to the same. */
+static void find_first(char to[SLOT_TAG], unsigned slot) {
+    unsigned least = UINT32_MAX;
+
+    for (char first = 'a'; first <= 'z' && least == UINT32_MAX; first++)
+        for (int second = '0'; second <= 'z'; second++)
+            for (int third = '0'; third <= 'z'; third++) {
+                char tag[SLOT_TAG] = {first, (char)second, (char)third};
+                unsigned crc = crc_of(tag, SLOT_TAG);
+                if (!is_letter_or_digit(tag[1]) || !is_letter_or_digit(tag[2]) || crc % SLOTS != slot || crc >= least)
+                    continue;
+                least = crc;
+                memcpy(to, tag, SLOT_TAG);
+            }
+}
+
+CASE(a_tag_is_the_first_of_its_slot) {
+    static const char *const texts[] = {"a}b", "}", "{}", "a}", "}{a", "{}{b}", "0", "the longest of these names}"};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        char tag[SLOT_TAG], first[SLOT_TAG];
+        size_t len = strlen(texts[i]);
+        evl_slot_make_tag(tag, (struct bytes){texts[i], len});
+        find_first(first, crc_of(texts[i], len) % SLOTS);
+        assert_memory_equal(tag, first, SLOT_TAG);
+    }
+}
+
+CASE(a_tag_is_what_stands_in_the_first_braces) {
+    static const char *const with[] = {"{a}", "x{a}y", "{{}", "{a}}", "{a}{}", "{ }"};
+    static const char *const without[] = {"", "a", "{", "}", "{}", "{}{a}", "}{", "a}b{c", "{a"};
+
+    for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++)
+        assert_true(evl_slot_has_tag((struct bytes){with[i], strlen(with[i])}));
+    for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
+        assert_false(evl_slot_has_tag((struct bytes){without[i], strlen(without[i])}));
+    assert_false(evl_slot_has_tag((struct bytes){"{a}", 2}));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_reckoning_is_that_of_the_specification),
+        cmocka_unit_test(each_slot_has_a_tag),
+        cmocka_unit_test(a_tag_is_the_first_of_its_slot),
+        cmocka_unit_test(a_tag_is_what_stands_in_the_first_braces),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
