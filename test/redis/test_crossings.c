@@ -191,8 +191,7 @@ static void a_token_that_cannot_be_removed_holds_up_no_other(void **state) {
     assert_non_null(strstr(f->ended.error, "not settled"));
 }
 
-/* The lease was lost by the holder's clock alone: the server still has the token. */
-/* A handle that has lost its token "mine", which is still on the server. */
+/* A handle that has lost its token "mine" by its own clock alone: the server still has it. */
 static evlock *lost_what_is_there(struct fixture *f, struct record *lost) {
     evlock_options options = watched(1000, lost);
     evlock_acquire_options own = with_token("mine", 0);
@@ -223,14 +222,15 @@ static void a_lost_token_is_given_up_for_another(void **state) {
     await(f, !key_exists(f->server, "a"));
 }
 
-/* A shortening is on its way to it: it goes, and nothing is adopted. */
-static void a_lost_token_that_may_yet_be_cut_short_is_not_adopted(void **state) {
-    struct fixture *f = *state;
-    struct record lost = {0}, acquire = {0}, adopt = {0};
+/* A handle that has lost its token "mine", with a shortening of its lease on the way; it adopts it again. */
+static evlock *adopts_what_may_yet_be_cut_short(struct fixture *f, int64_t max_inflight, struct record *lost,
+                                                struct record *adopt) {
+    struct record acquire = {0};
     evlock_client_options options = client_options(f);
-    evlock_options lasting = watched(600 * 1000, &lost);
+    evlock_options lasting = watched(600 * 1000, lost);
     evlock_acquire_options own = with_token("mine", 0);
     options.command_timeout_ms = 600 * 1000;
+    options.max_inflight = max_inflight;
     relay_start(&f->relay, f->server);
     client_new(f, f->relay.url, &options);
     evlock *lock = lock_new(f, "a", &lasting);
@@ -238,8 +238,16 @@ static void a_lost_token_that_may_yet_be_cut_short_is_not_adopted(void **state) 
     await(f, relay_pump(&f->relay) && acquire.count);
     f->relay.pairs[0].held = true;
     assert_status(evlock_extend(lock, 500, EVLOCK_EXTEND_REPLACE, NULL, NULL), EVLOCK_OK);
-    await(f, lost.count);
-    assert_status(evlock_adopt(lock, "mine", 4, record_end, &adopt), EVLOCK_OK);
+    await(f, lost->count);
+    assert_status(evlock_adopt(lock, "mine", 4, record_end, adopt), EVLOCK_OK);
+    return lock;
+}
+
+/* It goes, and nothing is adopted. */
+static void a_lost_token_that_may_yet_be_cut_short_is_not_adopted(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0}, adopt = {0};
+    adopts_what_may_yet_be_cut_short(f, EVLOCK_DEFAULT, &lost, &adopt);
     f->relay.pairs[0].held = false;
     await(f, relay_pump(&f->relay) && adopt.count);
     assert_ended(&adopt, EVLOCK_ENOTOWNED);
@@ -249,21 +257,8 @@ static void a_lost_token_that_may_yet_be_cut_short_is_not_adopted(void **state) 
 /* Nor where its release is lost with the connection, and would run once more behind the adoption, which has waited. */
 static void a_lost_token_whose_release_is_lost_is_not_adopted(void **state) {
     struct fixture *f = *state;
-    struct record lost = {0}, acquire = {0}, adopt = {0};
-    evlock_client_options options = client_options(f);
-    evlock_options lasting = watched(600 * 1000, &lost);
-    evlock_acquire_options own = with_token("mine", 0);
-    options.command_timeout_ms = 600 * 1000;
-    options.max_inflight = 2;
-    relay_start(&f->relay, f->server);
-    client_new(f, f->relay.url, &options);
-    evlock *lock = lock_new(f, "a", &lasting);
-    assert_status(evlock_acquire(lock, &own, record_end, &acquire), EVLOCK_OK);
-    await(f, relay_pump(&f->relay) && acquire.count);
-    f->relay.pairs[0].held = true;
-    assert_status(evlock_extend(lock, 500, EVLOCK_EXTEND_REPLACE, NULL, NULL), EVLOCK_OK);
-    await(f, lost.count);
-    assert_status(evlock_adopt(lock, "mine", 4, record_end, &adopt), EVLOCK_OK);
+    struct record lost = {0}, adopt = {0};
+    evlock *lock = adopts_what_may_yet_be_cut_short(f, 2, &lost, &adopt);
     relay_cut(&f->relay, 0);
     await(f, relay_pump(&f->relay) && adopt.count && !key_exists(f->server, "a"));
     assert_ended(&adopt, EVLOCK_ENOTOWNED);

@@ -12,9 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +21,7 @@
 #include "client.h"
 #include "counted.h"
 #include "world/loop.h"
+#include "world/socket.h"
 
 enum { TTL_MS = 6000 * 1000 };
 
@@ -804,34 +803,23 @@ CASE(an_acquire_is_told_at_once_that_no_replica_can_be_asked) {
 
 /* --- With a socket ------------------------------------------------------------------------------------------------ */
 
-static int listen_at(char *url, size_t size) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const char *folder = getenv("TMPDIR");
-    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-    snprintf(address.sun_path, sizeof(address.sun_path), "%.80s/unit-%d", folder ? folder : "/tmp", (int)getpid());
-    snprintf(url, size, "unix://%s", address.sun_path);
-    unlink(address.sun_path);
-    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
-    assert_int_equal(listen(listener, 4), 0);
-    return listener;
-}
-
-/* A client whose connections lead there, and whose logins are never answered; it has its time for them. */
-static evlock_client *client_at_socket(int *ret_listener, char *url, size_t size) {
+/* A client whose connections are made, and whose logins are never answered; it has its time for them. */
+static evlock_client *client_at_socket(void) {
     evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
 
-    *ret_listener = listen_at(url, size);
     attached = 0;
     options.connect_timeout_ms = 600000;
-    return client_at(url, &options);
+    return client_at("unix://" SOCKETS_FOLDER "0", &options);
 }
 
-static void finish_at_socket(evlock_client *client, int listener, const char *url) {
+static void finish_at_socket(evlock_client *client) {
+    struct socket *peer;
+
     attached = -1;
     finish(client);
-    close(listener);
-    unlink(url + strlen("unix://"));
+    while ((peer = socket_accept(0)))
+        socket_end(peer);
+    assert_int_equal(sockets_count(), 0);
 }
 
 static void serve(struct node *node) {
@@ -841,9 +829,7 @@ static void serve(struct node *node) {
 }
 
 CASE(a_login_begins_without_what_the_last_one_found) {
-    char url[128];
-    int listener;
-    evlock_client *client = client_at_socket(&listener, url, sizeof(url));
+    evlock_client *client = client_at_socket();
     struct node *node = node_of(client);
     struct login *login = &node->pipe.login;
 
@@ -856,15 +842,13 @@ CASE(a_login_begins_without_what_the_last_one_found) {
     assert_string_equal(login->run_id, "");
     assert_string_equal(login->replid, "");
     assert_true(login->inherited);
-    finish_at_socket(client, listener, url);
+    finish_at_socket(client);
 }
 
 /* The new ttl counts from when it was sent. */
 CASE(a_shorter_lease_that_was_sent_late_is_lost_by_its_own_time) {
     enum { SHORT = 1000 * 1000 };
-    char url[128];
-    int listener;
-    evlock_client *client = client_at_socket(&listener, url, sizeof(url));
+    evlock_client *client = client_at_socket();
     evlock *lock = held(client, "name");
 
     told = 0;
@@ -879,7 +863,7 @@ CASE(a_shorter_lease_that_was_sent_late_is_lost_by_its_own_time) {
         ring_next();
     assert_int_in_range(lost_at, sent, sent + SHORT);
     evlock_free(lock);
-    finish_at_socket(client, listener, url);
+    finish_at_socket(client);
 }
 
 /* --- In a queue --------------------------------------------------------------------------------------------------- */
@@ -911,9 +895,8 @@ static struct listener *listening(evlock_client *client) {
 /* What the client did not hear before the newest look does not make the lease shorter. */
 CASE(a_lease_that_is_handed_counts_from_what_the_newest_look_found) {
     enum { PASSED = 1000 * 1000 };
-    char url[128], message[128];
-    int socket;
-    evlock_client *client = client_at_socket(&socket, url, sizeof(url));
+    char message[128];
+    evlock_client *client = client_at_socket();
     evlock *lock = queueing(client);
     struct listener *listener = listening(client);
     int64_t looked, ttl = lock->config->terms.ttl;
@@ -931,14 +914,12 @@ CASE(a_lease_that_is_handed_counts_from_what_the_newest_look_found) {
     assert_int_equal(evl_lease_deadline(evl_tenure_lease(lock->tenure)),
                      looked + PASSED - PASSED / 100 + ttl - evl_lease_drift(ttl));
     evlock_free(lock);
-    finish_at_socket(client, socket, url);
+    finish_at_socket(client);
 }
 
 /* It may be another server: the listener may be connected to the one before. */
 CASE(a_listener_follows_a_node_that_does_not_say_who_it_is) {
-    char url[128];
-    int socket;
-    evlock_client *client = client_at_socket(&socket, url, sizeof(url));
+    evlock_client *client = client_at_socket();
     evlock *lock = queueing(client);
     struct node *node = node_of(client);
     const struct connection *connection;
@@ -955,7 +936,7 @@ CASE(a_listener_follows_a_node_that_does_not_say_who_it_is) {
     log_in(node, true);
     assert_int_equal(connection->broken, EVLOCK_EUNREACHABLE);
     evlock_free(lock);
-    finish_at_socket(client, socket, url);
+    finish_at_socket(client);
 }
 
 /* --- A socket that is full ---------------------------------------------------------------------------------------- */
@@ -997,11 +978,7 @@ static void assert_lost_by_slices(const struct node *node) {
  * run, and nobody knows of it: so every token waits to be used again. */
 CASE(no_token_is_used_again_before_all_know_what_was_lost) {
     const struct bytes word = {"own", 3};
-    char url[128];
-    int listener = listen_at(url, sizeof(url));
-
-    attached = 0;
-    evlock_client *client = client_at(url, NULL);
+    evlock_client *client = client_at_socket();
     struct node *node = node_of(client);
     serve(node);
     assert_false(evl_tenures_haunt(&client->locks.tenures, word, word));
@@ -1012,19 +989,14 @@ CASE(no_token_is_used_again_before_all_know_what_was_lost) {
     ring();
     assert_int_equal(evl_node_state(node), CONNECTION_AWAY);
     assert_false(evl_tenures_haunt(&client->locks.tenures, word, word));
-    finish(client);
-    close(listener);
-    unlink(url + strlen("unix://"));
+    finish_at_socket(client);
 }
 
 CASE(what_a_socket_does_not_take_waits_unsent) {
     static char bytes[1024 * 1024];
-    char url[128];
-    int listener = listen_at(url, sizeof(url)), peer;
+    evlock_client *client = client_at_socket();
+    struct socket *peer;
     size_t sent;
-
-    attached = 0;
-    evlock_client *client = client_at(url, NULL);
     struct node *node = node_of(client);
     serve(node);
     for (int i = 0; i < MANY; i++) {
@@ -1036,19 +1008,17 @@ CASE(what_a_socket_does_not_take_waits_unsent) {
     while ((sent = sent_in_a_turn(node)) > 0)
         assert_int_in_range(sent, 1, TURN_BYTES / ACQUIRE_BYTES);
     assert_true(evl_node_connection(node)->full && node->pipe.waiting_count > 0);
-    assert_true((peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0);
+    assert_non_null(peer = socket_accept(0));
     while (node->pipe.waiting_count > 0) {
-        while (recv(peer, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+        while (socket_take(peer, bytes, sizeof(bytes)) > 0)
             ;
         assert_int_in_range(sent_in_a_turn(node), 1, TURN_BYTES / ACQUIRE_BYTES);
     }
     attached = -1;
     cut(node);
     assert_lost_by_slices(node);
-    finish(client);
-    close(peer);
-    close(listener);
-    unlink(url + strlen("unix://"));
+    socket_end(peer);
+    finish_at_socket(client);
 }
 
 /* --- Forked inside a callback ------------------------------------------------------------------------------------- */
@@ -1115,6 +1085,7 @@ int main(void) {
 #ifdef EVL_CHECKS
     evl_checks_all = true;
 #endif
+    sockets_listen(0, true);
     virtual_loop_init(&loop, count_set, NULL);
     loop.now = 1000000000;
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +20,7 @@
 #include <hiredis/async.h>
 
 #include "reply_guard.h"
+#include "world/socket.h"
 
 enum { CHUNK = 4096 };
 
@@ -38,6 +37,12 @@ struct said {
 
 #define MESSAGE "*3\r\n$7\r\nmessage\r\n$2\r\nch\r\n"
 #define CONFIRMED "*3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n:1\r\n"
+
+/* What ends the connection: in place of a push, and of an answer. */
+#define PUSH(words, said)                                                                                              \
+    { .name = (words), .bytes = said, .listening = true, .ended = true }
+#define ANSWER(words, said)                                                                                            \
+    { .name = (words), .bytes = said, .asked = 1, .ended = true }
 
 static const struct said cases[] = {
     /* As it should be. */
@@ -62,48 +67,30 @@ static const struct said cases[] = {
     {.name = "an answer too many", .bytes = ":1\r\n:1\r\n", .asked = 1, .answers = 1, .ended = true},
     {.name = "a message to nobody", .bytes = MESSAGE "$1\r\nx\r\n", .ended = true},
     /* Pushes of other shapes. */
-    {.name = "a status as a push", .bytes = "+OK\r\n", .listening = true, .ended = true},
-    {.name = "an empty push", .bytes = "*0\r\n", .listening = true, .ended = true},
-    {.name = "a push of one element", .bytes = "*1\r\n$7\r\nmessage\r\n", .listening = true, .ended = true},
-    {.name = "an end of two elements",
-     .bytes = "*2\r\n$11\r\nunsubscribe\r\n$2\r\nch\r\n",
-     .listening = true,
-     .ended = true},
-    {.name = "an end", .bytes = "*3\r\n$11\r\nunsubscribe\r\n$2\r\nch\r\n:0\r\n", .listening = true, .ended = true},
-    {.name = "a push of integers", .bytes = "*3\r\n:1\r\n:2\r\n:3\r\n", .listening = true, .ended = true},
-    {.name = "a push of nils", .bytes = "*3\r\n$-1\r\n$-1\r\n$-1\r\n", .listening = true, .ended = true},
-    {.name = "a message without channel",
-     .bytes = "*3\r\n$7\r\nmessage\r\n:1\r\n$1\r\nx\r\n",
-     .listening = true,
-     .ended = true},
-    {.name = "a message of another channel",
-     .bytes = "*3\r\n$7\r\nmessage\r\n$3\r\nchx\r\n$1\r\nx\r\n",
-     .listening = true,
-     .ended = true},
-    {.name = "a message without text", .bytes = MESSAGE "$-1\r\n", .listening = true, .ended = true},
-    {.name = "a message of a number", .bytes = MESSAGE ":1\r\n", .listening = true, .ended = true},
-    {.name = "a message of more",
-     .bytes = "*4\r\n$7\r\nmessage\r\n$2\r\nch\r\n$1\r\nx\r\n$1\r\nx\r\n",
-     .listening = true,
-     .ended = true},
-    {.name = "a strange confirmation",
-     .bytes = "*3\r\n$9\r\nsubscribe\r\n$2\r\nxx\r\n:1\r\n",
-     .listening = true,
-     .ended = true},
-    {.name = "a confirmation without number",
-     .bytes = "*3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n$1\r\n1\r\n",
-     .listening = true,
-     .ended = true},
+    PUSH("a status as a push", "+OK\r\n"),
+    PUSH("an empty push", "*0\r\n"),
+    PUSH("a push of one element", "*1\r\n$7\r\nmessage\r\n"),
+    PUSH("an end of two elements", "*2\r\n$11\r\nunsubscribe\r\n$2\r\nch\r\n"),
+    PUSH("an end", "*3\r\n$11\r\nunsubscribe\r\n$2\r\nch\r\n:0\r\n"),
+    PUSH("a push of integers", "*3\r\n:1\r\n:2\r\n:3\r\n"),
+    PUSH("a push of nils", "*3\r\n$-1\r\n$-1\r\n$-1\r\n"),
+    PUSH("a message without channel", "*3\r\n$7\r\nmessage\r\n:1\r\n$1\r\nx\r\n"),
+    PUSH("a message of another channel", "*3\r\n$7\r\nmessage\r\n$3\r\nchx\r\n$1\r\nx\r\n"),
+    PUSH("a message without text", MESSAGE "$-1\r\n"),
+    PUSH("a message of a number", MESSAGE ":1\r\n"),
+    PUSH("a message of more", "*4\r\n$7\r\nmessage\r\n$2\r\nch\r\n$1\r\nx\r\n$1\r\nx\r\n"),
+    PUSH("a strange confirmation", "*3\r\n$9\r\nsubscribe\r\n$2\r\nxx\r\n:1\r\n"),
+    PUSH("a confirmation without number", "*3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n$1\r\n1\r\n"),
     /* Kinds that no answer has. */
-    {.name = "a nested array", .bytes = "*1\r\n*1\r\n:1\r\n", .asked = 1, .ended = true},
+    ANSWER("a nested array", "*1\r\n*1\r\n:1\r\n"),
     {.name = "deep nesting", .bytes = "*1\r\n", .times = 400000, .asked = 1, .ended = true},
-    {.name = "a long array", .bytes = "*100000000\r\n", .asked = 1, .ended = true},
-    {.name = "an array of 5", .bytes = "*5\r\n", .asked = 1, .ended = true},
-    {.name = "a map", .bytes = "%1\r\n:1\r\n:1\r\n", .asked = 1, .ended = true},
-    {.name = "a set", .bytes = "~1\r\n:1\r\n", .asked = 1, .ended = true},
-    {.name = "a RESP3 push", .bytes = ">1\r\n:1\r\n", .asked = 1, .ended = true},
-    {.name = "a double", .bytes = ",1.5\r\n", .asked = 1, .ended = true},
-    {.name = "a bool", .bytes = "#t\r\n", .asked = 1, .ended = true},
+    ANSWER("a long array", "*100000000\r\n"),
+    ANSWER("an array of 5", "*5\r\n"),
+    ANSWER("a map", "%1\r\n:1\r\n:1\r\n"),
+    ANSWER("a set", "~1\r\n:1\r\n"),
+    ANSWER("a RESP3 push", ">1\r\n:1\r\n"),
+    ANSWER("a double", ",1.5\r\n"),
+    ANSWER("a bool", "#t\r\n"),
     /* What does not end. */
     {.name = "a status without end", .bytes = "+0123456789", .times = 10000, .asked = 1, .ended = true},
     {.name = "a length without end", .bytes = "$0", .times = 50000, .asked = 1, .ended = true},
@@ -116,24 +103,14 @@ static const struct said cases[] = {
 
 /* --- One conversation --------------------------------------------------------------------------------------------- */
 
-static int listener = -1;
-static struct sockaddr_un address = {.sun_family = AF_UNIX};
-
 struct heard {
     int answers, pushes;
     bool ended;
 };
 
-static void on_answer(redisAsyncContext *connection, void *reply, void *heard) {
+static void on_reply(redisAsyncContext *connection, void *reply, void *count) {
     (void)connection;
-    if (reply)
-        ((struct heard *)heard)->answers++;
-}
-
-static void on_push(redisAsyncContext *connection, void *reply, void *heard) {
-    (void)connection;
-    if (reply)
-        ((struct heard *)heard)->pushes++;
+    *(int *)count += reply != NULL;
 }
 
 static void on_end(const redisAsyncContext *connection, int status) {
@@ -142,7 +119,7 @@ static void on_end(const redisAsyncContext *connection, int status) {
 }
 
 /* Says it in chunks of `size`, until all is said or the connection ends. */
-static void say(redisAsyncContext *connection, int peer, const struct said *said, size_t size,
+static void say(redisAsyncContext *connection, struct socket *peer, const struct said *said, size_t size,
                 struct reply_guard *guard, struct heard *heard) {
     size_t len = strlen(said->bytes);
     size_t total = len * (size_t)(said->times ? said->times : 1);
@@ -152,7 +129,7 @@ static void say(redisAsyncContext *connection, int peer, const struct said *said
         size_t count = total - at < size ? total - at : size;
         for (size_t i = 0; i < count; i++)
             chunk[i] = said->bytes[(at + i) % len];
-        assert_int_equal(send(peer, chunk, count, MSG_NOSIGNAL), count);
+        socket_put(peer, chunk, count);
         redisAsyncHandleRead(connection);
         if (guard && !heard->ended && evl_reply_guard_overrun(guard))
             redisAsyncFree(connection); /* which tells its end */
@@ -161,25 +138,25 @@ static void say(redisAsyncContext *connection, int peer, const struct said *said
 
 static struct heard converse(const struct said *said, size_t size, struct reply_guard *guard) {
     struct heard heard = {0, 0, false};
-    redisAsyncContext *connection = redisAsyncConnectUnix(address.sun_path);
-    int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    redisAsyncContext *connection = redisAsyncConnectUnix(SOCKETS_FOLDER "0");
+    struct socket *peer = socket_accept(0);
 
     assert_int_equal(connection->err, 0);
-    assert_true(peer >= 0);
+    assert_non_null(peer);
     connection->data = &heard;
     redisAsyncSetDisconnectCallback(connection, on_end);
     if (guard)
         evl_reply_guard_raise(guard, connection);
     for (int i = 0; i < said->asked; i++)
-        assert_int_equal(redisAsyncCommand(connection, on_answer, &heard, "PING"), REDIS_OK);
+        assert_int_equal(redisAsyncCommand(connection, on_reply, &heard.answers, "PING"), REDIS_OK);
     if (said->listening) {
         if (guard)
             evl_reply_guard_listen(guard, "ch", 2);
-        assert_int_equal(redisAsyncCommand(connection, on_push, &heard, "SUBSCRIBE ch"), REDIS_OK);
+        assert_int_equal(redisAsyncCommand(connection, on_reply, &heard.pushes, "SUBSCRIBE ch"), REDIS_OK);
     }
     redisAsyncHandleWrite(connection);
     say(connection, peer, said, size, guard, &heard);
-    close(peer);
+    socket_end(peer);
     if (!heard.ended) {
         redisAsyncFree(connection);
         heard.ended = false;
@@ -224,27 +201,6 @@ CASE(without_the_guard) {
     }
 }
 
-static char directory[96];
-
-static int set_up(void **state) {
-    const char *folder = getenv("TMPDIR");
-    (void)state;
-    snprintf(directory, sizeof(directory), "%.80s/guard-XXXXXX", folder ? folder : "/tmp");
-    if (!mkdtemp(directory))
-        return -1;
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s/s", directory);
-    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    return bind(listener, (struct sockaddr *)&address, sizeof(address)) || listen(listener, 1);
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    close(listener);
-    unlink(address.sun_path);
-    rmdir(directory);
-    return 0;
-}
-
 int main(void) {
     struct CMUnitTest tests[sizeof(cases) / sizeof(cases[0]) + 1];
     size_t count = 0;
@@ -253,5 +209,6 @@ int main(void) {
         tests[count] = (struct CMUnitTest){
             .name = cases[count].name, .test_func = hear, .initial_state = (void *)(uintptr_t)&cases[count]};
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(without_the_guard);
-    return _cmocka_run_group_tests("reply_guard", tests, count, set_up, tear_down);
+    sockets_listen(0, true);
+    return _cmocka_run_group_tests("reply_guard", tests, count, NULL, NULL);
 }
