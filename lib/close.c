@@ -138,6 +138,7 @@ int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
     close_drop_but_releases(client);
     client->close_by = evl_turn_now(turn) + evl_client_deployment(client)->config.command_timeout;
     evl_turn_wake(turn, &client->close_alarm, client->close_by);
+    evl_check(evl_client_check(client));
     evl_turn_rearm(turn);
     return EVLOCK_OK;
 }
