@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "hash_tag.h"
 #include "memory.h"
-#include "slot.h"
 
 /* In front of the arguments: "*", a count, and the end of the line. */
 #define HEAD_SIZE 8
@@ -76,13 +76,13 @@ static void push_ready(struct command *command, unsigned count, const char *text
  * apart from what belongs to "a". Never inline, so that most commands need no room on the stack for it. */
 __attribute__((noinline)) static void push_beside(struct command *command, struct bytes key, const char *suffix) {
     char beside[544], *end = beside;
-    bool tag = evl_slot_has_tag(key);
+    bool tag = evl_hash_tag_is_in(key);
 
     if (!tag)
         *end++ = '{';
     if (!tag && memchr(key.data, '}', key.len)) {
-        evl_slot_make_tag(end, key);
-        end += SLOT_TAG;
+        evl_hash_tag_make(end, key);
+        end += HASH_TAG_SIZE;
         *end++ = '}';
     }
     end = put(end, key.data, key.len);

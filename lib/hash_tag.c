@@ -1,5 +1,5 @@
-/* Cluster slots; see slot.h. The arithmetic is the Redis Cluster specification's: CRC-16/XMODEM, modulo 16,384. */
-#include "slot.h"
+/* Hash tags; see hash_tag.h. The arithmetic is the Redis Cluster specification's: CRC-16/XMODEM, modulo 16,384. */
+#include "hash_tag.h"
 
 #include <string.h>
 
@@ -8,14 +8,14 @@
 #define SLOT_BITS 14
 #define SLOT_POLYNOMIAL 0x1021U
 
-bool evl_slot_has_tag(struct bytes key) {
+bool evl_hash_tag_is_in(struct bytes key) {
     const char *open = memchr(key.data, '{', key.len);
     const char *close = open ? memchr(open, '}', key.len - (size_t)(open - (const char *)key.data)) : NULL;
 
     return close && close > open + 1;
 }
 
-static unsigned slot_crc_after(unsigned crc, struct bytes text) {
+static unsigned hash_tag_crc_after(unsigned crc, struct bytes text) {
     const unsigned char *byte = text.data;
 
     for (size_t i = 0; i < text.len; i++) {
@@ -27,34 +27,34 @@ static unsigned slot_crc_after(unsigned crc, struct bytes text) {
 }
 
 /* The CRC from which two bytes of zero lead to this one. The polynomial is odd: so the last bit says what was done. */
-static unsigned slot_crc_before_two(unsigned crc) {
+static unsigned hash_tag_crc_before_two(unsigned crc) {
     for (int bit = 0; bit < 16; bit++)
         crc = crc & 1 ? (crc ^ SLOT_POLYNOMIAL) >> 1 | 0x8000 : crc >> 1;
     return crc;
 }
 
-static bool slot_takes(unsigned byte) {
+static bool hash_tag_takes(unsigned byte) {
     return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
 }
 
 /* A CRC is linear: two bytes lead from one to another by the difference that both had before two bytes of zero. */
-static bool slot_lead(char to[SLOT_TAG], char first, unsigned crc) {
-    unsigned two = slot_crc_after(0, (struct bytes){&first, 1}) ^ slot_crc_before_two(crc);
+static bool hash_tag_lead(char to[HASH_TAG_SIZE], char first, unsigned crc) {
+    unsigned two = hash_tag_crc_after(0, (struct bytes){&first, 1}) ^ hash_tag_crc_before_two(crc);
 
     to[0] = first;
     to[1] = (char)(two >> 8);
     to[2] = (char)(two & 0xFF);
-    return slot_takes(two >> 8) && slot_takes(two & 0xFF);
+    return hash_tag_takes(two >> 8) && hash_tag_takes(two & 0xFF);
 }
 
 /* Each slot has four CRCs, and with 26 letters there is a tag for each slot: the test goes through all of them. */
-void evl_slot_make_tag(char to[SLOT_TAG], struct bytes text) {
-    unsigned slot = slot_crc_after(0, text) & ((1U << SLOT_BITS) - 1);
+void evl_hash_tag_make(char to[HASH_TAG_SIZE], struct bytes text) {
+    unsigned slot = hash_tag_crc_after(0, text) & ((1U << SLOT_BITS) - 1);
     bool found = false;
 
     for (char first = 'a'; !found && first <= 'z'; first++)
         for (unsigned high = 0; !found && high < 1U << (16 - SLOT_BITS); high++)
-            found = slot_lead(to, first, high << SLOT_BITS | slot);
+            found = hash_tag_lead(to, first, high << SLOT_BITS | slot);
     assert(found);
     (void)found;
 }

@@ -1,6 +1,6 @@
 /*
- * Cluster slots: which keys have a hash tag, and that each slot has a tag that leads to it. The slots are reckoned anew
- * here, byte by byte, as the specification has it.
+ * Hash tags: which keys have one, and that each slot has a tag that leads to it. The slots are reckoned anew here, byte
+ * by byte, as the specification has it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "slot.h"
+#include "hash_tag.h"
 
 #define SLOTS 16384
 
@@ -39,7 +39,7 @@ CASE(the_reckoning_is_that_of_the_specification) {
 
 CASE(each_slot_has_a_tag) {
     static bool seen[SLOTS];
-    char text[16], tag[SLOT_TAG];
+    char text[16], tag[HASH_TAG_SIZE];
     size_t slots = 0;
 
     for (unsigned i = 0; slots < SLOTS; i++) {
@@ -47,26 +47,26 @@ CASE(each_slot_has_a_tag) {
         unsigned slot = crc_of(text, len) % SLOTS;
         slots += !seen[slot];
         seen[slot] = true;
-        evl_slot_make_tag(tag, (struct bytes){text, len});
-        assert_int_equal(crc_of(tag, SLOT_TAG) % SLOTS, slot);
+        evl_hash_tag_make(tag, (struct bytes){text, len});
+        assert_int_equal(crc_of(tag, HASH_TAG_SIZE) % SLOTS, slot);
         assert_true(tag[0] >= 'a' && tag[0] <= 'z');
         assert_true(is_letter_or_digit(tag[1]) && is_letter_or_digit(tag[2]));
     }
 }
 
 /* Whoever else reckons a tag has to come to the same. */
-static void find_first(char to[SLOT_TAG], unsigned slot) {
+static void find_first(char to[HASH_TAG_SIZE], unsigned slot) {
     unsigned least = UINT32_MAX;
 
     for (char first = 'a'; first <= 'z' && least == UINT32_MAX; first++)
         for (int second = '0'; second <= 'z'; second++)
             for (int third = '0'; third <= 'z'; third++) {
-                char tag[SLOT_TAG] = {first, (char)second, (char)third};
-                unsigned crc = crc_of(tag, SLOT_TAG);
+                char tag[HASH_TAG_SIZE] = {first, (char)second, (char)third};
+                unsigned crc = crc_of(tag, HASH_TAG_SIZE);
                 if (!is_letter_or_digit(tag[1]) || !is_letter_or_digit(tag[2]) || crc % SLOTS != slot || crc >= least)
                     continue;
                 least = crc;
-                memcpy(to, tag, SLOT_TAG);
+                memcpy(to, tag, HASH_TAG_SIZE);
             }
 }
 
@@ -74,11 +74,11 @@ CASE(a_tag_is_the_first_of_its_slot) {
     static const char *const texts[] = {"a}b", "}", "{}", "a}", "}{a", "{}{b}", "0", "the longest of these names}"};
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        char tag[SLOT_TAG], first[SLOT_TAG];
+        char tag[HASH_TAG_SIZE], first[HASH_TAG_SIZE];
         size_t len = strlen(texts[i]);
-        evl_slot_make_tag(tag, (struct bytes){texts[i], len});
+        evl_hash_tag_make(tag, (struct bytes){texts[i], len});
         find_first(first, crc_of(texts[i], len) % SLOTS);
-        assert_memory_equal(tag, first, SLOT_TAG);
+        assert_memory_equal(tag, first, HASH_TAG_SIZE);
     }
 }
 
@@ -87,10 +87,10 @@ CASE(a_tag_is_what_stands_in_the_first_braces) {
     static const char *const without[] = {"", "a", "{", "}", "{}", "{}{a}", "}{", "a}b{c", "{a"};
 
     for (size_t i = 0; i < sizeof(with) / sizeof(with[0]); i++)
-        assert_true(evl_slot_has_tag((struct bytes){with[i], strlen(with[i])}));
+        assert_true(evl_hash_tag_is_in((struct bytes){with[i], strlen(with[i])}));
     for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
-        assert_false(evl_slot_has_tag((struct bytes){without[i], strlen(without[i])}));
-    assert_false(evl_slot_has_tag((struct bytes){"{a}", 2}));
+        assert_false(evl_hash_tag_is_in((struct bytes){without[i], strlen(without[i])}));
+    assert_false(evl_hash_tag_is_in((struct bytes){"{a}", 2}));
 }
 
 int main(void) {
