@@ -99,6 +99,8 @@ static void client_check_state(const struct evlock_client *client) {
 }
 
 void evl_client_check(struct evlock_client *client) {
+    if (evl_turn_forked(evl_client_turn(client))) /* memory is given back there, and nothing else kept up */
+        return;
     client_check_state(client);
     evl_deployment_check(evl_client_deployment(client));
     if (client->locks.listener)

@@ -69,8 +69,10 @@ static void close_drop_but_releases(struct evlock_client *client) {
     }
 }
 
-/* A forked child's copy: memory goes, nobody is told, and the loop is not touched. */
+/* A forked child's copy: memory goes, nobody is told, and the loop is not touched. Inside a callback, the client itself
+ * goes when that has returned. */
 static void close_free_forked(struct evlock_client *client) {
+    struct turn *turn = evl_client_turn(client);
     struct call *call;
 
     close_drop_all(client, evl_lock_drop_forked);
@@ -79,7 +81,11 @@ static void close_free_forked(struct evlock_client *client) {
         TAILQ_REMOVE(&client->locks.done, call, link);
         evl_call_free(call);
     }
-    close_free(client);
+    evl_turn_free(turn);
+    client->state = CLIENT_FREED;
+    client->locks.open = false;
+    if (turn->depth == 0)
+        close_free(client);
 }
 
 static bool close_all_settled(const struct evlock_client *client) {
@@ -101,7 +107,7 @@ bool evl_close_is_over(const struct evlock_client *client) {
 bool evl_close_left(struct turn *turn) {
     struct evlock_client *client = evl_client_of_turn(turn);
 
-    if (!evl_close_is_over(client))
+    if (!evl_close_is_over(client) || (client->state == CLIENT_CLOSING && evl_turn_forked(turn)))
         return false;
     if (client->state == CLIENT_CLOSING)
         close_stop(client, false);

@@ -6,8 +6,14 @@
 /* So much at once keeps the server at work meanwhile, and the commands in the cache. */
 #define WRITE_SIZE 16384
 
+/* A child that was made inside a callback, and returns from it, has nothing to write, and nobody to call. */
+static bool deliver_goes_on(struct evlock_client *client, enum client_state state) {
+    return client->state == state && !evl_turn_forked(evl_client_turn(client));
+}
+
 static void deliver_write_out(struct evlock_client *client, size_t bytes) {
-    evl_connections_write(&evl_client_deployment(client)->connections, bytes);
+    if (!evl_turn_forked(evl_client_turn(client)))
+        evl_connections_write(&evl_client_deployment(client)->connections, bytes);
 }
 
 void evl_deliver_rung(struct turn *turn, int64_t now) {
@@ -106,7 +112,7 @@ static void deliver_all(struct evlock_client *client) {
 
     TAILQ_FOREACH (call, &client->locks.done, link)
         count++;
-    while (client->state == state) {
+    while (deliver_goes_on(client, state)) {
         bool rung = evl_turn_ring(turn, evl_turn_now(turn));
         if ((lock = evl_locks_next_notice(&client->locks))) {
             deliver_tell_notices(lock);
@@ -119,7 +125,7 @@ static void deliver_all(struct evlock_client *client) {
         deliver_tell_call(call);
         deliver_write_out(client, WRITE_SIZE);
     }
-    if (client->state == CLIENT_OPEN)
+    if (deliver_goes_on(client, CLIENT_OPEN))
         deliver_tell_connection(client);
 }
 

@@ -56,8 +56,9 @@ bool evl_turn_init(struct turn *turn, const struct evlock_loop *loop, const stru
 }
 
 void evl_turn_free(struct turn *turn) {
-    if (!evl_turn_forked(turn) || evl_turn_loop_forks(turn))
+    if (turn->timer && (!evl_turn_forked(turn) || evl_turn_loop_forks(turn)))
         turn->loop.ops->timer_free(turn->timer);
+    turn->timer = NULL;
 }
 
 /* xorshift64* */

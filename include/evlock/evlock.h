@@ -43,9 +43,11 @@
  * locks are not held there: evlock_is_held(), evlock_remaining_ms(), evlock_keepers(), evlock_fence() and
  * evlock_waited_ms() are 0, evlock_token() is NULL, and evlock_client_connection() is EVLOCK_AWAY. The child may free
  * the objects, if the thread that forked is theirs: that gives back memory, and closes the child's copies of sockets
- * and timers. The parent's leases, connections and event registrations stay as they are. The child may run its copy of
- * the event loop after event_reinit() or uv_loop_fork(), best with everything freed before. The child of vfork() and
- * posix_spawn() has no copy, and may call nothing.
+ * and timers. The parent's leases, connections and event registrations stay as they are. No callback of the parent's
+ * calls comes, but for a scope's `done` from within evlock_scope_end(), with EVLOCK_EFORKED or as for a handle that was
+ * freed. A child that is made inside a callback may return from it. The child may run its copy of the event loop after
+ * event_reinit() or uv_loop_fork(), best with everything freed before. The child of vfork() and posix_spawn() has no
+ * copy, and may call nothing.
  *
  * STRINGS. Names and tokens are bytes of any value, with a length; EVLOCK_CSTRING as the length means that the
  * bytes are a C string. evlock copies what it is given; nothing has to outlive the call.

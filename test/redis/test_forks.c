@@ -317,6 +317,57 @@ static void a_child_may_be_made_inside_a_callback(void **state) {
     assert_parent_is_well(&family);
 }
 
+static bool is_child;
+static int child_failed;
+static struct record asked_before_the_fork;
+static int (*before_it_returns)(void *arg);
+
+/* What was asked for before is not written yet, neither here nor there. */
+static void fork_and_return(struct record *record) {
+    struct family *family = record->then_arg;
+    pid_t child;
+    assert_status(evlock_locked(family->lock, record_value, &asked_before_the_fork), EVLOCK_OK);
+    child = family->make();
+    is_child = child == 0;
+    if (is_child)
+        child_failed = before_it_returns(family);
+    else
+        waitpid(child, &forked_inside, 0);
+}
+
+/* The child comes back to the loop, and is not called for what else there was to tell. */
+static void return_from_a_callback(struct fixture *f, struct family *family) {
+    struct record owned = {.then = fork_and_return, .then_arg = family}, others = {0};
+    asked_before_the_fork = (struct record){0};
+    forked_inside = -1;
+    assert_status(evlock_owned(family->lock, record_value, &owned), EVLOCK_OK);
+    assert_status(evlock_server_ttl(family->lock, record_value, &others), EVLOCK_OK);
+    await(f, owned.count);
+    if (is_child)
+        _exit(others.count ? 80 : child_failed);
+    await(f, others.count && asked_before_the_fork.count);
+    assert_ended(&owned, EVLOCK_OK);
+    assert_ended(&others, EVLOCK_OK);
+    assert_ended(&asked_before_the_fork, EVLOCK_OK);
+    assert_true(WIFEXITED(forked_inside));
+    assert_int_equal(WEXITSTATUS(forked_inside), 0);
+}
+
+static void a_child_may_return_from_a_callback(void **state) {
+    int (*const bodies[])(void *) = {call_everything, free_everything, call_and_free_everything};
+    struct fixture *f = *state;
+    struct family family;
+    begin_family(&family, f);
+    for (int kind = 0; kind < CHILD_KINDS; kind++) {
+        family.make = child_kinds[kind];
+        for (int i = 0; i < 3; i++) {
+            before_it_returns = bodies[i];
+            return_from_a_callback(f, &family);
+        }
+    }
+    assert_parent_is_well(&family);
+}
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -525,6 +576,7 @@ int main(void) {
         TEST_BARE(so_may_a_grandchild),
         TEST_BARE(a_child_of_another_thread_is_refused_everything),
         TEST_BARE(a_child_may_be_made_inside_a_callback),
+        TEST_BARE(a_child_may_return_from_a_callback),
         TEST_BARE(another_program_is_no_child_of_ours),
         TEST_BARE(a_child_may_run_its_copy_of_the_loop),
         TEST_BARE(a_child_may_free_everything_and_run_its_copy_of_the_loop),
