@@ -433,14 +433,11 @@ static void a_freed_client_gives_back_what_it_can(void **state) {
     await(f, server_integer(f->server, "DBSIZE") == 0);
 }
 
-/* Frees a client at `url` that holds so many locks, and sees them gone long before their ttl. */
-static void free_while_holding(struct fixture *f, const char *url, int count, int64_t max_inflight) {
-    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+/* Has the client hold so many locks; the caller frees them. */
+static evlock **hold_many(struct fixture *f, evlock_client *client, int count) {
     evlock_options options = with_ttl(10 * WAIT_MS);
     struct record got = {0};
     char name[16];
-    client_options.max_inflight = max_inflight;
-    evlock_client *client = client_new(f, url, &client_options);
     evlock **locks = calloc((size_t)count, sizeof(*locks));
     assert_non_null(locks);
     for (int i = 0; i < count; i++) {
@@ -450,10 +447,23 @@ static void free_while_holding(struct fixture *f, const char *url, int count, in
     }
     await(f, got.count == count);
     assert_int_equal(server_integer(f->server, "DBSIZE"), count);
-    client_free(f, client);
+    return locks;
+}
+
+static void free_many(evlock **locks, int count) {
     for (int i = 0; i < count; i++)
         evlock_free(locks[i]);
     free(locks);
+}
+
+/* Frees a client at `url` that holds so many locks, and sees them gone long before their ttl. */
+static void free_while_holding(struct fixture *f, const char *url, int count, int64_t max_inflight) {
+    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    client_options.max_inflight = max_inflight;
+    evlock_client *client = client_new(f, url, &client_options);
+    evlock **locks = hold_many(f, client, count);
+    client_free(f, client);
+    free_many(locks, count);
     await(f, server_integer(f->server, "DBSIZE") == 0);
 }
 
@@ -465,6 +475,28 @@ static void a_freed_client_gives_back_all_that_the_socket_takes(void **state) {
         free_while_holding(f, f->server->url, 300, EVLOCK_DEFAULT);
     }
     free_while_holding(f, f->server->url, 50, 1); /* without any answer, there is nothing to wait for */
+}
+
+/* A socket that is closed over an answer that nobody has read drops what it has not sent, too. */
+static void a_freed_client_gives_back_what_the_socket_took_beside_an_unread_answer(void **state) {
+    enum { COUNT = 1500 }; /* more than the server's end takes while it is stopped */
+    struct fixture *f = *state;
+    struct record asked = {0};
+    evlock_client *client = client_new(f, f->server->tcp_url, NULL);
+    evlock **locks = hold_many(f, client, COUNT);
+    server_do(f->server, "CONFIG RESETSTAT");
+    server_pause(f->server);
+    assert_status(evlock_locked(locks[0], record_value, &asked), EVLOCK_OK);
+    run_for(f, 50);
+    server_resume(f->server);
+    for (int i = 0; i < WAIT_MS && server_calls(f->server, "get") == 0; i++) /* the loop stands still */
+        usleep(1000);
+    server_do(f->server, "PING"); /* what was answered before has been sent by now */
+    server_pause(f->server);
+    client_free(f, client);
+    free_many(locks, COUNT);
+    server_resume(f->server);
+    await(f, server_integer(f->server, "DBSIZE") == 0);
 }
 
 /* What is answered finds nobody; what is in the server's hands by then is done. */
@@ -694,6 +726,7 @@ int main(void) {
         TEST(a_freed_client_leaves_nothing),
         TEST(a_freed_client_gives_back_what_it_can),
         TEST(a_freed_client_gives_back_all_that_the_socket_takes),
+        TEST(a_freed_client_gives_back_what_the_socket_took_beside_an_unread_answer),
         TEST(a_freed_client_gives_back_what_it_can_where_it_may_not_hush_the_server),
         TEST(a_freed_client_ends_pending_calls),
         TEST(a_free_overtakes_a_close),

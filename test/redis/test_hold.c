@@ -810,6 +810,7 @@ static void an_adoption_lost_before_it_was_told_leaves_nothing_behind(void **sta
     own.retry_times = 0;
     adopt_and_meanwhile(&meanwhile, 400);
     assert_ended(&meanwhile.adoption, EVLOCK_ENOTOWNED);
+    assert_status(evlock_release(meanwhile.lock, NULL, NULL), EVLOCK_ENOTHELD);
     await(f, !key_exists(f->server, "a"));
     assert_status(await_acquire(f, meanwhile.lock, &own), EVLOCK_OK);
     assert_status(await_close(f, f->client), EVLOCK_OK);

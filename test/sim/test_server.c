@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "resp.h"
+#include "scripts.h"
 #include "server.h"
 
 #define MS INT64_C(1000)
@@ -455,6 +456,53 @@ CASE(many_keys_are_kept_apart) {
     }
 }
 
+/* --- evlock's scripts, by clocks that no real server shows ---------------------------------------------------------- */
+
+#define YEAR (366 * 24 * 3600 * SECOND)
+
+/* Where numbers have gaps in Lua. */
+#define MOST (INT64_C(1) << 53)
+
+static const char too_late[] = "-FENCE the clock is beyond reason\r\n";
+
+/* What a counter is raised to, and the answer to that where it is done. */
+static const char *raised_to(int64_t fence, char answer[32]) {
+    snprintf(answer, 32, ":%lld\r\n", (long long)fence);
+    return answer;
+}
+
+static void raise_to(int64_t fence, const char *answer) {
+    char number[32];
+    snprintf(number, sizeof(number), "%lld", (long long)fence);
+    ASK(answer, "EVAL", evl_scripts[SCRIPT_RAISE].text, "1", "counter", number, "1000");
+}
+
+static void draw_fenced(const char *lock, const char *answer) {
+    ASK(answer, "EVAL", evl_scripts[SCRIPT_FENCED].text, "2", lock, "drawn", "token", "1000", "1000", "1");
+}
+
+/* What another node has drawn, whose clock is years ahead. */
+CASE(no_counter_is_raised_a_year_ahead_of_the_clock) {
+    char answer[32];
+    raise_to(now + YEAR + 1, "-FENCE more than a year ahead of the clock\r\n");
+    ASK("$-1\r\n", "GET", "counter");
+    raise_to(now + YEAR, raised_to(now + YEAR, answer));
+    raise_to(now, raised_to(now + YEAR, answer));
+}
+
+CASE(no_fence_is_drawn_by_a_clock_beyond_reason) {
+    char answer[32];
+    sim_server_set_time(server, MOST - 1 - YEAR);
+    draw_fenced("a", raised_to(MOST - 1 - YEAR, answer));
+    raise_to(MOST - 1, raised_to(MOST - 1, answer));
+    sim_server_set_time(server, MOST - YEAR);
+    draw_fenced("b", too_late);
+    ASK("$-1\r\n", "GET", "b");
+    ASK("+OK\r\n", "SET", "counter", "1");
+    raise_to(2, too_late);
+    ASK("$1\r\n1\r\n", "GET", "counter");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -482,6 +530,8 @@ int main(void) {
         TEST(looks_see_who_listens),
         TEST(looks_see_what_is_not_expired),
         TEST(many_keys_are_kept_apart),
+        TEST(no_counter_is_raised_a_year_ahead_of_the_clock),
+        TEST(no_fence_is_drawn_by_a_clock_beyond_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -284,6 +284,41 @@ CASE(the_end_of_a_client_wipes_its_random_bytes) {
     counted_end();
 }
 
+/* --- How long one waits ------------------------------------------------------------------------------------------- */
+
+/* The third attempt fails where the fourth would come with the end of the wait. */
+CASE(a_pause_that_meets_the_end_of_the_wait_is_not_waited_out) {
+    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_client *client;
+    evlock *lock;
+    int64_t begun;
+
+    client_options.connect_timeout_ms = 1;
+    client_options.backoff_min_ms = client_options.backoff_max_ms = 3600 * 1000;
+    client = client_with(&client_options);
+    for (int i = 0; i < 10 && evlock_client_connection(client) != EVLOCK_AWAY; i++) {
+        loop.now = timer()->at;
+        ring();
+    }
+    assert_int_equal(evlock_client_connection(client), EVLOCK_AWAY);
+    options.retry_delay_ms = 100;
+    options.retry_jitter = 0;
+    options.wait_timeout_ms = 300;
+    assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, &options), EVLOCK_OK);
+    told = 0;
+    begun = loop.now;
+    assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
+    for (int i = 0; i < 100 && !told; i++) {
+        loop.now = timer()->at > loop.now ? timer()->at : loop.now;
+        ring();
+    }
+    assert_int_equal(told_status, EVLOCK_ETIMEDOUT);
+    assert_int_equal(loop.now - begun, 200 * 1000);
+    evlock_free(lock);
+    client_end(client);
+}
+
 /* --- What is given up --------------------------------------------------------------------------------------------- */
 
 /* An acquire that waits for a second, and has asked. */
@@ -1058,6 +1093,7 @@ int main(void) {
         cmocka_unit_test(a_lease_without_renewal_has_none),
         cmocka_unit_test(an_acquire_without_random_bytes_is_refused),
         cmocka_unit_test(a_later_attempt_without_random_bytes_ends_the_acquire),
+        cmocka_unit_test(a_pause_that_meets_the_end_of_the_wait_is_not_waited_out),
         cmocka_unit_test(the_end_of_a_client_wipes_its_random_bytes),
         cmocka_unit_test(a_wait_ends_when_all_that_had_come_by_its_end_was_read),
         cmocka_unit_test(a_loop_that_stood_still_is_given_time),

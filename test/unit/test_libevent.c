@@ -314,6 +314,17 @@ CASE(a_dead_nameserver_costs_one_question) {
     }
 }
 
+/* Within a connect timeout, though the options would have each nameserver waited for longer than that. */
+CASE(a_dead_nameserver_costs_a_second) {
+    static const struct nameserver dead = {.a = SILENT, .aaaa = SILENT}, alive = {.a = ADDRESSES_ONE};
+    int64_t begun = evlock_clock_us();
+    struct told told = resolve_by((const struct nameserver[]){dead, alive}, 2, "timeout:9 attempts:2");
+    assert_string_equal(told.first, "127.0.0.1");
+    told = resolve_by((const struct nameserver[]){alive, dead}, 2, "timeout:9 attempts:2");
+    assert_string_equal(told.first, "127.0.0.1");
+    assert_true(evlock_clock_us() < begun + 8 * 1000 * 1000);
+}
+
 /* On a machine that stood still for a second, the question may be asked once more before what is known is told. */
 CASE(an_unanswered_question_does_not_hold_up_the_other) {
     const struct nameserver of_ipv4 = {.a = ADDRESSES_ONE, .aaaa = SILENT};
@@ -380,6 +391,7 @@ int main(void) {
 #endif
         cmocka_unit_test(a_question_under_way_can_be_cancelled),
         cmocka_unit_test(a_dead_nameserver_costs_one_question),
+        cmocka_unit_test(a_dead_nameserver_costs_a_second),
         cmocka_unit_test(an_unanswered_question_does_not_hold_up_the_other),
         cmocka_unit_test(who_has_no_address_waits_for_the_other),
         cmocka_unit_test(both_families_are_told_ipv4_first),
