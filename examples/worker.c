@@ -1,7 +1,7 @@
 /*
- * One worker of the `workers` example. It owns an event base, a client and a handle, and goes round in steps, each
- * begun by a timer or by an answer of the library: acquire, work (or lose the lock), release, pause. It never waits for
- * the server; when it does block, it does so on purpose, to lose the lock.
+ * One worker: a state machine on an event loop of its own. Ask for the lock, work in steps and extend the lease after
+ * each (or stall, and lose the lock), release, pause. It reports every step, prints nothing, and never waits for the
+ * server; when it does block, it does so on purpose, to lose the lock.
  */
 #include "worker.h"
 #include "timeline.h"
@@ -9,53 +9,88 @@
 #include <event2/event.h>
 #include <evlock/evlock.h>
 #include <evlock/libevent.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { TTL_MS = 2000, POLL_MS = 100, STEPS = 10, STEP_MS = 200, STALL_S = 2, SECOND_STALL_S = 4 };
+enum { STEPS = 10, STEP_MS = 200, STALL_S = 2, SECOND_STALL_S = 4, CONNECT_MS = 900, START_MS = 3000 };
 
 struct worker {
     const struct worker_options *options;
     int number;
-    char name[24];
-    int report;
+    int reports;
     struct event_base *base;
     struct event *timer;
     struct event *signals[2];
     evlock_client *client;
     evlock *lock;
     void (*next)(struct worker *worker); /* the step that the timer begins */
-    struct hold hold;                    /* under way if `got` is not 0 */
-    int64_t deadline;                    /* until when the worker may believe in its lease, in microseconds */
-    int steps;                           /* of work, left to do */
-    int losing;                          /* this time it is to lose the lock */
-    int was_connected;
-    int stopping;
-    int failed;
+    int64_t asked;
+    int64_t deadline; /* until when the worker may believe in its lease, in microseconds */
+    int steps;        /* of work, done */
+    bool begun;
+    bool away; /* there is no server */
+    bool waiting;
+    bool holding; /* as the timeline sees it */
+    bool losing;  /* this time it is to lose the lock */
+    bool stopping;
+    bool failed;
 };
 
 static void begin(struct worker *worker);
 static void stop(struct worker *worker);
 
-/* Prints a line of the timeline, in one write, so that the lines of several processes do not mix. */
-__attribute__((format(printf, 2, 3))) static void say(const struct worker *worker, const char *format, ...) {
-    char text[256];
+/* --- Reports ------------------------------------------------------------------------------------------------------ */
+
+/* One write each, and shorter than what a pipe takes in one piece: the reports of several processes do not mix. */
+__attribute__((format(printf, 3, 4))) static void tell(struct worker *worker, enum report_kind kind, const char *format,
+                                                       ...) {
+    struct report report = {
+        .at = evlock_clock_us(),
+        .deadline = worker->deadline,
+        .fence = evlock_fence(worker->lock),
+        .worker = worker->number,
+        .kind = kind,
+    };
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(report.text, sizeof report.text, format, arguments);
     va_end(arguments);
-    printf("%8.3f %s: %s\n", (double)(evlock_clock_us() - worker->options->start) / 1e6, worker->name, text);
+    if (write(worker->reports, &report, sizeof report) != (ssize_t)sizeof report)
+        worker->failed = true;
 }
 
-/* Tells what went wrong, with the library's particulars, and ends the worker. */
+/* A status in words, with the library's particulars where there are any. */
+static const char *why(int status) {
+    static char text[160];
+    const char *particulars = evlock_last_error();
+    snprintf(text, sizeof text, "%s%s%s", evlock_strerror(status), *particulars ? ": " : "", particulars);
+    return text;
+}
+
 static void fail(struct worker *worker, const char *what, int status) {
-    fprintf(stderr, "%s: %s: %s (%s)\n", worker->name, what, evlock_strerror(status), evlock_last_error());
-    worker->failed = 1;
+    tell(worker, FAILED, "FAILED: %s: %s", what, why(status));
+    worker->failed = true;
     stop(worker);
 }
+
+static const char *state(const struct worker *worker) {
+    return evlock_is_held(worker->lock) ? "holds" : "holds nothing";
+}
+
+static double waited(const struct worker *worker) {
+    return (double)(evlock_clock_us() - worker->asked) / 1e6;
+}
+
+/* remaining_ms is rounded down, so a millisecond more is on the strict side of the check for overlaps. */
+static void note_deadline(struct worker *worker) {
+    worker->deadline = evlock_clock_us() + (evlock_remaining_ms(worker->lock) + 1) * 1000;
+}
+
+/* --- Time --------------------------------------------------------------------------------------------------------- */
 
 /* Begins the next step in so many milliseconds. */
 static void after(struct worker *worker, long ms, void (*next)(struct worker *worker)) {
@@ -73,94 +108,82 @@ static void on_timer(evutil_socket_t fd, short events, void *arg) {
     worker->next(worker);
 }
 
-/* Blocks the whole event loop, which no program should do. A signal ends it early; the loop then sees that first. */
+/* Blocks the whole event loop, which no program should do. A signal ends it early, and then the worker stops. */
 static void stall(struct worker *worker, time_t seconds, void (*next)(struct worker *worker)) {
-    nanosleep(&(struct timespec){.tv_sec = seconds}, NULL);
+    if (nanosleep(&(struct timespec){.tv_sec = seconds}, NULL) != 0)
+        return;
     event_base_update_cache_time(worker->base);
     after(worker, 0, next);
 }
 
-static const char *state(const struct worker *worker) {
-    return evlock_is_held(worker->lock) ? "held" : "not-held";
-}
-
-/* --- The hold, for the timeline ----------------------------------------------------------------------------------- */
-
-/* remaining_ms is rounded down, so a millisecond more is on the strict side of the check for overlaps. */
-static void note_deadline(struct worker *worker) {
-    worker->deadline = evlock_clock_us() + (evlock_remaining_ms(worker->lock) + 1) * 1000;
-}
-
-/* Ends the hold that is under way, if any: now, or at the deadline if that has passed. */
-static void end_hold(struct worker *worker, int lost) {
-    if (worker->hold.got == 0)
-        return;
-    int64_t now = evlock_clock_us();
-    worker->hold.end = now < worker->deadline ? now : worker->deadline;
-    worker->hold.lost = lost;
-    ssize_t written = write(worker->report, &worker->hold, sizeof worker->hold);
-    worker->hold.got = 0;
-    if (written != (ssize_t)sizeof worker->hold)
-        fail(worker, "report", EVLOCK_ESYSTEM);
-}
+/* --- The steps ---------------------------------------------------------------------------------------------------- */
 
 static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
     struct worker *worker = arg;
     (void)lock;
-    say(worker, "lost the lock: %s", evlock_lost_reason_string(reason));
-    end_hold(worker, 1);
+    worker->holding = false;
+    tell(worker, LOSES, "lost the lock: %s", evlock_lost_reason_string(reason));
 }
-
-/* --- The steps ---------------------------------------------------------------------------------------------------- */
 
 static void on_released(evlock *lock, int status, void *arg) {
     struct worker *worker = arg;
     (void)lock;
-    say(worker, "%s to release lock", status == EVLOCK_OK ? "success" : "fail");
-    say(worker, "%s %s release", state(worker), worker->name);
-    if (worker->losing && status == EVLOCK_OK)
-        fail(worker, "released a lock that had timed out", status);
-    after(worker, 1000 * (1 + random() % 4), begin);
+    if (worker->stopping)
+        return; /* the end of the client tells what became of the lock */
+    if (status == EVLOCK_OK)
+        tell(worker, NOTE, "released");
+    else
+        tell(worker, REFUSED, "could not release: %s", evlock_strerror(status));
+    tell(worker, NOTE, "%s", state(worker));
+    if (worker->losing && status == EVLOCK_OK) {
+        fail(worker, "released a lock that it had lost", status);
+        return;
+    }
+    long seconds = 1 + random() % 4;
+    tell(worker, NOTE, "pauses for %ld s", seconds);
+    after(worker, 1000 * seconds, begin);
 }
 
 static void release(struct worker *worker) {
-    say(worker, "release lock!");
-    end_hold(worker, 0);
+    tell(worker, RELEASES, worker->holding ? "releases" : "releases, too late");
+    worker->holding = false;
     int status = evlock_release(worker->lock, on_released, worker);
     if (status != EVLOCK_OK)
         on_released(worker->lock, status, worker);
 }
 
-static void time_out(struct worker *worker) {
-    say(worker, "lock timeout!");
+/* The loop has turned after the first stall, and so the loss has been reported. */
+static void stall_again(struct worker *worker) {
+    tell(worker, NOTE, "stalls for %d s more", SECOND_STALL_S);
     stall(worker, SECOND_STALL_S, release);
 }
 
 static void work(struct worker *worker);
 
-static void on_ttl_updated(evlock *lock, int status, void *arg) {
+static void on_extended(evlock *lock, int status, void *arg) {
     struct worker *worker = arg;
     if (status == EVLOCK_ECANCELLED)
         return;
     if (status == EVLOCK_OK)
         note_deadline(worker);
     else
-        say(worker, "fail to update ttl for lock!");
-    if (evlock_is_held(lock) && --worker->steps > 0)
+        tell(worker, NOTE, "could not extend its lease: %s", why(status));
+    if (evlock_is_held(lock) && worker->steps < STEPS)
         work(worker);
     else
         release(worker);
 }
 
-static void update_ttl(struct worker *worker) {
-    int status = evlock_extend(worker->lock, TTL_MS, EVLOCK_EXTEND_REPLACE, on_ttl_updated, worker);
+static void extend(struct worker *worker) {
+    int status = evlock_extend(worker->lock, TTL_MS, EVLOCK_EXTEND_REPLACE, on_extended, worker);
     if (status != EVLOCK_OK)
-        on_ttl_updated(worker->lock, status, worker);
+        on_extended(worker->lock, status, worker);
 }
 
 static void work(struct worker *worker) {
-    say(worker, "doing sth…");
-    after(worker, STEP_MS, update_ttl);
+    worker->steps++;
+    tell(worker, NOTE, "works, step %d of %d", worker->steps, STEPS);
+    after(worker, STEP_MS, extend);
 }
 
 static void on_acquired(evlock *lock, int status, void *arg) {
@@ -171,47 +194,70 @@ static void on_acquired(evlock *lock, int status, void *arg) {
         fail(worker, "acquire", status);
         return;
     }
+    worker->waiting = false;
+    worker->holding = true;
     note_deadline(worker);
-    worker->hold.got = evlock_clock_us();
+    tell(worker, NOTE, "waited %.3f s", waited(worker));
+    tell(worker, HOLDS, "%s, fence %" PRIu64, state(worker), evlock_fence(lock));
     size_t length;
     const char *token = evlock_token(lock, &length);
-    say(worker, "[identifier %.*s] waited %.3f seconds", (int)length, token,
-        (double)(worker->hold.got - worker->hold.asked) / 1e6);
-    say(worker, "%s %s got", state(worker), worker->name);
+    tell(worker, NOTE, "has the token %.*s", (int)length, token);
 
-    worker->steps = STEPS;
+    worker->steps = 0;
     worker->losing = random() % 10 < 2;
-    if (worker->losing)
-        stall(worker, STALL_S, time_out);
-    else
+    if (worker->losing) {
+        tell(worker, STALLS, "stalls for %d s, on purpose", STALL_S);
+        stall(worker, STALL_S, stall_again);
+    } else {
         work(worker);
+    }
 }
 
 static void begin(struct worker *worker) {
-    say(worker, "acquiring lock…");
-    worker->hold = (struct hold){.worker = worker->number, .asked = evlock_clock_us()};
-    int status = evlock_acquire(worker->lock, NULL, on_acquired, worker);
+    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    options.fence = 1;
+    worker->asked = evlock_clock_us();
+    worker->deadline = 0;
+    worker->waiting = true;
+    tell(worker, WAITS, "waits");
+    int status = evlock_acquire(worker->lock, &options, on_acquired, worker);
     if (status != EVLOCK_OK)
         fail(worker, "acquire", status);
 }
 
 /* --- The worker's life -------------------------------------------------------------------------------------------- */
 
-/* A server that goes away later is waited for; one that was never there means that the worker cannot start. */
+/* A server that goes away later is waited for, however long that takes. */
 static void on_connection(evlock_client *client, enum evlock_connection now, int status, void *arg) {
     struct worker *worker = arg;
     (void)client;
-    if (now == EVLOCK_CONNECTED)
-        worker->was_connected = 1;
-    else if (now == EVLOCK_AWAY && !worker->was_connected)
-        fail(worker, "connect", status);
+    if (now == EVLOCK_AWAY && !worker->away) {
+        worker->away = true;
+        tell(worker, worker->begun ? NOTE : TROUBLE, "cannot connect: %s", why(status));
+    } else if (now == EVLOCK_CONNECTED) {
+        if (!worker->begun)
+            after(worker, 0, begin);
+        else if (worker->away)
+            tell(worker, NOTE, "is connected again");
+        worker->begun = true;
+        worker->away = false;
+    }
+}
+
+/* A server that is not there at the start ends the worker. */
+static void give_up_start(struct worker *worker) {
+    tell(worker, FAILED, "FAILED: no server in %d s", START_MS / 1000);
+    worker->failed = true;
+    stop(worker);
 }
 
 static void on_closed(int status, void *arg) {
     struct worker *worker = arg;
     if (status != EVLOCK_OK) {
-        fprintf(stderr, "%s: close: %s\n", worker->name, evlock_strerror(status));
-        worker->failed = 1;
+        tell(worker, FAILED, "FAILED: its lock is left to its ttl: %s", evlock_strerror(status));
+        worker->failed = true;
+    } else if (worker->begun) {
+        tell(worker, NOTE, "%s", state(worker));
     }
     for (int i = 0; i < 2; i++)
         event_del(worker->signals[i]); /* the last events of the base: the loop ends */
@@ -221,9 +267,12 @@ static void on_closed(int status, void *arg) {
 static void stop(struct worker *worker) {
     if (worker->stopping)
         return;
-    worker->stopping = 1;
+    worker->stopping = true;
     event_del(worker->timer);
-    end_hold(worker, 0);
+    if (worker->waiting)
+        tell(worker, GIVES_UP, "waited %.3f s in vain", waited(worker));
+    if (worker->holding)
+        tell(worker, RELEASES, "releases");
     int status = evlock_client_close(worker->client, on_closed, worker);
     if (status != EVLOCK_OK) {
         evlock_client_free(worker->client);
@@ -233,7 +282,6 @@ static void stop(struct worker *worker) {
 
 static void on_signal(evutil_socket_t signal_number, short events, void *arg) {
     (void)signal_number, (void)events;
-    say(arg, "told to stop");
     stop(arg);
 }
 
@@ -257,6 +305,7 @@ static int start_events(struct worker *worker) {
 
 static int start_lock(struct worker *worker) {
     evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    client_options.connect_timeout_ms = CONNECT_MS;
     client_options.on_connection = on_connection;
     client_options.arg = worker;
     int status =
@@ -267,7 +316,6 @@ static int start_lock(struct worker *worker) {
     evlock_options options = EVLOCK_OPTIONS_INIT;
     options.ttl_ms = TTL_MS;
     options.retry_delay_ms = POLL_MS;
-    options.label = worker->name;
     options.on_lost = on_lost;
     options.arg = worker;
     return evlock_new(&worker->lock, worker->client, worker->options->lock, EVLOCK_CSTRING, &options);
@@ -283,26 +331,25 @@ static void free_all(struct worker *worker) {
         event_base_free(worker->base);
 }
 
-int worker_run(const struct worker_options *options, int number, int report) {
-    struct worker worker = {.options = options, .number = number, .report = report};
-    snprintf(worker.name, sizeof worker.name, "worker-%d", number);
+int worker_run(const struct worker_options *options, int number, int reports) {
+    struct worker worker = {.options = options, .number = number, .reports = reports};
     srandom(options->seed + (unsigned int)number);
 
     if (start_events(&worker) != 0) {
-        fprintf(stderr, "%s: no event loop\n", worker.name);
+        tell(&worker, FAILED, "FAILED: no event loop");
         free_all(&worker);
         return 1;
     }
     int status = start_lock(&worker);
     if (status != EVLOCK_OK) {
-        fprintf(stderr, "%s: %s: %s (%s)\n", worker.name, options->url, evlock_strerror(status), evlock_last_error());
+        tell(&worker, FAILED, "FAILED: %s", why(status));
         evlock_client_free(worker.client);
         free_all(&worker);
         return 1;
     }
-    begin(&worker);
+    after(&worker, START_MS, give_up_start);
     if (event_base_dispatch(worker.base) < 0)
-        worker.failed = 1;
+        worker.failed = true;
     free_all(&worker);
     return worker.failed;
 }

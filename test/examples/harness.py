@@ -192,6 +192,21 @@ def wrapper():
     return os.environ.get("EVLOCK_TEST_WRAPPER", "").split()
 
 
+def check_no_server(context, *arguments, patient=True):
+    """Without a server the example says so, and ends with 1. With one that is silent it says so; to be patient is to
+    await the end then, too."""
+    absent = context.start_bare(context.server.url + ".absent", *arguments)
+    wait_for(lambda: absent.errors, "a word about the server")
+    assert "No such file or directory" in absent.errors[0], absent.errors
+    context.server.freeze()
+    silent = context.start(*arguments)
+    wait_for(lambda: silent.errors, "a word about the silent server")
+    assert "no connection within" in silent.errors[0], silent.errors
+    assert not patient or silent.end() == 1
+    context.server.thaw()
+    assert absent.end() == 1
+
+
 def run(test, server_program, program):
     """Runs one test; whether it passed."""
     context = Context(server_program, program)
