@@ -31,7 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TTL_MS = 1000 };
+enum { TTL_MS = 1000, WAIT_MS = 10000, CONNECT_MS = 900 };
 
 /* What the director and a worker say to each other. */
 enum word { FAILED, GO, READY, WRITE, WRITTEN, REFUSED };
@@ -81,15 +81,16 @@ static const char unchecked_write[] = "redis.call('HSET', KEYS[1], 'fence', ARGV
 static redisContext *open_store(const char *url) {
     char host[256];
     int port = 6379;
+    struct timeval connect = {.tv_usec = CONNECT_MS * 1000L}, command = {.tv_sec = WAIT_MS / 1000};
     redisContext *store = NULL;
 
     if (strncmp(url, "unix://", 7) == 0)
-        store = redisConnectUnix(url + 7);
+        store = redisConnectUnixWithTimeout(url + 7, connect);
     else if (!strchr(url, '@') && sscanf(url, "redis://%255[^:/]:%d", host, &port) >= 1)
-        store = redisConnect(host, port);
-    if (store && store->err == 0)
+        store = redisConnectWithTimeout(host, port, connect);
+    if (store && store->err == 0 && redisSetTimeout(store, command) == REDIS_OK)
         return store;
-    fprintf(stderr, "fence: no store: %s\n",
+    fprintf(stderr, "fence: no server: %s\n",
             store ? store->errstr : "the URL is not redis://host:port or unix:///path");
     if (store)
         redisFree(store);
@@ -145,6 +146,13 @@ static void fail(struct worker *worker, const char *what, int status) {
     end(worker);
 }
 
+static void on_connection(evlock_client *client, enum evlock_connection now, int status, void *arg) {
+    const struct worker *worker = arg;
+    (void)client;
+    if (now == EVLOCK_AWAY)
+        fprintf(stderr, "fence: %s: %s: %s\n", worker->name, evlock_strerror(status), evlock_last_error());
+}
+
 static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
     struct worker *worker = arg;
     (void)lock;
@@ -198,7 +206,11 @@ static void on_acquired(evlock *lock, int status, void *arg) {
 }
 
 static int acquire(struct worker *worker, struct event_base *base, const char *url) {
-    int status = evlock_client_new(&worker->client, evlock_libevent(base), url, NULL);
+    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    client_options.connect_timeout_ms = CONNECT_MS;
+    client_options.on_connection = on_connection;
+    client_options.arg = worker;
+    int status = evlock_client_new(&worker->client, evlock_libevent(base), url, &client_options);
     if (status != EVLOCK_OK)
         return status;
 
@@ -211,7 +223,7 @@ static int acquire(struct worker *worker, struct event_base *base, const char *u
 
     evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
     fenced.fence = 1;
-    fenced.wait_timeout_ms = 30000;
+    fenced.wait_timeout_ms = WAIT_MS;
     if (status == EVLOCK_OK)
         status = evlock_acquire(worker->lock, &fenced, on_acquired, worker);
     return status;
@@ -231,7 +243,7 @@ static int run_worker(const char *name, int director, const char *url) {
     if (status == EVLOCK_OK) {
         event_base_dispatch(base);
     } else {
-        fprintf(stderr, "fence: %s: %s (%s)\n", url, evlock_strerror(status), evlock_last_error());
+        fprintf(stderr, "fence: %s: %s\n", evlock_strerror(status), evlock_last_error());
         evlock_free(worker.lock);
         evlock_client_free(worker.client);
         worker.failed = true;

@@ -6,35 +6,74 @@
 
 static evlock_client *client;
 static evlock *invoices;
+static struct event *work;
+static int result;
 
-static void on_end(evlock *lock, int status, void *work) {
-    printf("end: %s\n", evlock_strerror(status));
-    evlock_free(lock), event_free(work);
-    evlock_client_close(client, NULL, NULL); /* with nothing left to wait for, the loop ends */
+/* With nothing left to wait for, the loop ends. */
+static void end(const char *what, int status) {
+    printf("%s: %s\n", what, evlock_strerror(status));
+    result = status;
+    evlock_free(invoices);
+    event_free(work);
+    evlock_client_close(client, NULL, NULL);
 }
-static void on_worked(evutil_socket_t fd, short events, void *work) {
-    (void)fd, (void)events;
-    evlock_release(invoices, on_end, work);
+
+/* The client goes on trying, until the acquire's wait ends. */
+static void on_connection(evlock_client *c, enum evlock_connection state, int status, void *arg) {
+    (void)c, (void)arg;
+    if (state == EVLOCK_AWAY)
+        fprintf(stderr, "no connection yet: %s: %s\n", evlock_strerror(status), evlock_last_error());
 }
-static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *work) {
+
+static void on_released(evlock *lock, int status, void *arg) {
+    (void)lock, (void)arg;
+    end("released", status);
+}
+
+static void on_worked(evutil_socket_t fd, short events, void *arg) {
+    (void)fd, (void)events, (void)arg;
+    evlock_release(invoices, on_released, NULL);
+}
+
+static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+    (void)lock, (void)arg;
     printf("the work must stop: %s\n", evlock_lost_reason_string(reason));
-    on_end(lock, EVLOCK_ELOST, work);
+    end("lost", EVLOCK_ELOST);
 }
-static void on_acquired(evlock *lock, int status, void *work) {
-    printf("acquire: %s\n", evlock_strerror(status));
-    if (status != EVLOCK_OK || event_add(work, &(struct timeval){.tv_sec = 3}) != 0)
-        on_end(lock, status, work);
+
+static void on_acquired(evlock *lock, int status, void *arg) {
+    (void)lock, (void)arg;
+    if (status != EVLOCK_OK) {
+        end("not acquired", status);
+        return;
+    }
+    printf("acquired\n");
+    event_add(work, &(struct timeval){.tv_sec = 3});
 }
+
 int main(int argc, char **argv) {
+    const char *url = argc > 1 ? argv[1] : "redis://127.0.0.1";
     struct event_base *base = event_base_new();
-    struct event *work = evtimer_new(base, on_worked, event_self_cbarg());
+    work = evtimer_new(base, on_worked, NULL);
+
+    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    client_options.connect_timeout_ms = 900;
+    client_options.on_connection = on_connection;
+    int status = evlock_client_new(&client, evlock_libevent(base), url, &client_options);
+
     evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.ttl_ms = 2000, options.auto_renewal = 1, options.on_lost = on_lost, options.arg = work;
-    int status = evlock_client_new(&client, evlock_libevent(base), argc > 1 ? argv[1] : "", NULL);
-    if (status || (status = evlock_new(&invoices, client, "invoices", EVLOCK_CSTRING, &options)) ||
-        (status = evlock_acquire(invoices, NULL, on_acquired, work)))
-        on_end(invoices, status, work);
+    options.ttl_ms = 2000;
+    options.auto_renewal = 1;
+    options.wait_timeout_ms = 10000;
+    options.on_lost = on_lost;
+    if (status == EVLOCK_OK)
+        status = evlock_new(&invoices, client, "invoices", EVLOCK_CSTRING, &options);
+    if (status == EVLOCK_OK)
+        status = evlock_acquire(invoices, NULL, on_acquired, NULL);
+    if (status != EVLOCK_OK)
+        end("not started", status);
+
     event_base_dispatch(base);
     event_base_free(base);
-    return status != EVLOCK_OK;
+    return result == EVLOCK_OK ? 0 : 1;
 }

@@ -4,8 +4,9 @@
  *     handler redis://127.0.0.1 --calls 5
  *
  * Two clients, as two servers would, call one handler several times at once, and the calls take turns. Start the
- * program twice and the turns go round both processes. Exit status: 0 when every call ran alone and to its end; 1 when
- * not; 2 for a wrong command line.
+ * program twice and the turns go round both processes. A server that is not there at the start is reported at once
+ * (on_connection), and ends the program after 3 seconds. Exit status: 0 when every call ran alone and to its end; 1
+ * when not; 2 for a wrong command line.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { CLIENTS = 2, MAX_CALLS = 1000 };
+enum { CLIENTS = 2, MAX_CALLS = 1000, CONNECT_MS = 900, START_MS = 3000 };
 
 /* One call of the handler, from evlock_handler_call() to on_called(). */
 struct call {
@@ -32,12 +33,14 @@ struct program {
     int calls; /* of each client */
     long work_ms;
     struct event_base *base;
-    struct event *signals[2];
+    struct event *starting, *signals[2];
     evlock_client *clients[CLIENTS];
     evlock_handler *handlers[CLIENTS];
     int open;             /* clients not yet closed */
     int under_way;        /* calls not yet ended */
     struct call *running; /* the one that has its turn */
+    int connected;        /* there has been a server */
+    int away;             /* there is none, and it was said */
     int closing;
     int failed;
 };
@@ -94,6 +97,7 @@ static void end(struct program *program) {
     if (program->closing)
         return;
     program->closing = 1;
+    event_del(program->starting);
     if (program->running) {
         event_del(program->running->work);
         end_turn(program->running);
@@ -113,6 +117,34 @@ static void on_signal(evutil_socket_t number_of, short events, void *arg) {
     (void)number_of, (void)events;
     program->failed = 1;
     end(program);
+}
+
+/* A status in words, with the library's particulars where there are any. */
+static void complain(const char *what, int status) {
+    const char *particulars = evlock_last_error();
+    fprintf(stderr, "handler: %s: %s%s%s\n", what, evlock_strerror(status), *particulars ? ": " : "", particulars);
+}
+
+static void on_connection(evlock_client *client, enum evlock_connection now, int status, void *arg) {
+    struct program *program = arg;
+    (void)client;
+    if (now == EVLOCK_AWAY && !program->away)
+        complain("no connection", status);
+    if (now == EVLOCK_CONNECTED)
+        program->connected = 1;
+    if (now != EVLOCK_CONNECTING)
+        program->away = now == EVLOCK_AWAY;
+}
+
+/* A server that goes away later is waited for, as long as the calls wait. */
+static void on_start_over(evutil_socket_t fd, short events, void *arg) {
+    struct program *program = arg;
+    (void)fd, (void)events;
+    if (!program->connected) {
+        fprintf(stderr, "handler: no server in %d s\n", START_MS / 1000);
+        program->failed = 1;
+        end(program);
+    }
 }
 
 /* --- The calls ---------------------------------------------------------------------------------------------------- */
@@ -149,7 +181,12 @@ static int start_call(struct program *program, int client, int number) {
 }
 
 static int start_client(struct program *program, int client) {
-    int status = evlock_client_new(&program->clients[client], evlock_libevent(program->base), program->url, NULL);
+    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    client_options.connect_timeout_ms = CONNECT_MS;
+    client_options.on_connection = on_connection;
+    client_options.arg = program;
+    int status =
+        evlock_client_new(&program->clients[client], evlock_libevent(program->base), program->url, &client_options);
     if (status != EVLOCK_OK)
         return status;
 
@@ -220,12 +257,14 @@ static int start_events(struct program *program) {
     program->base = event_base_new();
     if (!program->base)
         return -1;
+    program->starting = evtimer_new(program->base, on_start_over, program);
     program->signals[0] = evsignal_new(program->base, SIGTERM, on_signal, program);
     program->signals[1] = evsignal_new(program->base, SIGINT, on_signal, program);
     for (int i = 0; i < 2; i++)
         if (!program->signals[i] || event_add(program->signals[i], NULL) != 0)
             return -1;
-    return 0;
+    struct timeval start = {.tv_sec = START_MS / 1000};
+    return program->starting && event_add(program->starting, &start) == 0 ? 0 : -1;
 }
 
 static void run(struct program *program) {
@@ -235,7 +274,7 @@ static void run(struct program *program) {
     for (int i = 0; i < CLIENTS * program->calls && status == EVLOCK_OK; i++)
         status = start_call(program, i % CLIENTS, i / CLIENTS + 1);
     if (status != EVLOCK_OK) {
-        fprintf(stderr, "handler: %s: %s (%s)\n", program->url, evlock_strerror(status), evlock_last_error());
+        complain("start", status);
         program->failed = 1;
         end(program);
     }
@@ -254,9 +293,10 @@ int main(int argc, char **argv) {
         fputs("handler: no event loop\n", stderr);
         program.failed = 1;
     }
-    for (int i = 0; i < 2; i++)
-        if (program.signals[i])
-            event_free(program.signals[i]);
+    struct event *events[] = {program.starting, program.signals[0], program.signals[1]};
+    for (int i = 0; i < 3; i++)
+        if (events[i])
+            event_free(events[i]);
     if (program.base)
         event_base_free(program.base);
     return program.failed;

@@ -8,7 +8,8 @@
  * take turns, also with those of other servers on the same Redis. 503 is the answer when the lock was not free in time,
  * when the lease was lost during the work, and when the server is told to end. A client that goes away gives up its
  * place. One thread does it all and never waits: a request for a free resource is answered while hundreds wait for a
- * busy one. Exit status: 0 after SIGTERM or SIGINT; 1 when it could not start; 2 for a wrong command line.
+ * busy one. Exit status: 0 after SIGTERM or SIGINT; 1 when it could not start, also when it had no connection to Redis
+ * in the first 3 seconds; 2 for a wrong command line.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +26,14 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
-enum { DEFAULT_WORK_MS = 100, MAX_WORK_MS = 60000, MAX_READ_AHEAD = 4096, FLUSH_MS = 100 };
+enum {
+    DEFAULT_WORK_MS = 100,
+    MAX_WORK_MS = 60000,
+    MAX_READ_AHEAD = 4096,
+    FLUSH_MS = 100,
+    CONNECT_MS = 900,
+    START_MS = 3000
+};
 
 TAILQ_HEAD(job_list, job);
 
@@ -40,7 +48,9 @@ struct server {
     struct event *signals[2];
     evlock_client *client;
     struct job_list jobs;
+    int connected; /* there has been a lock server */
     int closing;
+    int failed;
 };
 
 /* One request: waiting for its lock, working under it, or releasing it. Lives until on_ended(). */
@@ -268,9 +278,7 @@ static void on_closed(int status, void *arg) {
         event_base_loopbreak(server->base);
 }
 
-static void on_signal(evutil_socket_t number_of, short events, void *arg) {
-    struct server *server = arg;
-    (void)number_of, (void)events;
+static void end(struct server *server) {
     if (server->closing)
         return;
     server->closing = 1;
@@ -283,6 +291,32 @@ static void on_signal(evutil_socket_t number_of, short events, void *arg) {
         evlock_client_free(server->client);
         on_closed(status, server);
     }
+}
+
+static void on_signal(evutil_socket_t number_of, short events, void *arg) {
+    (void)number_of, (void)events;
+    end(arg);
+}
+
+/* --- The lock server ---------------------------------------------------------------------------------------------- */
+
+/* Every failure to connect is in the log. */
+static void on_connection(evlock_client *client, enum evlock_connection now, int status, void *arg) {
+    struct server *server = arg;
+    (void)client, (void)status;
+    if (now == EVLOCK_CONNECTED)
+        server->connected = 1;
+}
+
+/* One that goes away later is waited for; one that was never there is taken for a wrong URL. */
+static void on_start_over(evutil_socket_t fd, short events, void *arg) {
+    struct server *server = arg;
+    (void)fd, (void)events;
+    if (server->connected || server->closing)
+        return;
+    fprintf(stderr, "http-server: no lock server in %d s\n", START_MS / 1000);
+    server->failed = 1;
+    end(server);
 }
 
 /* --- The program -------------------------------------------------------------------------------------------------- */
@@ -373,19 +407,23 @@ static int start_events(struct server *server) {
     for (int i = 0; i < 2; i++)
         if (!server->signals[i] || event_add(server->signals[i], NULL) != 0)
             return -1;
-    return 0;
+    struct timeval start = {.tv_sec = START_MS / 1000};
+    return event_base_once(server->base, -1, EV_TIMEOUT, on_start_over, server, &start);
 }
 
 static int start(struct server *server) {
     evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
     options.on_log = on_log;
+    options.on_connection = on_connection;
+    options.arg = server;
+    options.connect_timeout_ms = CONNECT_MS;
     if (start_events(server) != 0) {
         fputs("http-server: no event loop\n", stderr);
         return -1;
     }
     int status = evlock_client_new(&server->client, evlock_libevent(server->base), server->url, &options);
     if (status != EVLOCK_OK) {
-        fprintf(stderr, "http-server: %s: %s (%s)\n", server->url, evlock_strerror(status), evlock_last_error());
+        fprintf(stderr, "http-server: %s: %s\n", evlock_strerror(status), evlock_last_error());
         return -1;
     }
     if (start_http(server) != 0) {
@@ -403,7 +441,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
 
     int started = start(&server) == 0;
-    int failed = !started || event_base_dispatch(server.base) < 0;
+    server.failed |= !started || event_base_dispatch(server.base) < 0;
     if (server.http)
         evhttp_free(server.http);
     for (int i = 0; i < 2; i++)
@@ -411,5 +449,5 @@ int main(int argc, char **argv) {
             event_free(server.signals[i]);
     if (server.base)
         event_base_free(server.base);
-    return failed;
+    return server.failed;
 }

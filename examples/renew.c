@@ -6,6 +6,7 @@
  *
  * A holder that dies frees the lock within the short ttl; one that lives keeps it for as long as its task takes. Stop
  * the server during the task to see the warning (on_at_risk) and then, no later than the deadline, the loss (on_lost).
+ * A server that is not there at the start is reported at once (on_connection), and ends the program after 3 seconds.
  * Exit status: 0 when the task was done under the lock throughout; 1 when it was not; 2 for a wrong command line.
  */
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { STEP_MS = 250 };
+enum { STEP_MS = 250, CONNECT_MS = 900, START_MS = 3000 };
 
 struct task {
     const char *url;
@@ -27,10 +28,12 @@ struct task {
     long break_after_ms; /* 0: nobody breaks the lock */
     long steps;          /* left to do */
     struct event_base *base;
-    struct event *step, *breaker, *sigint, *sigterm;
+    struct event *step, *breaker, *starting, *sigint, *sigterm;
     evlock_client *client;
     evlock *lock;
     evlock *other; /* the handle of somebody else, who breaks the lock */
+    int connected; /* there has been a server */
+    int away;      /* there is none, and it was said */
     int closing;
     int done;
 };
@@ -110,6 +113,7 @@ static void end(struct task *task) {
     task->closing = 1;
     event_del(task->step);
     event_del(task->breaker);
+    event_del(task->starting);
     int status = evlock_client_close(task->client, on_closed, task);
     if (status != EVLOCK_OK) {
         evlock_client_free(task->client);
@@ -117,8 +121,14 @@ static void end(struct task *task) {
     }
 }
 
+/* A status in words, with the library's particulars where there are any. */
+static void complain(const char *what, int status) {
+    const char *particulars = evlock_last_error();
+    fprintf(stderr, "renew: %s: %s%s%s\n", what, evlock_strerror(status), *particulars ? ": " : "", particulars);
+}
+
 static void fail(struct task *task, const char *what, int status) {
-    fprintf(stderr, "renew: %s: %s (%s)\n", what, evlock_strerror(status), evlock_last_error());
+    complain(what, status);
     end(task);
 }
 
@@ -132,6 +142,29 @@ static void after(struct task *task, struct event *event, long ms) {
     struct timeval pause = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
     if (event_add(event, &pause) != 0)
         fail(task, "timer", EVLOCK_ESYSTEM);
+}
+
+/* --- The server --------------------------------------------------------------------------------------------------- */
+
+static void on_connection(evlock_client *client, enum evlock_connection now, int status, void *arg) {
+    struct task *task = arg;
+    (void)client;
+    if (now == EVLOCK_AWAY && !task->away)
+        complain("no connection", status);
+    if (now == EVLOCK_CONNECTED)
+        task->connected = 1;
+    if (now != EVLOCK_CONNECTING)
+        task->away = now == EVLOCK_AWAY;
+}
+
+/* One that goes away later is waited for; the task is told of its lease. */
+static void on_start_over(evutil_socket_t fd, short events, void *arg) {
+    struct task *task = arg;
+    (void)fd, (void)events;
+    if (!task->connected) {
+        fprintf(stderr, "renew: no server in %d s\n", START_MS / 1000);
+        end(task);
+    }
 }
 
 /* --- The task ----------------------------------------------------------------------------------------------------- */
@@ -175,6 +208,8 @@ static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
 static void on_acquired(evlock *lock, int status, void *arg) {
     struct task *task = arg;
     (void)lock;
+    if (status == EVLOCK_ECANCELLED)
+        return;
     if (status != EVLOCK_OK) {
         fail(task, "acquire", status);
         return;
@@ -208,15 +243,20 @@ static int start_events(struct task *task) {
         return -1;
     task->step = evtimer_new(task->base, on_step, task);
     task->breaker = evtimer_new(task->base, on_breaker, task);
+    task->starting = evtimer_new(task->base, on_start_over, task);
     task->sigint = evsignal_new(task->base, SIGINT, on_signal, task);
     task->sigterm = evsignal_new(task->base, SIGTERM, on_signal, task);
-    if (!task->step || !task->breaker || !task->sigint || !task->sigterm)
+    if (!task->step || !task->breaker || !task->starting || !task->sigint || !task->sigterm)
         return -1;
     return event_add(task->sigint, NULL) == 0 && event_add(task->sigterm, NULL) == 0 ? 0 : -1;
 }
 
 static int start_task(struct task *task) {
-    int status = evlock_client_new(&task->client, evlock_libevent(task->base), task->url, NULL);
+    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    client_options.connect_timeout_ms = CONNECT_MS;
+    client_options.on_connection = on_connection;
+    client_options.arg = task;
+    int status = evlock_client_new(&task->client, evlock_libevent(task->base), task->url, &client_options);
     if (status != EVLOCK_OK)
         return status;
 
@@ -238,8 +278,8 @@ static int start_task(struct task *task) {
 static void free_all(struct task *task) {
     evlock_free(task->lock);
     evlock_free(task->other);
-    struct event *events[] = {task->step, task->breaker, task->sigint, task->sigterm};
-    for (int i = 0; i < 4; i++)
+    struct event *events[] = {task->step, task->breaker, task->starting, task->sigint, task->sigterm};
+    for (int i = 0; i < 5; i++)
         if (events[i])
             event_free(events[i]);
     if (task->base)
@@ -256,9 +296,10 @@ int main(int argc, char **argv) {
     } else {
         int status = start_task(&task);
         if (status == EVLOCK_OK) {
+            after(&task, task.starting, START_MS);
             event_base_dispatch(task.base);
         } else {
-            fprintf(stderr, "renew: %s: %s (%s)\n", task.url, evlock_strerror(status), evlock_last_error());
+            complain("start", status);
             evlock_client_free(task.client);
         }
     }

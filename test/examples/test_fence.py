@@ -101,6 +101,10 @@ def test_leaves_no_stopped_worker_behind(context):
     context.server.command("DEL", counter(context))
 
 
+def test_says_that_there_is_no_server(context):
+    harness.check_no_server(context, patient=False)
+
+
 def test_refuses_wrong_command_lines(context):
     for arguments in [], ["a", "b"], ["--what"], ["--no-check"]:
         assert context.start_bare(*arguments).end() == 2

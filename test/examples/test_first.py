@@ -14,9 +14,7 @@ def test_works_and_gives_the_lock_back(context):
     harness.wait_for(lambda: held(context), "the key")
     assert 0 < context.server.command("PTTL", "invoices") <= 2000
     assert first.end() == 0
-    acquire, end = first.output
-    assert acquire.startswith("acquire: ") and end.startswith("end: ")
-    assert acquire[9:] == end[5:], "both are the same success"
+    assert first.output == ["acquired", "released: success"]
 
 
 def test_two_take_turns(context):
@@ -32,16 +30,21 @@ def test_is_told_of_a_loss(context):
     first = context.start()
     harness.wait_for(lambda: held(context), "the key")
     context.server.command("DEL", "invoices")
-    assert first.end() == 0
-    acquire, stop, end = first.output
-    assert acquire.startswith("acquire: ") and stop.startswith("the work must stop: ") and end.startswith("end: ")
+    assert first.end() == 1
+    acquired, stop, end = first.output
+    assert acquired == "acquired" and stop.startswith("the work must stop: ") and end.startswith("lost: ")
 
 
 def test_refuses_what_is_no_url(context):
-    for arguments in [], ["nonsense"], ["rediss://127.0.0.1"]:
-        first = context.start_bare(*arguments)
+    for url in "", "nonsense", "rediss://127.0.0.1":
+        first = context.start_bare(url)
         assert first.end() == 1
         assert len(first.output) == 1 and "URL" in first.output[0]
+
+
+def test_says_that_there_is_no_server(context):
+    harness.check_no_server(context, patient=False)
+    assert context.programs[0].output == ["not acquired: the wait timed out"]
 
 
 def test_is_the_one_that_the_readme_shows(_):

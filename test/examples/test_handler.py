@@ -70,6 +70,10 @@ def test_ends_when_told_to(context):
         assert not handler.errors
 
 
+def test_says_that_there_is_no_server(context):
+    harness.check_no_server(context)
+
+
 def test_refuses_wrong_command_lines(context):
     for arguments in [], ["a", "b"], ["unix:///x", "--calls", "0"], ["unix:///x", "--what"]:
         assert context.start_bare(*arguments).end() == 2

@@ -228,6 +228,10 @@ def test_ends_in_good_order(context):
         assert context.keys() == 0
 
 
+def test_says_that_there_is_no_server(context):
+    harness.check_no_server(context, "--port", "0")
+
+
 def test_refuses_wrong_command_lines(context):
     for arguments in [], ["a", "b"], ["unix:///x", "--port", "65536"], ["unix:///x", "--what"]:
         assert context.start_bare(*arguments).end() == 2

@@ -79,6 +79,10 @@ def test_gives_up_waiting(context):
     context.server.command("DEL", "evlock-renew")
 
 
+def test_says_that_there_is_no_server(context):
+    harness.check_no_server(context)
+
+
 def test_refuses_wrong_command_lines(context):
     for arguments in [], ["a", "b"], ["unix:///x", "--ttl", "0"], ["unix:///x", "--what"]:
         assert context.start_bare(*arguments).end() == 2
