@@ -7,6 +7,7 @@
 #include <hiredis/async.h>
 
 #include "input.h"
+#include "world/chance.h"
 
 /* Enough for any wait to end, and for many attempts; a run that only waits finds nothing more. */
 enum { RINGS = 300 };
@@ -82,20 +83,15 @@ static void serve(struct loop *loop) {
 
 static uint64_t drawn; /* what tokens are made of */
 
-static uint64_t draw(uint64_t *state) {
-    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return *state;
-}
-
 static uint64_t next_random(void *data) {
-    return draw(&((struct loop *)((struct virtual_loop *)data)->owner)->random) >> 11;
+    return chance_next(&((struct loop *)((struct virtual_loop *)data)->owner)->random);
 }
 
 /* In place of the C library's. */
 ssize_t getrandom(void *bytes, size_t len, unsigned flags) {
     (void)flags;
     for (size_t i = 0; i < len; i++)
-        ((unsigned char *)bytes)[i] = (unsigned char)(draw(&drawn) >> 56);
+        ((unsigned char *)bytes)[i] = (unsigned char)chance_next(&drawn);
     return (ssize_t)len;
 }
 

@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#include "world/chance.h"
+
 static const char marker[] = "end of the step";
 
 int64_t machine_now(void) {
@@ -23,12 +25,8 @@ int64_t machine_now(void) {
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* splitmix64. */
 uint64_t pair_draw(struct pair *pair, uint64_t below) {
-    uint64_t mixed = pair->random += UINT64_C(0x9e3779b97f4a7c15);
-    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (mixed ^ mixed >> 31) % below;
+    return chance_next(&pair->random) % below;
 }
 
 void command_write(struct output *to, int argc, const char *const *argv) {

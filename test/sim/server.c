@@ -9,20 +9,13 @@
 #include <string.h>
 
 #include "state.h"
+#include "world/chance.h"
 
 /* --- Servers ------------------------------------------------------------------------------------------------------ */
 
-/* splitmix64. */
-static uint64_t draw(sim_server *server) {
-    uint64_t mixed = server->random += UINT64_C(0x9e3779b97f4a7c15);
-    mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
-    return mixed ^ mixed >> 31;
-}
-
 static void draw_id(sim_server *server, char id[41]) {
     for (size_t at = 0; at < 40; at += 8)
-        snprintf(id + at, 9, "%08x", (unsigned)draw(server));
+        snprintf(id + at, 9, "%08x", (unsigned)chance_next(&server->random));
 }
 
 sim_server *sim_server_new(unsigned seed) {

@@ -14,19 +14,15 @@
 #include "process.h"
 #include "tokens.h"
 #include "wire.h"
+#include "world/chance.h"
 
 /* So much happening at one moment is a loop that spins. */
 enum { SPIN = 10000 };
 
 /* --- Chance ------------------------------------------------------------------------------------------------------- */
 
-/* splitmix64 */
 uint64_t draw(struct world *world) {
-    uint64_t value = world->chance += UINT64_C(0x9e3779b97f4a7c15);
-
-    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return value ^ (value >> 31);
+    return chance_next(&world->chance);
 }
 
 int64_t draw_between(struct world *world, int64_t least, int64_t most) {
