@@ -640,7 +640,8 @@ EVLOCK_EXPORT int evlock_export(evlock *lock, void *token, size_t size, size_t *
 /**
  * Takes over a lease by its token: from another handle, loop, thread or process, of evlock or of any client that keeps
  * plain-string locks. The server is asked whether the token is there and for how long; the deadline counts from that,
- * for ten years at most, and on several nodes for max_ttl_ms: nobody here knows what was asked for.
+ * for ten years at most, and on several nodes for max_ttl_ms: nobody here knows what was asked for. On a single node, a
+ * key without expiry gives a lease without a deadline.
  * From then on the lease is as if acquired here: extended, renewed by this handle's options, released, told lost.
  * Cancelling an adoption leaves the lease as it is; so does one that fails, also where this very handle had lost the
  * lease. But what this handle had lost, and an unanswered EVLOCK_EXTEND_REPLACE or look at the queue might still change

@@ -257,9 +257,35 @@ static void each_right_is_for_what_is_told(void **state) {
     server_do(f->server, "ACL DELUSER worker");
 }
 
+/* The counter and the queue of such a key begin with a tag that is made for its slot. */
+static void a_brace_in_a_key_needs_a_right_more(void **state) {
+    static const char *const rights_more[] = {"", "~{???}lock:*"};
+    static const int expected[] = {EVLOCK_EPERM, EVLOCK_OK};
+    struct fixture *f = *state;
+    evlock_options options = prefixed(queueing(TTL)), polling = prefixed(with_ttl(TTL));
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        struct record record = {0};
+        set_rights(f, rights_more[i]);
+        evlock_client *client = worker(f);
+        evlock *holder = lock_new(f, "a}b", &options), *waiter = lock_new_on(f, client, "a}b", &options);
+        assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
+        assert_status(evlock_acquire(waiter, NULL, record_end, &record), EVLOCK_OK);
+        await(f, record.count || (await_query(f, holder, evlock_waiters) == EVLOCK_OK && f->ended.value == 1));
+        assert_status(await_release(f, holder), EVLOCK_OK);
+        await(f, record.count);
+        assert_ended(&record, expected[i]);
+        if (record.status == EVLOCK_OK)
+            assert_status(await_release(f, waiter), EVLOCK_OK);
+        assert_status(acquire_fenced(f, lock_new_on(f, client, "a}c", &polling)), expected[i]);
+        client_free(f, client);
+    }
+    server_do(f->server, "ACL DELUSER worker");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(each_right_is_for_what_is_told),
+        TEST(a_brace_in_a_key_needs_a_right_more),
     };
     return run_suite("rights", tests);
 }
