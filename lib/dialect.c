@@ -17,75 +17,75 @@ static const int64_t longest_ttl = INT64_C(10) * 366 * 24 * 3600 * 1000;
 static const int64_t fence_most = INT64_C(1) << 53;
 
 /* -1: no expiry. Whether it may be less than 0 at all is for the reader to say. */
-static int64_t ttl_from(int64_t ms) {
+static int64_t dialect_ttl_from(int64_t ms) {
     return ms == -1 ? LEASE_NEVER : evl_min(evl_max(ms, 0), longest_ttl) * 1000;
 }
 
-static bool says_ok_or_nil(const struct reply *reply, int64_t ttl, struct reading *ret) {
+static bool dialect_says_ok_or_nil(const struct reply *reply, int64_t ttl, struct reading *ret) {
     (void)ttl;
     ret->answer.verdict = reply->type == REPLY_OK ? LEASE_YES : LEASE_NO;
     return reply->type == REPLY_OK || reply->type == REPLY_NIL;
 }
 
 /* A number, which is 0 if the answer is no. */
-static bool says_number(const struct reply *reply, struct reading *ret) {
+static bool dialect_says_number(const struct reply *reply, struct reading *ret) {
     ret->answer.verdict = reply->integer ? LEASE_YES : LEASE_NO;
     return reply->type == REPLY_INTEGER;
 }
 
 /* 1: done. 0: the token is not there. */
-static bool says_done(const struct reply *reply, int64_t ttl, struct reading *ret) {
+static bool dialect_says_done(const struct reply *reply, int64_t ttl, struct reading *ret) {
     (void)ttl;
-    return says_number(reply, ret) && (reply->integer == 0 || reply->integer == 1);
+    return dialect_says_number(reply, ret) && (reply->integer == 0 || reply->integer == 1);
 }
 
 /* The fence. 0: another has the lock. */
-static bool says_fence(const struct reply *reply, int64_t ttl, struct reading *ret) {
+static bool dialect_says_fence(const struct reply *reply, int64_t ttl, struct reading *ret) {
     (void)ttl;
     ret->answer.fence = reply->integer;
-    return says_number(reply, ret) && reply->integer >= 0 && reply->integer <= fence_most;
+    return dialect_says_number(reply, ret) && reply->integer >= 0 && reply->integer <= fence_most;
 }
 
 /* To who has it: 1, or the fence. To who waits: "TIME AHEAD LEFT", as join.lua says it. */
-static bool says_place(const struct reply *reply, int64_t ttl, struct reading *ret) {
+static bool dialect_says_place(const struct reply *reply, int64_t ttl, struct reading *ret) {
     struct lease_answer *answer = &ret->answer;
     int64_t left;
     char *end;
 
     if (reply->type != REPLY_STRING)
-        return says_fence(reply, ttl, ret) && reply->integer != 0;
+        return dialect_says_fence(reply, ttl, ret) && reply->integer != 0;
     answer->verdict = LEASE_QUEUED;
     answer->time = strtoll(reply->text, &end, 10);
     answer->ahead = strtoll(end, &end, 10);
     left = strtoll(end, &end, 10);
-    answer->ttl = ttl_from(left);
+    answer->ttl = dialect_ttl_from(left);
     return !*end && left >= -1 && answer->time > 0 && answer->ahead >= 0;
 }
 
 /* The ttl that the server has now. 0: the token is not there. */
-static bool says_ttl(const struct reply *reply, int64_t ttl, struct reading *ret) {
+static bool dialect_says_ttl(const struct reply *reply, int64_t ttl, struct reading *ret) {
     (void)ttl;
-    ret->answer.ttl = ttl_from(reply->integer);
-    return says_number(reply, ret) && reply->integer >= 0;
+    ret->answer.ttl = dialect_ttl_from(reply->integer);
+    return dialect_says_number(reply, ret) && reply->integer >= 0;
 }
 
 /* -1: it has no expiry. */
-static bool says_ttl_or_never(const struct reply *reply, int64_t ttl, struct reading *ret) {
-    return says_ttl(reply, ttl, ret) || (reply->type == REPLY_INTEGER && reply->integer == -1);
+static bool dialect_says_ttl_or_never(const struct reply *reply, int64_t ttl, struct reading *ret) {
+    return dialect_says_ttl(reply, ttl, ret) || (reply->type == REPLY_INTEGER && reply->integer == -1);
 }
 
 /* -1: it has no expiry to add to. */
-static bool says_sum(const struct reply *reply, int64_t ttl, struct reading *ret) {
+static bool dialect_says_sum(const struct reply *reply, int64_t ttl, struct reading *ret) {
     if (reply->type != REPLY_INTEGER || reply->integer != -1)
-        return says_ttl(reply, ttl, ret);
+        return dialect_says_ttl(reply, ttl, ret);
     ret->answer.verdict = LEASE_REFUSED;
     ret->answer.status = EVLOCK_ENOTTL;
     ret->words = "the key has no expiry";
     return true;
 }
 
-/* As says_ttl(); to a member of a batch, what reply.h has for it. */
-static bool says_renewed(const struct reply *reply, int64_t ttl, struct reading *ret) {
+/* As dialect_says_ttl(); to a member of a batch, what reply.h has for it. */
+static bool dialect_says_renewed(const struct reply *reply, int64_t ttl, struct reading *ret) {
     switch (reply->type) {
     case REPLY_RENEWED:
         ret->answer.verdict = LEASE_YES;
@@ -95,7 +95,7 @@ static bool says_renewed(const struct reply *reply, int64_t ttl, struct reading 
         ret->answer.verdict = LEASE_AGAIN;
         return true;
     default:
-        return says_ttl(reply, ttl, ret);
+        return dialect_says_ttl(reply, ttl, ret);
     }
 }
 
@@ -105,58 +105,60 @@ static bool says_renewed(const struct reply *reply, int64_t ttl, struct reading 
 
 /* The plain SET costs the server half of what a script does. */
 static const struct command_row row_set = {{NULL, 0, {ARG_SET, ARG_LOCK, ARG_TOKEN, ARG_NX, ARG_PX_TTL}},
-                                           says_ok_or_nil};
+                                           dialect_says_ok_or_nil};
 static const struct command_row row_set_fenced = {
-    {SCRIPT(FENCED), 2, {ARG_LOCK, ARG_COUNTER, ARG_TOKEN, ARG_TTL, ARG_FENCE_TTL, ARG_GRAIN}}, says_fence};
+    {SCRIPT(FENCED), 2, {ARG_LOCK, ARG_COUNTER, ARG_TOKEN, ARG_TTL, ARG_FENCE_TTL, ARG_GRAIN}}, dialect_says_fence};
 static const struct command_row row_join = {
-    {SCRIPT(JOIN), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_WAITER, ARG_TOKEN, ARG_TTL, ARG_FENCED}}, says_place};
-static const struct command_row row_adopt = {{SCRIPT(ADOPT), 1, {ARG_LOCK, ARG_TOKEN}}, says_ttl_or_never};
-static const struct command_row row_raise = {{SCRIPT(RAISE), 1, {ARG_COUNTER, ARG_FENCE, ARG_FENCE_TTL}}, says_fence};
-static const struct command_row row_renew = {{SCRIPT(RENEW), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, says_renewed};
-static const struct command_row row_rearm = {{SCRIPT(REARM), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, says_ttl};
-static const struct command_row row_add = {{SCRIPT(ADD), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, says_sum};
-static const struct command_row row_replace = {{SCRIPT(REPLACE), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, says_ttl};
-static const struct command_row row_release = {{SCRIPT(RELEASE), 1, {ARG_LOCK, ARG_TOKEN}}, says_done};
+    {SCRIPT(JOIN), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_WAITER, ARG_TOKEN, ARG_TTL, ARG_FENCED}},
+    dialect_says_place};
+static const struct command_row row_adopt = {{SCRIPT(ADOPT), 1, {ARG_LOCK, ARG_TOKEN}}, dialect_says_ttl_or_never};
+static const struct command_row row_raise = {{SCRIPT(RAISE), 1, {ARG_COUNTER, ARG_FENCE, ARG_FENCE_TTL}},
+                                             dialect_says_fence};
+static const struct command_row row_renew = {{SCRIPT(RENEW), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_says_renewed};
+static const struct command_row row_rearm = {{SCRIPT(REARM), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_says_ttl};
+static const struct command_row row_add = {{SCRIPT(ADD), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_says_sum};
+static const struct command_row row_replace = {{SCRIPT(REPLACE), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_says_ttl};
+static const struct command_row row_release = {{SCRIPT(RELEASE), 1, {ARG_LOCK, ARG_TOKEN}}, dialect_says_done};
 static const struct command_row row_hand = {
-    {SCRIPT(HAND), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_TOKEN, ARG_WAITER}}, says_done};
+    {SCRIPT(HAND), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_TOKEN, ARG_WAITER}}, dialect_says_done};
 
 /* All dialects renew alike. */
 const struct form evl_renewals = {SCRIPT(RENEW_MANY), 0, {ARG_LOCKS, ARG_TTL, ARG_TOKENS}};
 
 /* --- How questions are answered ----------------------------------------------------------------------------------- */
 
-static bool finds_text(const struct reply *reply, struct found *ret) {
+static bool dialect_finds_text(const struct reply *reply, struct found *ret) {
     ret->there = reply->type == REPLY_STRING;
     ret->text = (struct bytes){reply->text, reply->len};
     return reply->type == REPLY_STRING || reply->type == REPLY_NIL;
 }
 
 /* A text that becomes part of a command. */
-static bool finds_mark(const struct reply *reply, struct found *ret) {
-    return finds_text(reply, ret) && (!ret->there || ret->text.len <= MARK_SIZE);
+static bool dialect_finds_mark(const struct reply *reply, struct found *ret) {
+    return dialect_finds_text(reply, ret) && (!ret->there || ret->text.len <= MARK_SIZE);
 }
 
-static bool finds_number(const struct reply *reply, struct found *ret) {
+static bool dialect_finds_number(const struct reply *reply, struct found *ret) {
     ret->there = true;
     ret->number = reply->integer;
     return reply->type == REPLY_INTEGER;
 }
 
-static bool finds_count(const struct reply *reply, struct found *ret) {
-    return finds_number(reply, ret) && reply->integer >= 0 && reply->integer < INT64_MAX;
+static bool dialect_finds_count(const struct reply *reply, struct found *ret) {
+    return dialect_finds_number(reply, ret) && reply->integer >= 0 && reply->integer < INT64_MAX;
 }
 
 /* How many are ahead, and one more. */
-static bool finds_place(const struct reply *reply, struct found *ret) {
+static bool dialect_finds_place(const struct reply *reply, struct found *ret) {
     if (reply->type == REPLY_NIL)
         return true;
-    if (!finds_count(reply, ret))
+    if (!dialect_finds_count(reply, ret))
         return false;
     ret->number++;
     return true;
 }
 
-static bool finds_ttl(const struct reply *reply, struct found *ret) {
+static bool dialect_finds_ttl(const struct reply *reply, struct found *ret) {
     ret->there = reply->integer != -2;
     ret->number = reply->integer == -1 ? INT64_MAX : reply->integer;
     return reply->type == REPLY_INTEGER && reply->integer >= -2;
@@ -164,16 +166,16 @@ static bool finds_ttl(const struct reply *reply, struct found *ret) {
 
 /* --- Questions ---------------------------------------------------------------------------------------------------- */
 
-static const struct ask_row ask_get = {{NULL, 0, {ARG_GET, ARG_LOCK}}, finds_text};
-static const struct ask_row ask_pttl = {{NULL, 0, {ARG_PTTL, ARG_LOCK}}, finds_ttl};
-static const struct ask_row ask_zcard = {{NULL, 0, {ARG_ZCARD, ARG_QUEUE}}, finds_count};
-static const struct ask_row ask_zrank = {{NULL, 0, {ARG_ZRANK, ARG_QUEUE, ARG_SOUGHT}}, finds_place};
-static const struct ask_row ask_look = {{SCRIPT(LOOK), 1, {ARG_LOCK}}, finds_mark};
-static const struct ask_row ask_end = {{SCRIPT(BREAK), 1, {ARG_LOCK, ARG_SOUGHT}}, finds_number};
+static const struct ask_row ask_get = {{NULL, 0, {ARG_GET, ARG_LOCK}}, dialect_finds_text};
+static const struct ask_row ask_pttl = {{NULL, 0, {ARG_PTTL, ARG_LOCK}}, dialect_finds_ttl};
+static const struct ask_row ask_zcard = {{NULL, 0, {ARG_ZCARD, ARG_QUEUE}}, dialect_finds_count};
+static const struct ask_row ask_zrank = {{NULL, 0, {ARG_ZRANK, ARG_QUEUE, ARG_SOUGHT}}, dialect_finds_place};
+static const struct ask_row ask_look = {{SCRIPT(LOOK), 1, {ARG_LOCK}}, dialect_finds_mark};
+static const struct ask_row ask_end = {{SCRIPT(BREAK), 1, {ARG_LOCK, ARG_SOUGHT}}, dialect_finds_number};
 static const struct ask_row ask_hand_on = {{SCRIPT(BREAK), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_SOUGHT}},
-                                           finds_number};
-static const struct ask_row ask_renewal = {{SCRIPT(RENEW), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, finds_number};
-static const struct ask_row ask_wait = {{NULL, 0, {ARG_WAIT, ARG_REPLICAS, ARG_TIMEOUT}}, finds_number};
+                                           dialect_finds_number};
+static const struct ask_row ask_renewal = {{SCRIPT(RENEW), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_finds_number};
+static const struct ask_row ask_wait = {{NULL, 0, {ARG_WAIT, ARG_REPLICAS, ARG_TIMEOUT}}, dialect_finds_number};
 
 /* --- Dialects ----------------------------------------------------------------------------------------------------- */
 
@@ -205,7 +207,7 @@ const struct dialect *evl_dialect(bool queue, bool waits, bool fences) {
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
-static void read_error(enum lease_command command, const char *error, struct reading *ret) {
+static void dialect_read_error(enum lease_command command, const char *error, struct reading *ret) {
     struct reply_meaning meaning = evl_reply_meaning(error);
     /* A key of another type says as surely as another token that theirs is gone. */
     bool gone = meaning.status == EVLOCK_EWRONGTYPE && evl_lease_prolongs(command);
@@ -225,7 +227,7 @@ bool evl_dialect_read(const struct dialect *dialect, enum lease_command command,
         ret->words = reply->text;
         return true;
     case REPLY_ERROR:
-        read_error(command, reply->text, ret);
+        dialect_read_error(command, reply->text, ret);
         return true;
     default:
         return dialect->commands[command]->read(reply, ttl, ret);

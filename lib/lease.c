@@ -27,49 +27,49 @@ int64_t evl_lease_drift(int64_t ttl) {
     return ttl / 100 + 2 * MS;
 }
 
-static int64_t lifetime(int64_t ttl) {
+static int64_t lease_lifetime(int64_t ttl) {
     return ttl == LEASE_NEVER ? undo_without_expiry : ttl;
 }
 
 /* Until when a node keeps what it was asked for at `sent` and granted for `ttl`. */
-static int64_t kept_until(int64_t sent, int64_t ttl) {
+static int64_t lease_kept_until(int64_t sent, int64_t ttl) {
     return ttl == LEASE_NEVER ? LEASE_NEVER : evl_max(sent + ttl - evl_lease_drift(ttl), 1);
 }
 
 /* The token is on a server for so long, perhaps. */
-static void note_life(struct lease *lease, int64_t life) {
+static void lease_note_life(struct lease *lease, int64_t life) {
     uint32_t ms = (uint32_t)evl_min((life + MS - 1) / MS, LEASE_AGES);
 
     if (lease->longest_ms < ms)
         lease->longest_ms = ms;
 }
 
-static int64_t longest_life(const struct lease *lease) {
+static int64_t lease_longest_life(const struct lease *lease) {
     return lease->longest_ms == LEASE_AGES ? LEASE_NEVER : lease->longest_ms * MS;
 }
 
 /* For how long a node that has the token for `ttl` is believed in: if it starts again without its data, it is asked for
  * nothing for no longer than the greatest ttl. */
-static int64_t believed(const struct lease *lease, int64_t ttl) {
+static int64_t lease_believed(const struct lease *lease, int64_t ttl) {
     return lease->nodes > 1 && lease->terms->max_ttl ? evl_min(ttl, lease->terms->max_ttl) : ttl;
 }
 
-/* The ttl of which this is kept: the reverse of kept_until(). */
-static int64_t ttl_for(int64_t span) {
+/* The ttl of which this is kept: the reverse of lease_kept_until(). */
+static int64_t lease_ttl_for(int64_t span) {
     return span + 2 * MS + (span + 2 * MS) / 99;
 }
 
 /* A replacement's ttl as it is kept: rounded down, and weeks at most, which no lease is believed in for longer then. */
-static uint32_t in_ms(int64_t ttl) {
+static uint32_t lease_in_ms(int64_t ttl) {
     return (uint32_t)evl_min(ttl / MS, LEASE_NO_CUT - 1);
 }
 
-static int64_t cut_to(const struct lease_slot *slot) {
+static int64_t lease_cut_to(const struct lease_slot *slot) {
     return slot->cut_ms == LEASE_NO_CUT ? LEASE_NEVER : slot->cut_ms * MS;
 }
 
 /* Until then, a majority still keeps the token. Not inlined, so that who has one node does not pay for the room. */
-__attribute__((noinline)) static int64_t majority_deadline(const struct lease *lease) {
+__attribute__((noinline)) static int64_t lease_majority_deadline(const struct lease *lease) {
     int64_t deadlines[LEASE_NODES] = {0};
 
     for (unsigned i = 0; i < lease->nodes; i++)
@@ -80,7 +80,7 @@ __attribute__((noinline)) static int64_t majority_deadline(const struct lease *l
 int64_t evl_lease_deadline(const struct lease *lease) {
     if (lease->state != LEASE_HELD)
         return 0;
-    return lease->nodes == 1 ? lease->slots[0].deadline : majority_deadline(lease);
+    return lease->nodes == 1 ? lease->slots[0].deadline : lease_majority_deadline(lease);
 }
 
 int64_t evl_lease_moment(int64_t ttl) {
@@ -88,7 +88,7 @@ int64_t evl_lease_moment(int64_t ttl) {
 }
 
 /* It keeps the token for as long as that is believed in, but for a moment. */
-static bool keeps(const struct lease *lease, const struct lease_slot *slot) {
+static bool lease_keeps(const struct lease *lease, const struct lease_slot *slot) {
     return slot->deadline >= evl_lease_deadline(lease) - evl_lease_moment(lease->terms->ttl);
 }
 
@@ -96,27 +96,27 @@ unsigned evl_lease_keepers(const struct lease *lease) {
     unsigned count = 0;
 
     for (unsigned i = 0; i < lease->nodes; i++)
-        count += lease->state == LEASE_HELD && keeps(lease, &lease->slots[i]);
+        count += lease->state == LEASE_HELD && lease_keeps(lease, &lease->slots[i]);
     return count;
 }
 
-static int64_t told_lost_at(const struct lease *lease) {
+static int64_t lease_told_lost_at(const struct lease *lease) {
     int64_t deadline = evl_lease_deadline(lease);
     return deadline == LEASE_NEVER ? LEASE_NEVER : deadline - lease->terms->lead;
 }
 
 /* The pause before something that was refused is tried again, short beside the time there is for it. */
-static int64_t retry_pause(int64_t whole) {
+static int64_t lease_retry_pause(int64_t whole) {
     return evl_min(evl_max(whole / 8, 10 * MS), SECOND);
 }
 
 /* Whether a command may bring the token to a node where it is not. */
-static bool sets(enum lease_command command) {
+static bool lease_sets(enum lease_command command) {
     return command == LEASE_ACQUIRE || command == LEASE_REARM || command == LEASE_MEND;
 }
 
 /* The same, of a lease that is held. */
-static bool arms(enum lease_command command) {
+static bool lease_arms(enum lease_command command) {
     return command == LEASE_REARM || command == LEASE_MEND;
 }
 
@@ -124,29 +124,29 @@ bool evl_lease_prolongs(enum lease_command command) {
     return command == LEASE_RENEW || command == LEASE_ADD || command == LEASE_REPLACE;
 }
 
-static unsigned votes(const struct lease *lease, unsigned vote) {
+static unsigned lease_votes(const struct lease *lease, unsigned vote) {
     unsigned count = 0;
     for (unsigned i = 0; i < lease->nodes; i++)
         count += lease->slots[i].vote == vote;
     return count;
 }
 
-static bool agreed(const struct lease *lease) {
-    return evl_quorum_reached(lease->nodes, votes(lease, YES));
+static bool lease_agreed(const struct lease *lease) {
+    return evl_quorum_reached(lease->nodes, lease_votes(lease, YES));
 }
 
-static bool hopeless(const struct lease *lease) {
-    return evl_quorum_missed(lease->nodes, votes(lease, NO));
+static bool lease_hopeless(const struct lease *lease) {
+    return evl_quorum_missed(lease->nodes, lease_votes(lease, NO));
 }
 
-static void open_votes(struct lease *lease) {
+static void lease_open_votes(struct lease *lease) {
     for (unsigned i = 0; i < lease->nodes; i++)
         lease->slots[i].vote = OPEN;
     lease->status = 0;
 }
 
 /* A release may follow an unanswered command on the same connection; anything else waits for the answer. */
-static void want(struct lease *lease, unsigned node, enum lease_command command, struct lease_out *out) {
+static void lease_want(struct lease *lease, unsigned node, enum lease_command command, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
     slot->want = command;
@@ -154,42 +154,42 @@ static void want(struct lease *lease, unsigned node, enum lease_command command,
         out->wake |= 1U << node;
 }
 
-static void want_nothing(struct lease *lease) {
+static void lease_want_nothing(struct lease *lease) {
     for (unsigned i = 0; i < lease->nodes; i++)
         lease->slots[i].want = LEASE_NOTHING;
 }
 
-static void tell(struct lease_out *out, enum lease_event event, int status) {
+static void lease_tell(struct lease_out *out, enum lease_event event, int status) {
     out->events |= event;
     out->status = status;
 }
 
 /* --- Undoing ------------------------------------------------------------------------------------------------------ */
 
-static void end(struct lease *lease) {
+static void lease_end(struct lease *lease) {
     lease->state = LEASE_ENDED;
     lease->extending = LEASE_NOTHING;
-    want_nothing(lease);
+    lease_want_nothing(lease);
 }
 
 /* So late nothing runs any more that was lost. But where it was a look, it may have joined the queue after the last
  * release that was answered: one more takes it out. */
-static void end_undo(struct lease *lease, struct lease_out *out) {
+static void lease_end_undo(struct lease *lease, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[0];
 
     if (!lease->queued) {
-        end(lease);
+        lease_end(lease);
         return;
     }
     slot->stray = slot->late = SETTLED;
     slot->trace = MAYBE;
     slot->removed = false;
     lease->until = lease->due = LEASE_NEVER;
-    want(lease, 0, LEASE_RELEASE, out);
+    lease_want(lease, 0, LEASE_RELEASE, out);
 }
 
 /* Nothing of the token is left, and, where it may be set again, nothing can still run. */
-static bool clean(const struct lease *lease) {
+static bool lease_clean(const struct lease *lease) {
     for (unsigned i = 0; i < lease->nodes; i++) {
         const struct lease_slot *slot = &lease->slots[i];
         if (slot->trace != CLEAR || (lease->own && (slot->late != SETTLED || slot->flying || slot->releasing)))
@@ -199,13 +199,13 @@ static bool clean(const struct lease *lease) {
 }
 
 /* It waits in the queue, for all that is known. */
-static bool may_wait(const struct lease *lease, const struct lease_slot *slot) {
+static bool lease_may_wait(const struct lease *lease, const struct lease_slot *slot) {
     return lease->queued && !slot->removed;
 }
 
 /* While a release is unanswered it may become one that was lost: of an own token, it runs when that is set again; of
  * what waited in a queue, it does not say whether it left. */
-static bool may_be_late(const struct lease *lease) {
+static bool lease_may_be_late(const struct lease *lease) {
     for (unsigned i = 0; i < lease->nodes; i++)
         if ((lease->own || lease->queued) && lease->slots[i].releasing)
             return true;
@@ -214,18 +214,18 @@ static bool may_be_late(const struct lease *lease) {
 
 /* An undo is needless when the token would have expired by itself, counted from when it can have been set last. What
  * waits in a queue may be granted at any time. */
-static void set_undo_limit(struct lease *lease, int64_t now) {
-    int64_t life = longest_life(lease);
+static void lease_set_undo_limit(struct lease *lease, int64_t now) {
+    int64_t life = lease_longest_life(lease);
 
     lease->until = life == LEASE_NEVER ? LEASE_NEVER : now + life + evl_lease_drift(life);
     for (unsigned i = 0; i < lease->nodes; i++) {
         const struct lease_slot *slot = &lease->slots[i];
-        if (slot->stray == UNSEEN || slot->late == UNSEEN || slot->flying || may_wait(lease, slot))
+        if (slot->stray == UNSEEN || slot->late == UNSEEN || slot->flying || lease_may_wait(lease, slot))
             lease->until = LEASE_NEVER;
     }
 }
 
-static void undo(struct lease *lease, int64_t now, struct lease_out *out) {
+static void lease_undo(struct lease *lease, int64_t now, struct lease_out *out) {
     lease->state = LEASE_UNDOING;
     lease->extending = LEASE_NOTHING;
     lease->due = LEASE_NEVER;
@@ -234,37 +234,37 @@ static void undo(struct lease *lease, int64_t now, struct lease_out *out) {
         if (slot->trace == CLEAR)
             slot->want = LEASE_NOTHING;
         else if (!slot->releasing)
-            want(lease, i, LEASE_RELEASE, out);
+            lease_want(lease, i, LEASE_RELEASE, out);
     }
-    set_undo_limit(lease, now);
-    if (clean(lease))
-        end(lease);
+    lease_set_undo_limit(lease, now);
+    if (lease_clean(lease))
+        lease_end(lease);
 }
 
-static void repeat_later(struct lease *lease, int64_t now) {
-    lease->due = evl_min(lease->due, now + retry_pause(longest_life(lease)));
+static void lease_repeat_later(struct lease *lease, int64_t now) {
+    lease->due = evl_min(lease->due, now + lease_retry_pause(lease_longest_life(lease)));
 }
 
 /* The token is not there now. Where an acquire may still run, or it waits in a queue, it may yet come. */
-static void note_absent(const struct lease *lease, struct lease_slot *slot) {
-    slot->trace = slot->stray == SETTLED && !may_wait(lease, slot) ? CLEAR : MAYBE;
+static void lease_note_absent(const struct lease *lease, struct lease_slot *slot) {
+    slot->trace = slot->stray == SETTLED && !lease_may_wait(lease, slot) ? CLEAR : MAYBE;
 }
 
 /* What the answer to a release says of the token on that node. */
-static void note_release(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
-                         struct lease_out *out) {
+static void lease_note_release(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
+                               struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
     switch (answer->verdict) {
     case LEASE_YES:
         slot->removed = true;
         if (lease->queued || slot->twice)
-            note_absent(lease, slot); /* a stray may yet join the queue again, or set it */
+            lease_note_absent(lease, slot); /* a stray may yet join the queue again, or set it */
         else
             slot->trace = CLEAR; /* also of a stray: an acquire runs once */
         slot->vote = YES;
         if (slot->trace != CLEAR)
-            repeat_later(lease, now);
+            lease_repeat_later(lease, now);
         break;
     case LEASE_NO:
         slot->removed = true;
@@ -272,9 +272,9 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
         slot->vote = slot->resent && now < slot->deadline ? YES : NO;
         if (slot->trace != CLEAR || lease->nodes == 1) /* else it says nothing of the others */
             lease->status = EVLOCK_ENOTOWNED;
-        note_absent(lease, slot);
+        lease_note_absent(lease, slot);
         if (slot->trace != CLEAR)
-            repeat_later(lease, now);
+            lease_repeat_later(lease, now);
         break;
     case LEASE_FORBIDDEN: /* to repeat it is no use: what is there expires */
         slot->removed = true;
@@ -285,15 +285,15 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
         break;
     case LEASE_REFUSED:
         lease->status = (int8_t)answer->status;
-        repeat_later(lease, now);
+        lease_repeat_later(lease, now);
         break;
     case LEASE_UNKNOWN:
         lease->status = (int8_t)answer->status;
         slot->resent = true;
-        want(lease, node, LEASE_RELEASE, out);
+        lease_want(lease, node, LEASE_RELEASE, out);
         break;
     case LEASE_AGAIN:
-        want(lease, node, LEASE_RELEASE, out);
+        lease_want(lease, node, LEASE_RELEASE, out);
         break;
     case LEASE_QUEUED: /* not said to a release */
         break;
@@ -301,30 +301,30 @@ static void note_release(struct lease *lease, unsigned node, const struct lease_
 }
 
 /* The releases that were refused, or found nothing while an acquire may still run, go out once more. */
-static void repeat_releases(struct lease *lease, struct lease_out *out) {
+static void lease_repeat_releases(struct lease *lease, struct lease_out *out) {
     lease->due = LEASE_NEVER;
     for (unsigned i = 0; i < lease->nodes; i++) {
         struct lease_slot *slot = &lease->slots[i];
         bool asked = lease->state == LEASE_RELEASING && slot->vote == OPEN;
         if (!slot->releasing && (asked || slot->trace != CLEAR))
-            want(lease, i, LEASE_RELEASE, out);
+            lease_want(lease, i, LEASE_RELEASE, out);
     }
 }
 
 /* --- Acquiring ---------------------------------------------------------------------------------------------------- */
 
-static void fail(struct lease *lease, int status, int64_t now, struct lease_out *out) {
-    tell(out, LEASE_TELL_FAILED, status);
-    out->denied = (uint8_t)votes(lease, NO);
+static void lease_fail(struct lease *lease, int status, int64_t now, struct lease_out *out) {
+    lease_tell(out, LEASE_TELL_FAILED, status);
+    out->denied = (uint8_t)lease_votes(lease, NO);
     if (lease->adopted)
-        end(lease); /* not ours to undo */
+        lease_end(lease); /* not ours to undo */
     else
-        undo(lease, now, out);
+        lease_undo(lease, now, out);
 }
 
 /* The next renewal after a confirmation that was asked for at `sent`. A lease with less than its ttl left (adopted, or
  * cut short by its user) is renewed while there is time. */
-static void plan_renewal(struct lease *lease, int64_t sent, int64_t ttl) {
+static void lease_plan_renewal(struct lease *lease, int64_t sent, int64_t ttl) {
     int64_t interval = lease->terms->interval;
 
     if (!interval)
@@ -337,7 +337,7 @@ static void plan_renewal(struct lease *lease, int64_t sent, int64_t ttl) {
 }
 
 /* Its holder has had it for so long that it is not renewed any more. */
-static bool hung(const struct lease *lease, int64_t now) {
+static bool lease_hung(const struct lease *lease, int64_t now) {
     const struct lease_terms *terms = lease->terms;
     return terms->interval && terms->max_hold != LEASE_NEVER && now >= lease->since + terms->max_hold;
 }
@@ -348,86 +348,86 @@ static bool hung(const struct lease *lease, int64_t now) {
  */
 
 /* A short hold is over before this, and pays nothing. */
-static int64_t mends_from(const struct lease *lease) {
+static int64_t lease_mends_from(const struct lease *lease) {
     return lease->since + evl_min(50 * MS, lease->terms->ttl / 20);
 }
 
 /* The node does not keep the token, or may have forgotten it, and nothing can still run that would bring it there. */
-static bool lacks(const struct lease *lease, const struct lease_slot *slot) {
+static bool lease_lacks(const struct lease *lease, const struct lease_slot *slot) {
     bool idle = slot->stray == SETTLED && !slot->flying && !slot->want;
 
-    return lease->nodes > 1 && idle && (slot->replaced || !keeps(lease, slot)) &&
+    return lease->nodes > 1 && idle && (slot->replaced || !lease_keeps(lease, slot)) &&
            evl_lease_deadline(lease) != LEASE_NEVER;
 }
 
-static void plan_mend(struct lease *lease, unsigned node, int64_t at) {
-    int64_t after = evl_max(at, mends_from(lease)) - lease->since;
+static void lease_plan_mend(struct lease *lease, unsigned node, int64_t at) {
+    int64_t after = evl_max(at, lease_mends_from(lease)) - lease->since;
 
     lease->slots[node].mend_ms = (uint32_t)evl_min((after + MS - 1) / MS, LEASE_AGES);
 }
 
-static int64_t mends_at(const struct lease *lease, unsigned node) {
+static int64_t lease_mends_at(const struct lease *lease, unsigned node) {
     uint32_t mend_ms = lease->slots[node].mend_ms;
 
     return mend_ms == LEASE_AGES ? LEASE_NEVER : lease->since + mend_ms * MS;
 }
 
-static int64_t next_mend(const struct lease *lease) {
+static int64_t lease_next_mend(const struct lease *lease) {
     int64_t next = LEASE_NEVER;
 
     for (unsigned i = 0; i < lease->nodes; i++)
-        next = evl_min(next, mends_at(lease, i));
+        next = evl_min(next, lease_mends_at(lease, i));
     return next;
 }
 
 /* A node has not done what it was asked, or must not be asked for a while. Who had the lock there when this lease was
  * granted may have lost it since; else there is a pause, or the next renewal. */
-static void see_to(struct lease *lease, unsigned node, enum lease_command command, int64_t now) {
+static void lease_see_to(struct lease *lease, unsigned node, enum lease_command command, int64_t now) {
     int64_t pause = evl_min(evl_max(lease->terms->ttl / 8, 10 * MS), 10 * SECOND);
 
     if (lease->nodes == 1)
         return;
     if (command == LEASE_ACQUIRE)
-        plan_mend(lease, node, now);
+        lease_plan_mend(lease, node, now);
     else if (lease->due == LEASE_NEVER)
-        plan_mend(lease, node, now + pause);
+        lease_plan_mend(lease, node, now + pause);
 }
 
 /* Of a fenced lease, first the fence: who is granted next with this node's vote has to draw a greater one. */
-static void arm(struct lease *lease, unsigned node, enum lease_command command, struct lease_out *out) {
-    want(lease, node, lease->fence ? LEASE_RAISE : command, out);
+static void lease_arm(struct lease *lease, unsigned node, enum lease_command command, struct lease_out *out) {
+    lease_want(lease, node, lease->fence ? LEASE_RAISE : command, out);
 }
 
 /* Those that lack it now that the deadline is another, unless their moment has been chosen. */
-static void plan_mends(struct lease *lease, int64_t now) {
+static void lease_plan_mends(struct lease *lease, int64_t now) {
     for (unsigned i = 0; i < lease->nodes; i++)
-        if (lease->slots[i].mend_ms == LEASE_AGES && lacks(lease, &lease->slots[i]))
-            plan_mend(lease, i, now);
+        if (lease->slots[i].mend_ms == LEASE_AGES && lease_lacks(lease, &lease->slots[i]))
+            lease_plan_mend(lease, i, now);
 }
 
-static void mend(struct lease *lease, int64_t now, struct lease_out *out) {
+static void lease_mend(struct lease *lease, int64_t now, struct lease_out *out) {
     for (unsigned i = 0; i < lease->nodes; i++) {
-        if (now < mends_at(lease, i))
+        if (now < lease_mends_at(lease, i))
             continue;
         lease->slots[i].mend_ms = LEASE_AGES;
-        if (lacks(lease, &lease->slots[i]) && !hung(lease, now))
-            arm(lease, i, LEASE_MEND, out);
+        if (lease_lacks(lease, &lease->slots[i]) && !lease_hung(lease, now))
+            lease_arm(lease, i, LEASE_MEND, out);
     }
 }
 
-static void hold(struct lease *lease, unsigned node, int64_t ttl, int64_t now, struct lease_out *out) {
+static void lease_hold(struct lease *lease, unsigned node, int64_t ttl, int64_t now, struct lease_out *out) {
     lease->state = LEASE_HELD;
     lease->until = LEASE_NEVER;
     lease->granted = true;
     lease->since = now;
-    plan_renewal(lease, lease->slots[node].sent, ttl);
-    plan_mends(lease, now);
+    lease_plan_renewal(lease, lease->slots[node].sent, ttl);
+    lease_plan_mends(lease, now);
     out->events |= LEASE_TELL_GRANTED;
 }
 
 /* The fence is the greatest number that the quorum drew. It stands when a quorum has a counter at least as great, so
  * that the next holder's is greater: nodes that drew less are raised, and vote again by their answer. */
-static bool settle_fence(struct lease *lease, struct lease_out *out) {
+static bool lease_settle_fence(struct lease *lease, struct lease_out *out) {
     if (!lease->fenced)
         return true;
     for (unsigned i = 0; i < lease->nodes && !lease->raising; i++)
@@ -439,34 +439,34 @@ static bool settle_fence(struct lease *lease, struct lease_out *out) {
         if (slot->vote != YES || slot->counter >= lease->fence)
             continue;
         slot->vote = OPEN;
-        want(lease, i, LEASE_RAISE, out);
+        lease_want(lease, i, LEASE_RAISE, out);
     }
-    return agreed(lease);
+    return lease_agreed(lease);
 }
 
 /* Why the acquire failed: among several nodes, troubles that differ from node to node are a missing quorum. */
-static int blame(const struct lease *lease) {
+static int lease_blame(const struct lease *lease) {
     bool said = lease->status == EVLOCK_EHELD || lease->status == EVLOCK_ENOTOWNED;
     return lease->nodes == 1 || said ? lease->status : EVLOCK_EQUORUM;
 }
 
 /* Decides an acquire after `node` has voted. `ttl`: what that node granted. */
-static void decide_acquire(struct lease *lease, unsigned node, int64_t ttl, int64_t now, struct lease_out *out) {
-    if (agreed(lease)) {
-        if (!settle_fence(lease, out))
+static void lease_decide_acquire(struct lease *lease, unsigned node, int64_t ttl, int64_t now, struct lease_out *out) {
+    if (lease_agreed(lease)) {
+        if (!lease_settle_fence(lease, out))
             return;
-        hold(lease, node, ttl, now, out);
-        if (now >= told_lost_at(lease)) { /* the yes came too late to be of use */
+        lease_hold(lease, node, ttl, now, out);
+        if (now >= lease_told_lost_at(lease)) { /* the yes came too late to be of use */
             out->events = 0;
-            fail(lease, lease->adopted ? EVLOCK_ENOTOWNED : EVLOCK_EUNREACHABLE, now, out);
+            lease_fail(lease, lease->adopted ? EVLOCK_ENOTOWNED : EVLOCK_EUNREACHABLE, now, out);
         }
-    } else if (hopeless(lease)) {
-        fail(lease, blame(lease), now, out);
+    } else if (lease_hopeless(lease)) {
+        lease_fail(lease, lease_blame(lease), now, out);
     }
 }
 
 /* A node does not count for the acquire. That somebody holds the lock says more than any trouble with a node. */
-static void vote_no(struct lease *lease, struct lease_slot *slot, int status) {
+static void lease_vote_no(struct lease *lease, struct lease_slot *slot, int status) {
     if (lease->state != LEASE_ACQUIRING)
         return;
     slot->vote = NO;
@@ -474,8 +474,8 @@ static void vote_no(struct lease *lease, struct lease_slot *slot, int status) {
         lease->status = (int8_t)status;
 }
 
-static void note_acquire(struct lease *lease, unsigned node, enum lease_command command,
-                         const struct lease_answer *answer, int64_t now, struct lease_out *out) {
+static void lease_note_acquire(struct lease *lease, unsigned node, enum lease_command command,
+                               const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
     bool maybe = command == LEASE_ADOPT || lease->queued; /* the token may be there even if this did not run */
     int64_t ttl = command == LEASE_ADOPT ? answer->ttl : lease->terms->ttl ? lease->terms->ttl : LEASE_NEVER;
@@ -484,25 +484,25 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
     case LEASE_YES:
         slot->trace = THERE;
         slot->replaced = false;
-        slot->deadline = kept_until(slot->sent, believed(lease, ttl));
+        slot->deadline = lease_kept_until(slot->sent, lease_believed(lease, ttl));
         slot->counter = answer->fence;
-        note_life(lease, lifetime(ttl));
+        lease_note_life(lease, lease_lifetime(ttl));
         if (lease->state == LEASE_ACQUIRING)
             slot->vote = YES;
         break;
     case LEASE_NO:
         slot->trace = CLEAR;
-        vote_no(lease, slot, lease->adopted ? EVLOCK_ENOTOWNED : EVLOCK_EHELD);
+        lease_vote_no(lease, slot, lease->adopted ? EVLOCK_ENOTOWNED : EVLOCK_EHELD);
         break;
     case LEASE_REFUSED:
     case LEASE_FORBIDDEN:
         slot->trace = maybe ? MAYBE : CLEAR;
-        vote_no(lease, slot, answer->status);
+        lease_vote_no(lease, slot, answer->status);
         break;
     case LEASE_UNKNOWN:
-        if (sets(command))
+        if (lease_sets(command))
             slot->stray = UNSEEN;
-        vote_no(lease, slot, answer->status);
+        lease_vote_no(lease, slot, answer->status);
         break;
     case LEASE_AGAIN:
         slot->trace = maybe ? MAYBE : CLEAR;
@@ -511,37 +511,37 @@ static void note_acquire(struct lease *lease, unsigned node, enum lease_command 
         return;
     }
     if (lease->state == LEASE_HELD && answer->verdict == LEASE_YES && slot->counter < lease->fence && !slot->want)
-        want(lease, node, LEASE_RAISE, out); /* a quorum stands without it, and bears more with it */
+        lease_want(lease, node, LEASE_RAISE, out); /* a quorum stands without it, and bears more with it */
     if (lease->state != LEASE_ACQUIRING)
         return;
     if (answer->verdict == LEASE_AGAIN)
-        want(lease, node, command, out);
+        lease_want(lease, node, command, out);
     else
-        decide_acquire(lease, node, ttl, now, out);
+        lease_decide_acquire(lease, node, ttl, now, out);
 }
 
 /* The answer to a raise counts for the node's vote alone: the token is there since the acquire. Were it gone, somebody
  * else might have drawn a number there before the raise. */
-static void note_raise(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
-                       struct lease_out *out) {
+static void lease_note_raise(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
+                             struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
     if (answer->verdict == LEASE_AGAIN) {
-        want(lease, node, LEASE_RAISE, out);
+        lease_want(lease, node, LEASE_RAISE, out);
         return;
     }
     if (answer->verdict == LEASE_YES && now < slot->deadline) {
         slot->counter = lease->fence;
         slot->vote = YES;
     } else {
-        vote_no(lease, slot, answer->verdict == LEASE_YES ? EVLOCK_EUNREACHABLE : answer->status);
+        lease_vote_no(lease, slot, answer->verdict == LEASE_YES ? EVLOCK_EUNREACHABLE : answer->status);
     }
-    decide_acquire(lease, node, lease->terms->ttl, now, out);
+    lease_decide_acquire(lease, node, lease->terms->ttl, now, out);
 }
 
 /* --- Holding ------------------------------------------------------------------------------------------------------ */
 
-static void end_extension(struct lease *lease, int status, struct lease_out *out) {
+static void lease_end_extension(struct lease *lease, int status, struct lease_out *out) {
     for (unsigned i = 0; i < lease->nodes; i++) {
         lease->slots[i].voting = false;
         if (lease->slots[i].want == lease->extending)
@@ -549,26 +549,26 @@ static void end_extension(struct lease *lease, int status, struct lease_out *out
     }
     lease->extending = LEASE_NOTHING;
     lease->until = LEASE_NEVER;
-    tell(out, LEASE_TELL_EXTENDED, status);
+    lease_tell(out, LEASE_TELL_EXTENDED, status);
 }
 
-static void lose(struct lease *lease, int reason, struct lease_out *out) {
+static void lease_lose(struct lease *lease, int reason, struct lease_out *out) {
     int64_t deadline = evl_lease_deadline(lease); /* 0, if a quorum said that the token is gone */
 
     if (lease->extending)
-        end_extension(lease, reason == EVLOCK_LOST_GONE || reason == EVLOCK_LOST_DATA ? EVLOCK_ENOTOWNED : EVLOCK_ELOST,
-                      out);
+        lease_end_extension(
+            lease, reason == EVLOCK_LOST_GONE || reason == EVLOCK_LOST_DATA ? EVLOCK_ENOTOWNED : EVLOCK_ELOST, out);
     for (unsigned i = 0; i < lease->nodes; i++)
         out->agreed = (uint8_t)(out->agreed + (lease->slots[i].deadline > deadline));
     lease->state = LEASE_LOST;
     lease->due = LEASE_NEVER;
-    want_nothing(lease);
+    lease_want_nothing(lease);
     out->events |= LEASE_TELL_LOST;
     out->reason = reason;
 }
 
 /* A quorum has answered yes since the renewal began. */
-static bool confirmed(const struct lease *lease) {
+static bool lease_confirmed(const struct lease *lease) {
     unsigned fresh = 0;
 
     for (unsigned i = 0; i < lease->nodes; i++)
@@ -578,12 +578,12 @@ static bool confirmed(const struct lease *lease) {
 
 /* What a command that prolongs asked of the node for, counted from when it was sent. An addition asked for what was
  * believed, and so much more. Of an extension that was given up, the last one's time stands for its own. */
-static int64_t asked_for(const struct lease *lease, const struct lease_slot *slot, enum lease_command command) {
+static int64_t lease_asked_for(const struct lease *lease, const struct lease_slot *slot, enum lease_command command) {
     switch (command) {
     case LEASE_ADD:
         if (slot->deadline == LEASE_NEVER)
             return LEASE_NEVER;
-        return ttl_for(evl_max(slot->deadline - slot->sent, 0) + lease->extension);
+        return lease_ttl_for(evl_max(slot->deadline - slot->sent, 0) + lease->extension);
     case LEASE_REPLACE:
         return lease->extension;
     default: /* a renewal, or a re-arming */
@@ -593,58 +593,58 @@ static int64_t asked_for(const struct lease *lease, const struct lease_slot *slo
 
 /* The node has the token for `ttl`, of which no more counts than was asked for: its clock may have been set back, or
  * somebody made the key live longer, or it does not say the truth. */
-static void confirm(struct lease *lease, unsigned node, int64_t ttl) {
+static void lease_confirm(struct lease *lease, unsigned node, int64_t ttl) {
     struct lease_slot *slot = &lease->slots[node];
-    int64_t certain = evl_min(believed(lease, ttl), cut_to(slot));
-    int64_t deadline = kept_until(slot->sent, certain);
+    int64_t certain = evl_min(lease_believed(lease, ttl), lease_cut_to(slot));
+    int64_t deadline = lease_kept_until(slot->sent, certain);
 
     slot->trace = THERE;
     slot->replaced = false;
     slot->fresh = true;
     slot->deadline = evl_max(slot->deadline, deadline); /* both are what the server keeps at least */
-    note_life(lease, lifetime(ttl));
-    if (confirmed(lease)) {
+    lease_note_life(lease, lease_lifetime(ttl));
+    if (lease_confirmed(lease)) {
         lease->asked = 0;
         lease->failing = false;
         lease->warned = false;
-        plan_renewal(lease, slot->sent, certain);
+        lease_plan_renewal(lease, slot->sent, certain);
     }
 }
 
 /* A renewal follows soon: also upon an extension, which may have stood in a renewal's way or moved the deadline in. */
-static void note_unconfirmed(struct lease *lease, enum lease_command command, int64_t now) {
+static void lease_note_unconfirmed(struct lease *lease, enum lease_command command, int64_t now) {
     int64_t left = evl_lease_deadline(lease) - now;
 
-    if (command == LEASE_RENEW && confirmed(lease))
+    if (command == LEASE_RENEW && lease_confirmed(lease))
         return; /* one node that refuses does not make all be asked more often */
     lease->failing |= command == LEASE_RENEW;
     if (lease->due != LEASE_NEVER)
-        lease->due = evl_min(lease->due, now + retry_pause(evl_min(lease->terms->interval, left)));
+        lease->due = evl_min(lease->due, now + lease_retry_pause(evl_min(lease->terms->interval, left)));
 }
 
 /* Its deadline comes before anything else, also before an answer that would have moved it. */
-static bool lose_in_time(struct lease *lease, int64_t now, struct lease_out *out) {
-    if (now < told_lost_at(lease))
+static bool lease_lose_in_time(struct lease *lease, int64_t now, struct lease_out *out) {
+    if (now < lease_told_lost_at(lease))
         return false;
-    lose(lease, hung(lease, now) ? EVLOCK_LOST_MAX_HOLD : EVLOCK_LOST_DEADLINE, out);
+    lease_lose(lease, lease_hung(lease, now) ? EVLOCK_LOST_MAX_HOLD : EVLOCK_LOST_DEADLINE, out);
     return true;
 }
 
 /* The token is not on that node. Too many such nodes, and the lease is lost; or the deadline is that of others, and may
  * be past. */
-static void note_gone(struct lease *lease, unsigned node, int64_t now, struct lease_out *out) {
+static void lease_note_gone(struct lease *lease, unsigned node, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
-    note_absent(lease, slot);
+    lease_note_absent(lease, slot);
     slot->deadline = 0;
     if (!evl_lease_deadline(lease))
-        lose(lease, slot->replaced ? EVLOCK_LOST_DATA : EVLOCK_LOST_GONE, out);
+        lease_lose(lease, slot->replaced ? EVLOCK_LOST_DATA : EVLOCK_LOST_GONE, out);
     else
-        lose_in_time(lease, now, out);
+        lease_lose_in_time(lease, now, out);
 }
 
 /* What the answer to a re-arming says of the token on that node. No acquire could still run there when it was sent. */
-static void note_armed(struct lease_slot *slot, const struct lease_answer *answer) {
+static void lease_note_armed(struct lease_slot *slot, const struct lease_answer *answer) {
     switch (answer->verdict) {
     case LEASE_YES:
         slot->trace = THERE;
@@ -667,90 +667,92 @@ static void note_armed(struct lease_slot *slot, const struct lease_answer *answe
 }
 
 /* A release that follows may have to know by when the token can have gone by itself. */
-static void note_armed_late(const struct lease *lease, struct lease_slot *slot, const struct lease_answer *answer) {
-    note_armed(slot, answer);
+static void lease_note_armed_late(const struct lease *lease, struct lease_slot *slot,
+                                  const struct lease_answer *answer) {
+    lease_note_armed(slot, answer);
     if (answer->verdict == LEASE_YES)
-        slot->deadline = kept_until(slot->sent, evl_min(answer->ttl, lease->terms->ttl));
+        slot->deadline = lease_kept_until(slot->sent, evl_min(answer->ttl, lease->terms->ttl));
 }
 
 /* What the node now keeps counts until the lease's deadline, which it does not move. It renews nothing. */
-static void note_mended(struct lease *lease, struct lease_slot *slot, int64_t ttl) {
-    int64_t kept = kept_until(slot->sent, evl_min(believed(lease, ttl), cut_to(slot)));
+static void lease_note_mended(struct lease *lease, struct lease_slot *slot, int64_t ttl) {
+    int64_t kept = lease_kept_until(slot->sent, evl_min(lease_believed(lease, ttl), lease_cut_to(slot)));
 
     slot->replaced = false;
     slot->deadline = evl_min(kept, evl_lease_deadline(lease));
 }
 
 /* The answer to a re-arming while the lease is held. */
-static void note_rearmed(struct lease *lease, unsigned node, enum lease_command command,
-                         const struct lease_answer *answer, int64_t now, struct lease_out *out) {
+static void lease_note_rearmed(struct lease *lease, unsigned node, enum lease_command command,
+                               const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
-    note_armed(slot, answer);
+    lease_note_armed(slot, answer);
     if (answer->verdict == LEASE_NO)
-        note_gone(lease, node, now, out);
+        lease_note_gone(lease, node, now, out);
     if (answer->verdict != LEASE_YES)
         return;
     if (command == LEASE_REARM) {
-        confirm(lease, node, evl_min(answer->ttl, asked_for(lease, slot, command)));
+        lease_confirm(lease, node, evl_min(answer->ttl, lease_asked_for(lease, slot, command)));
         return;
     }
-    note_mended(lease, slot, answer->ttl);
+    lease_note_mended(lease, slot, answer->ttl);
     if (lease->asked && !slot->want) /* it has missed the renewal that is under way */
-        want(lease, node, LEASE_RENEW, out);
+        lease_want(lease, node, LEASE_RENEW, out);
 }
 
 /* The node has the fence, and may have the token. */
-static void note_raised(struct lease *lease, unsigned node, const struct lease_answer *answer, struct lease_out *out) {
-    if (answer->verdict == LEASE_YES && lacks(lease, &lease->slots[node]))
-        want(lease, node, lease->asked ? LEASE_REARM : LEASE_MEND, out);
+static void lease_note_raised(struct lease *lease, unsigned node, const struct lease_answer *answer,
+                              struct lease_out *out) {
+    if (answer->verdict == LEASE_YES && lease_lacks(lease, &lease->slots[node]))
+        lease_want(lease, node, lease->asked ? LEASE_REARM : LEASE_MEND, out);
 }
 
 /* Decides the extension under way after `node` has answered it. */
-static void decide_extension(struct lease *lease, unsigned node, const struct lease_answer *answer,
-                             struct lease_out *out) {
+static void lease_decide_extension(struct lease *lease, unsigned node, const struct lease_answer *answer,
+                                   struct lease_out *out) {
     lease->slots[node].vote = answer->verdict == LEASE_YES ? YES : NO;
     if (answer->verdict != LEASE_YES)
         lease->status = (int8_t)(answer->verdict == LEASE_NO ? EVLOCK_ENOTOWNED : answer->status);
-    if (agreed(lease))
-        end_extension(lease, EVLOCK_OK, out);
-    else if (hopeless(lease))
-        end_extension(lease, lease->nodes == 1 ? lease->status : EVLOCK_EQUORUM, out);
+    if (lease_agreed(lease))
+        lease_end_extension(lease, EVLOCK_OK, out);
+    else if (lease_hopeless(lease))
+        lease_end_extension(lease, lease->nodes == 1 ? lease->status : EVLOCK_EQUORUM, out);
 }
 
-static bool did_not_run(enum lease_verdict verdict) {
+static bool lease_did_not_run(enum lease_verdict verdict) {
     return verdict == LEASE_AGAIN || verdict == LEASE_REFUSED || verdict == LEASE_FORBIDDEN;
 }
 
 /* The answer to a renewal or an extension while the lease is held. */
-static void note_prolonged(struct lease *lease, unsigned node, enum lease_command command,
-                           const struct lease_answer *answer, int64_t now, struct lease_out *out) {
+static void lease_note_prolonged(struct lease *lease, unsigned node, enum lease_command command,
+                                 const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
     bool extension = slot->voting;
 
     slot->voting = false;
     if (answer->verdict != LEASE_UNKNOWN)
         slot->replacing_ms = LEASE_NO_CUT;
-    if (command == LEASE_REPLACE && did_not_run(answer->verdict))
+    if (command == LEASE_REPLACE && lease_did_not_run(answer->verdict))
         slot->deadline = slot->uncut;
     if (answer->verdict == LEASE_AGAIN) {
         if (command == LEASE_RENEW ? slot->want == LEASE_NOTHING : extension)
-            want(lease, node, command, out);
+            lease_want(lease, node, command, out);
         return;
     }
     if (answer->verdict == LEASE_YES)
-        confirm(lease, node, evl_min(answer->ttl, asked_for(lease, slot, command)));
+        lease_confirm(lease, node, evl_min(answer->ttl, lease_asked_for(lease, slot, command)));
     else if (answer->verdict == LEASE_NO)
-        note_gone(lease, node, now, out);
+        lease_note_gone(lease, node, now, out);
     else
-        note_unconfirmed(lease, command, now);
+        lease_note_unconfirmed(lease, command, now);
     if (extension && lease->extending)
-        decide_extension(lease, node, answer, out);
+        lease_decide_extension(lease, node, answer, out);
 }
 
-static void renew(struct lease *lease, int64_t now, struct lease_out *out) {
+static void lease_renew(struct lease *lease, int64_t now, struct lease_out *out) {
     lease->due = LEASE_NEVER;
-    if (hung(lease, now))
+    if (lease_hung(lease, now))
         return;
     if (!lease->asked)
         lease->asked = now;
@@ -761,14 +763,14 @@ static void renew(struct lease *lease, int64_t now, struct lease_out *out) {
         if (slot->flying || (slot->want && slot->want != LEASE_MEND))
             continue;
         if (slot->trace == CLEAR)
-            arm(lease, i, LEASE_REARM, out);
+            lease_arm(lease, i, LEASE_REARM, out);
         else
-            want(lease, i, LEASE_RENEW, out);
+            lease_want(lease, i, LEASE_RENEW, out);
     }
 }
 
 /* A renewal that has just been asked for is given a quarter of what is left before anyone is worried. */
-static int64_t risk_at(const struct lease *lease) {
+static int64_t lease_risk_at(const struct lease *lease) {
     int64_t deadline = evl_lease_deadline(lease);
 
     if (lease->warned || deadline == LEASE_NEVER || !lease->asked)
@@ -779,39 +781,39 @@ static int64_t risk_at(const struct lease *lease) {
 }
 
 /* What ends by its time has no answer: of several nodes, none speaks for those that are silent. */
-static int out_of_time(const struct lease *lease) {
+static int lease_out_of_time(const struct lease *lease) {
     return lease->nodes == 1 && lease->status ? lease->status : EVLOCK_EUNREACHABLE;
 }
 
-static void hold_on(struct lease *lease, int64_t now, int64_t heard, struct lease_out *out) {
-    if (lose_in_time(lease, now, out))
+static void lease_hold_on(struct lease *lease, int64_t now, int64_t heard, struct lease_out *out) {
+    if (lease_lose_in_time(lease, now, out))
         return;
     if (now >= lease->due)
-        renew(lease, now, out);
-    mend(lease, now, out);
-    if (heard >= risk_at(lease)) {
+        lease_renew(lease, now, out);
+    lease_mend(lease, now, out);
+    if (heard >= lease_risk_at(lease)) {
         lease->warned = true;
         out->events |= LEASE_TELL_RISK;
     }
     if (lease->extending && heard >= lease->until) {
         enum lease_command command = lease->extending;
-        end_extension(lease, out_of_time(lease), out);
-        note_unconfirmed(lease, command, now);
+        lease_end_extension(lease, lease_out_of_time(lease), out);
+        lease_note_unconfirmed(lease, command, now);
     }
 }
 
 /* --- Releasing ---------------------------------------------------------------------------------------------------- */
 
-static void end_release(struct lease *lease, int status, int64_t now, struct lease_out *out) {
-    tell(out, LEASE_TELL_RELEASED, status);
-    undo(lease, now, out);
+static void lease_end_release(struct lease *lease, int status, int64_t now, struct lease_out *out) {
+    lease_tell(out, LEASE_TELL_RELEASED, status);
+    lease_undo(lease, now, out);
 }
 
-static void decide_release(struct lease *lease, int64_t now, struct lease_out *out) {
-    if (agreed(lease))
-        end_release(lease, EVLOCK_OK, now, out);
-    else if (hopeless(lease))
-        end_release(lease, lease->status ? lease->status : EVLOCK_ENOTOWNED, now, out);
+static void lease_decide_release(struct lease *lease, int64_t now, struct lease_out *out) {
+    if (lease_agreed(lease))
+        lease_end_release(lease, EVLOCK_OK, now, out);
+    else if (lease_hopeless(lease))
+        lease_end_release(lease, lease->status ? lease->status : EVLOCK_ENOTOWNED, now, out);
 }
 
 /* --- Inputs ------------------------------------------------------------------------------------------------------- */
@@ -833,7 +835,7 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
     lease->since = now;
     lease->due = LEASE_NEVER;
     lease->until = LEASE_NEVER;
-    note_life(lease, terms->ttl ? terms->ttl : undo_without_expiry);
+    lease_note_life(lease, terms->ttl ? terms->ttl : undo_without_expiry);
     for (unsigned i = 0; i < nodes; i++) {
         lease->slots[i].trace = entry->adopt ? MAYBE : CLEAR;
         lease->slots[i].late = entry->watched >> i & 1U ? UNSEEN : SETTLED;
@@ -841,24 +843,24 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
         lease->slots[i].cut_ms = LEASE_NO_CUT;
         lease->slots[i].mend_ms = LEASE_AGES;
         if (!entry->watched)
-            want(lease, i, entry->adopt ? LEASE_ADOPT : LEASE_ACQUIRE, out);
+            lease_want(lease, i, entry->adopt ? LEASE_ADOPT : LEASE_ACQUIRE, out);
     }
     evl_lease_check(lease);
 }
 
 /* From here on it is unanswered. */
-static void send(struct lease *lease, struct lease_slot *slot, enum lease_command command, int64_t now) {
+static void lease_send(struct lease *lease, struct lease_slot *slot, enum lease_command command, int64_t now) {
     slot->flying = command;
     if (command != LEASE_RAISE) /* the lease counts from the acquire */
         slot->sent = now;
     slot->voting = command == LEASE_ADD || command == LEASE_REPLACE;
-    slot->twice |= arms(command) && slot->trace != CLEAR;
-    if (sets(command))
-        slot->trace = arms(command) && slot->trace == CLEAR ? ASKED : MAYBE;
+    slot->twice |= lease_arms(command) && slot->trace != CLEAR;
+    if (lease_sets(command))
+        slot->trace = lease_arms(command) && slot->trace == CLEAR ? ASKED : MAYBE;
     if (command == LEASE_REPLACE) { /* it may run from now on: a shorter time counts before it is sent */
-        slot->replacing_ms = in_ms(lease->extension);
+        slot->replacing_ms = lease_in_ms(lease->extension);
         slot->uncut = slot->deadline;
-        slot->deadline = evl_min(slot->deadline, kept_until(now, lease->extension));
+        slot->deadline = evl_min(slot->deadline, lease_kept_until(now, lease->extension));
     }
 }
 
@@ -870,12 +872,13 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
     if (slot->flying && command != LEASE_RELEASE)
         return LEASE_NOTHING;
     slot->want = LEASE_NOTHING;
-    if ((command == LEASE_RENEW || arms(command)) && hung(lease, now)) /* it has waited for the node so long */
+    if ((command == LEASE_RENEW || lease_arms(command)) &&
+        lease_hung(lease, now)) /* it has waited for the node so long */
         command = LEASE_NOTHING;
     if (command == LEASE_RELEASE)
         slot->releasing = true;
     else if (command != LEASE_NOTHING)
-        send(lease, slot, command, now);
+        lease_send(lease, slot, command, now);
     evl_lease_check(lease);
     return command;
 }
@@ -884,33 +887,33 @@ int64_t evl_lease_ttl(const struct lease *lease, enum lease_command command, int
     if (command == LEASE_ADD || command == LEASE_REPLACE)
         return lease->extension;
     if (command == LEASE_MEND)
-        return evl_max(ttl_for(evl_min(evl_lease_deadline(lease) - now, LEASE_NEVER / 2)), MS);
+        return evl_max(lease_ttl_for(evl_min(evl_lease_deadline(lease) - now, LEASE_NEVER / 2)), MS);
     return lease->terms->ttl;
 }
 
 /* An answer that comes when nobody waits for the command's effect still says where the token is. */
-static void note_trace(struct lease *lease, unsigned node, enum lease_command command,
-                       const struct lease_answer *answer, int64_t now, struct lease_out *out) {
+static void lease_note_trace(struct lease *lease, unsigned node, enum lease_command command,
+                             const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
 
     if (command == LEASE_ACQUIRE)
-        note_acquire(lease, node, command, answer, now, out);
-    else if (arms(command))
-        note_armed_late(lease, slot, answer);
+        lease_note_acquire(lease, node, command, answer, now, out);
+    else if (lease_arms(command))
+        lease_note_armed_late(lease, slot, answer);
     else if (answer->verdict == LEASE_NO && command != LEASE_RAISE)
-        note_absent(lease, slot);
+        lease_note_absent(lease, slot);
     if (lease->state != LEASE_UNDOING)
         return;
-    set_undo_limit(lease, now);
+    lease_set_undo_limit(lease, now);
     if (slot->trace == CLEAR)
         slot->want = LEASE_NOTHING;
-    if (clean(lease))
-        end(lease);
+    if (lease_clean(lease))
+        lease_end(lease);
 }
 
 /* What is answered does not fly any more. What was lost without a word may run yet. */
-static void note_landed(struct lease *lease, struct lease_slot *slot, enum lease_command command,
-                        enum lease_verdict verdict, int64_t now) {
+static void lease_note_landed(struct lease *lease, struct lease_slot *slot, enum lease_command command,
+                              enum lease_verdict verdict, int64_t now) {
     implies(command == LEASE_RELEASE, slot->releasing);
     if (command == LEASE_RELEASE)
         slot->releasing = false;
@@ -920,52 +923,52 @@ static void note_landed(struct lease *lease, struct lease_slot *slot, enum lease
     if (slot->late != MAY_STILL_RUN) /* or one that was lost before is not settled with it */
         slot->late = UNSEEN;
     if (lease->state == LEASE_UNDOING)
-        set_undo_limit(lease, now);
+        lease_set_undo_limit(lease, now);
 }
 
 /* The answer to any command, the lease being acquired. */
-static void answer_acquiring(struct lease *lease, unsigned node, enum lease_command command,
-                             const struct lease_answer *answer, int64_t now, struct lease_out *out) {
+static void lease_answer_acquiring(struct lease *lease, unsigned node, enum lease_command command,
+                                   const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     if (command == LEASE_RAISE)
-        note_raise(lease, node, answer, now, out);
+        lease_note_raise(lease, node, answer, now, out);
     else
-        note_acquire(lease, node, command, answer, now, out);
+        lease_note_acquire(lease, node, command, answer, now, out);
 }
 
-static void answer_held(struct lease *lease, unsigned node, enum lease_command command,
-                        const struct lease_answer *answer, int64_t now, struct lease_out *out) {
+static void lease_answer_held(struct lease *lease, unsigned node, enum lease_command command,
+                              const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     bool late = command == LEASE_ACQUIRE || command == LEASE_ADOPT;
 
     if (late)
-        note_acquire(lease, node, command, answer, now, out);
-    else if (arms(command))
-        note_rearmed(lease, node, command, answer, now, out);
+        lease_note_acquire(lease, node, command, answer, now, out);
+    else if (lease_arms(command))
+        lease_note_rearmed(lease, node, command, answer, now, out);
     else if (command == LEASE_RAISE)
-        note_raised(lease, node, answer, out);
+        lease_note_raised(lease, node, answer, out);
     else
-        note_prolonged(lease, node, command, answer, now, out);
+        lease_note_prolonged(lease, node, command, answer, now, out);
     if (answer->verdict != LEASE_YES)
-        see_to(lease, node, command, now);
+        lease_see_to(lease, node, command, now);
     else if (late)
-        plan_mends(lease, now);
+        lease_plan_mends(lease, now);
 }
 
 /* The token is given back, and nobody waits any more for what else was sent. */
-static void answer_leaving(struct lease *lease, unsigned node, enum lease_command command,
-                           const struct lease_answer *answer, int64_t now, struct lease_out *out) {
+static void lease_answer_leaving(struct lease *lease, unsigned node, enum lease_command command,
+                                 const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     if (command != LEASE_RELEASE) {
-        note_trace(lease, node, command, answer, now, out);
+        lease_note_trace(lease, node, command, answer, now, out);
         return;
     }
-    note_release(lease, node, answer, now, out);
+    lease_note_release(lease, node, answer, now, out);
     if (lease->state == LEASE_RELEASING) {
-        decide_release(lease, now, out);
+        lease_decide_release(lease, now, out);
         return;
     }
     if (lease->until == LEASE_NEVER)
-        set_undo_limit(lease, now);
-    if (clean(lease))
-        end(lease);
+        lease_set_undo_limit(lease, now);
+    if (lease_clean(lease))
+        lease_end(lease);
 }
 
 void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,
@@ -977,23 +980,23 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
     /* Who joins the queue has the lock or waits, and nobody else waits. */
     assert(answer->verdict != LEASE_NO || command != LEASE_ACQUIRE || !lease->queued);
     assert(answer->verdict != LEASE_QUEUED || (command == LEASE_ACQUIRE && lease->queued));
-    note_landed(lease, slot, command, answer->verdict, now);
+    lease_note_landed(lease, slot, command, answer->verdict, now);
     if (lease->state == LEASE_HELD)
-        lose_in_time(lease, now, out);
+        lease_lose_in_time(lease, now, out);
     switch (lease->state) {
     case LEASE_ACQUIRING:
-        answer_acquiring(lease, node, command, answer, now, out);
+        lease_answer_acquiring(lease, node, command, answer, now, out);
         break;
     case LEASE_HELD:
-        answer_held(lease, node, command, answer, now, out);
+        lease_answer_held(lease, node, command, answer, now, out);
         break;
     case LEASE_RELEASING:
     case LEASE_UNDOING:
-        answer_leaving(lease, node, command, answer, now, out);
+        lease_answer_leaving(lease, node, command, answer, now, out);
         break;
     case LEASE_LOST:
     case LEASE_ENDED:
-        note_trace(lease, node, command, answer, now, out);
+        lease_note_trace(lease, node, command, answer, now, out);
         break;
     }
     if (slot->want) /* what was held up by the answered command */
@@ -1004,14 +1007,14 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
 }
 
 /* Only one that queues may be asked more than once. */
-static void ask_anew(struct lease *lease, struct lease_out *out) {
+static void lease_ask_anew(struct lease *lease, struct lease_out *out) {
     if (lease->queued && !lease->slots[0].want)
-        want(lease, 0, LEASE_ACQUIRE, out);
+        lease_want(lease, 0, LEASE_ACQUIRE, out);
 }
 
 void evl_lease_look(struct lease *lease, struct lease_out *out) {
     if (lease->state == LEASE_ACQUIRING) /* or else it does not wait any more */
-        ask_anew(lease, out);
+        lease_ask_anew(lease, out);
     evl_lease_check(lease);
 }
 
@@ -1024,20 +1027,20 @@ void evl_lease_granted(struct lease *lease, int64_t since, int64_t fence, int64_
     if (lease->state == LEASE_ACQUIRING) {
         lease->slots[0].want = LEASE_NOTHING;
         lease->slots[0].sent = since;
-        note_acquire(lease, 0, LEASE_ACQUIRE, &yes, now, out);
+        lease_note_acquire(lease, 0, LEASE_ACQUIRE, &yes, now, out);
     }
     evl_lease_check(lease);
 }
 
 /* The others go on; the next renewal asks this node again. */
-static void do_without(struct lease *lease, unsigned node, int status, struct lease_out *out) {
+static void lease_do_without(struct lease *lease, unsigned node, int status, struct lease_out *out) {
     const struct lease_answer refused = {.verdict = LEASE_REFUSED, .status = status};
     struct lease_slot *slot = &lease->slots[node];
     bool extension = slot->want != LEASE_NOTHING && slot->want == lease->extending;
 
     slot->want = LEASE_NOTHING;
     if (extension)
-        decide_extension(lease, node, &refused, out);
+        lease_decide_extension(lease, node, &refused, out);
 }
 
 void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t now, struct lease_out *out) {
@@ -1050,16 +1053,16 @@ void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t
         slot->want = LEASE_NOTHING;
         if (lease->queued && slot->trace != CLEAR) /* a look at how it stands: it may yet be granted */
             break;
-        vote_no(lease, slot, status);
-        decide_acquire(lease, node, 0, now, out);
+        lease_vote_no(lease, slot, status);
+        lease_decide_acquire(lease, node, 0, now, out);
         break;
     case LEASE_HELD:
         lease->failing |= slot->want == LEASE_RENEW;
         lease->status = (int8_t)status;
         if (lease->nodes > 1)
-            do_without(lease, node, status, out);
+            lease_do_without(lease, node, status, out);
         if (status == EVLOCK_EEXCLUDED)
-            see_to(lease, node, LEASE_MEND, now);
+            lease_see_to(lease, node, LEASE_MEND, now);
         break; /* what is wanted of the only node waits for it */
     case LEASE_RELEASING:
     case LEASE_UNDOING:
@@ -1090,19 +1093,19 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
     case LEASE_HELD:
         /* Ask at once whether the token outlived what happened. */
         if (lease->due != LEASE_NEVER && (lease->failing || slot->replaced))
-            renew(lease, now, out);
-        if (lacks(lease, slot))
-            plan_mend(lease, node, now);
-        mend(lease, now, out);
+            lease_renew(lease, now, out);
+        if (lease_lacks(lease, slot))
+            lease_plan_mend(lease, node, now);
+        lease_mend(lease, now, out);
         break;
     case LEASE_UNDOING:
         if (lease->until == LEASE_NEVER) /* or else what is to be outlived does not begin again with each connection */
-            set_undo_limit(lease, now);
-        if (clean(lease))
-            end(lease);
+            lease_set_undo_limit(lease, now);
+        if (lease_clean(lease))
+            lease_end(lease);
         break;
     case LEASE_ACQUIRING:
-        ask_anew(lease, out);
+        lease_ask_anew(lease, out);
         break;
     case LEASE_RELEASING:
     case LEASE_LOST:
@@ -1119,10 +1122,10 @@ void evl_lease_extend(struct lease *lease, enum lease_command command, int64_t t
     lease->extension = ttl;
     lease->until = until;
     if (lease->longest_ms != LEASE_AGES)
-        note_life(lease, command == LEASE_ADD ? longest_life(lease) + ttl : ttl);
-    open_votes(lease);
+        lease_note_life(lease, command == LEASE_ADD ? lease_longest_life(lease) + ttl : ttl);
+    lease_open_votes(lease);
     for (unsigned i = 0; i < lease->nodes; i++)
-        want(lease, i, command, out);
+        lease_want(lease, i, command, out);
     evl_lease_check(lease);
 }
 
@@ -1132,9 +1135,9 @@ void evl_lease_release(struct lease *lease, int64_t until, struct lease_out *out
     lease->extending = LEASE_NOTHING;
     lease->due = LEASE_NEVER;
     lease->until = until;
-    open_votes(lease);
+    lease_open_votes(lease);
     for (unsigned i = 0; i < lease->nodes; i++)
-        want(lease, i, LEASE_RELEASE, out);
+        lease_want(lease, i, LEASE_RELEASE, out);
     evl_lease_check(lease);
 }
 
@@ -1142,15 +1145,15 @@ void evl_lease_abandon(struct lease *lease, int64_t now, struct lease_out *out) 
     switch (lease->state) {
     case LEASE_ACQUIRING:
         if (lease->adopted) {
-            end(lease);
+            lease_end(lease);
             break;
         }
-        undo(lease, now, out);
+        lease_undo(lease, now, out);
         break;
     case LEASE_HELD:
     case LEASE_LOST:
     case LEASE_RELEASING:
-        undo(lease, now, out);
+        lease_undo(lease, now, out);
         break;
     case LEASE_UNDOING:
     case LEASE_ENDED:
@@ -1171,50 +1174,50 @@ bool evl_lease_exportable(const struct lease *lease) {
 
 void evl_lease_export(struct lease *lease) {
     assert(lease->state == LEASE_HELD || lease->state == LEASE_LOST);
-    end(lease);
+    lease_end(lease);
     evl_lease_check(lease);
 }
 
 /* How long an attempt waits for a node: while a yes would be of use, and among several nodes no longer than agreed. */
-static int64_t patience_ends(const struct lease *lease, const struct lease_slot *slot) {
+static int64_t lease_patience_ends(const struct lease *lease, const struct lease_slot *slot) {
     int64_t limit = LEASE_NEVER;
 
     if (slot->vote != OPEN)
         return LEASE_NEVER;
     if (slot->flying == LEASE_ACQUIRE && lease->terms->ttl && !lease->queued)
-        limit = kept_until(slot->sent, lease->terms->ttl);
+        limit = lease_kept_until(slot->sent, lease->terms->ttl);
     return lease->nodes > 1 ? evl_min(limit, lease->since + lease->terms->patience) : limit;
 }
 
-static void time_attempt(struct lease *lease, int64_t now, int64_t heard, struct lease_out *out) {
+static void lease_time_attempt(struct lease *lease, int64_t now, int64_t heard, struct lease_out *out) {
     for (unsigned i = 0; i < lease->nodes && lease->state == LEASE_ACQUIRING; i++) {
         struct lease_slot *slot = &lease->slots[i];
-        if (heard < patience_ends(lease, slot))
+        if (heard < lease_patience_ends(lease, slot))
             continue;
-        vote_no(lease, slot, EVLOCK_EUNREACHABLE);
-        decide_acquire(lease, i, 0, now, out);
+        lease_vote_no(lease, slot, EVLOCK_EUNREACHABLE);
+        lease_decide_acquire(lease, i, 0, now, out);
     }
 }
 
 void evl_lease_time(struct lease *lease, int64_t now, int64_t heard, struct lease_out *out) {
     switch (lease->state) {
     case LEASE_ACQUIRING:
-        time_attempt(lease, now, heard, out);
+        lease_time_attempt(lease, now, heard, out);
         break;
     case LEASE_HELD:
-        hold_on(lease, now, heard, out);
+        lease_hold_on(lease, now, heard, out);
         break;
     case LEASE_RELEASING:
         if (heard >= lease->until)
-            end_release(lease, out_of_time(lease), now, out);
+            lease_end_release(lease, lease_out_of_time(lease), now, out);
         else if (now >= lease->due)
-            repeat_releases(lease, out);
+            lease_repeat_releases(lease, out);
         break;
     case LEASE_UNDOING:
-        if (now >= lease->until && !may_be_late(lease))
-            end_undo(lease, out);
+        if (now >= lease->until && !lease_may_be_late(lease))
+            lease_end_undo(lease, out);
         else if (now >= lease->due)
-            repeat_releases(lease, out);
+            lease_repeat_releases(lease, out);
         break;
     case LEASE_LOST:
     case LEASE_ENDED:
@@ -1229,19 +1232,19 @@ int64_t evl_lease_next_patiently(const struct lease *lease, int64_t patient) {
     switch (lease->state) {
     case LEASE_ACQUIRING:
         for (unsigned i = 0; i < lease->nodes; i++)
-            next = evl_min(next, patience_ends(lease, &lease->slots[i]));
+            next = evl_min(next, lease_patience_ends(lease, &lease->slots[i]));
         next = evl_max(next, patient);
         break;
     case LEASE_HELD:
-        next =
-            evl_min(evl_min(told_lost_at(lease), lease->due), evl_max(evl_min(risk_at(lease), lease->until), patient));
-        next = evl_min(next, next_mend(lease));
+        next = evl_min(evl_min(lease_told_lost_at(lease), lease->due),
+                       evl_max(evl_min(lease_risk_at(lease), lease->until), patient));
+        next = evl_min(next, lease_next_mend(lease));
         break;
     case LEASE_RELEASING:
         next = evl_min(lease->due, evl_max(lease->until, patient));
         break;
     case LEASE_UNDOING:
-        next = may_be_late(lease) ? lease->due : evl_min(lease->due, lease->until);
+        next = lease_may_be_late(lease) ? lease->due : evl_min(lease->due, lease->until);
         break;
     case LEASE_LOST:
     case LEASE_ENDED:
@@ -1276,7 +1279,7 @@ int64_t evl_lease_left_until(const struct lease *lease) {
 #ifdef EVL_CHECKS
 
 /* What is to be sent follows from the state. */
-static void check_wanted(const struct lease *lease, const struct lease_slot *slot) {
+static void lease_check_wanted(const struct lease *lease, const struct lease_slot *slot) {
     enum lease_command want = slot->want;
 
     switch (lease->state) {
@@ -1288,7 +1291,7 @@ static void check_wanted(const struct lease *lease, const struct lease_slot *slo
         assert(want != LEASE_RELEASE);
         implies(want == LEASE_ADD || want == LEASE_REPLACE, want == lease->extending);
         implies(want == LEASE_RENEW, slot->trace != CLEAR);
-        implies(arms(want), lease->nodes > 1 && slot->stray == SETTLED);
+        implies(lease_arms(want), lease->nodes > 1 && slot->stray == SETTLED);
         break;
     case LEASE_RELEASING:
     case LEASE_UNDOING:
@@ -1305,13 +1308,13 @@ static void check_wanted(const struct lease *lease, const struct lease_slot *slo
 }
 
 /* One command is unanswered at most, but for a release behind it. */
-static void check_flying(const struct lease *lease, const struct lease_slot *slot) {
+static void lease_check_flying(const struct lease *lease, const struct lease_slot *slot) {
     bool held = lease->state == LEASE_HELD;
 
     implies(slot->releasing, lease->state >= LEASE_RELEASING);
-    implies(evl_lease_prolongs(slot->flying) || arms(slot->flying), lease->granted);
-    implies(sets(slot->flying), slot->trace != CLEAR);
-    implies(slot->trace == ASKED, arms(slot->flying));
+    implies(evl_lease_prolongs(slot->flying) || lease_arms(slot->flying), lease->granted);
+    implies(lease_sets(slot->flying), slot->trace != CLEAR);
+    implies(slot->trace == ASKED, lease_arms(slot->flying));
     implies(held && slot->voting, slot->flying && slot->flying == lease->extending);
     implies(held && slot->replacing_ms != LEASE_NO_CUT, slot->flying == LEASE_REPLACE || slot->late != SETTLED);
     switch (slot->flying) {
@@ -1341,9 +1344,9 @@ static void check_flying(const struct lease *lease, const struct lease_slot *slo
     }
 }
 
-static void check_slot(const struct lease *lease, const struct lease_slot *slot) {
-    check_wanted(lease, slot);
-    check_flying(lease, slot);
+static void lease_check_slot(const struct lease *lease, const struct lease_slot *slot) {
+    lease_check_wanted(lease, slot);
+    lease_check_flying(lease, slot);
     assert(slot->deadline >= 0);
     implies(lease->state == LEASE_ACQUIRING && slot->vote == YES, slot->deadline && slot->trace == THERE);
     implies(lease->state == LEASE_HELD && slot->deadline, slot->trace != CLEAR);
@@ -1353,7 +1356,7 @@ static void check_slot(const struct lease *lease, const struct lease_slot *slot)
 }
 
 /* Something will still come of a node that has not voted, and of one that may have the token to undo. */
-static bool is_pursued(const struct lease *lease, const struct lease_slot *slot) {
+static bool lease_is_pursued(const struct lease *lease, const struct lease_slot *slot) {
     switch (lease->state) {
     case LEASE_ACQUIRING:
         return slot->vote != OPEN || slot->want || slot->flying || lease->queued;
@@ -1371,29 +1374,29 @@ static bool is_pursued(const struct lease *lease, const struct lease_slot *slot)
 }
 
 /* An undo without an end waits for something. */
-static bool is_endless(const struct lease *lease) {
+static bool lease_is_endless(const struct lease *lease) {
     for (unsigned i = 0; i < lease->nodes; i++) {
         const struct lease_slot *slot = &lease->slots[i];
-        if (slot->stray == UNSEEN || slot->late == UNSEEN || slot->flying || may_wait(lease, slot))
+        if (slot->stray == UNSEEN || slot->late == UNSEEN || slot->flying || lease_may_wait(lease, slot))
             return true;
     }
     return lease->longest_ms == LEASE_AGES;
 }
 
-static void check_state(const struct lease *lease) {
+static void lease_check_state(const struct lease *lease) {
     switch (lease->state) {
     case LEASE_ACQUIRING:
-        assert(!lease->granted && !agreed(lease) && !hopeless(lease));
+        assert(!lease->granted && !lease_agreed(lease) && !lease_hopeless(lease));
         assert(lease->until == LEASE_NEVER && lease->due == LEASE_NEVER);
         break;
     case LEASE_HELD:
         assert(evl_lease_deadline(lease) > 0);
         assert(evl_quorum_reached(lease->nodes, evl_lease_keepers(lease)));
         assert(lease->granted && lease->raising == lease->fenced);
-        implies(lease->extending, !agreed(lease) && !hopeless(lease));
+        implies(lease->extending, !lease_agreed(lease) && !lease_hopeless(lease));
         implies(!lease->extending, lease->until == LEASE_NEVER);
         implies(lease->due != LEASE_NEVER, lease->terms->interval);
-        implies(lease->asked, !confirmed(lease));
+        implies(lease->asked, !lease_confirmed(lease));
         implies(lease->warned, lease->asked);
         break;
     case LEASE_LOST:
@@ -1401,11 +1404,11 @@ static void check_state(const struct lease *lease) {
         assert(lease->until == LEASE_NEVER && lease->due == LEASE_NEVER);
         break;
     case LEASE_RELEASING:
-        assert(lease->granted && !agreed(lease) && !hopeless(lease));
+        assert(lease->granted && !lease_agreed(lease) && !lease_hopeless(lease));
         break;
     case LEASE_UNDOING:
-        assert(!clean(lease));
-        implies(lease->until == LEASE_NEVER, is_endless(lease));
+        assert(!lease_clean(lease));
+        implies(lease->until == LEASE_NEVER, lease_is_endless(lease));
         break;
     case LEASE_ENDED:
         break;
@@ -1420,10 +1423,10 @@ void evl_lease_check(const struct lease *lease) {
     implies(lease->fence, lease->raising);
     implies(lease->extending, lease->state == LEASE_HELD);
     implies(lease->left, lease->state >= LEASE_RELEASING);
-    check_state(lease);
+    lease_check_state(lease);
     for (unsigned i = 0; i < lease->nodes; i++) {
-        check_slot(lease, &lease->slots[i]);
-        assert(is_pursued(lease, &lease->slots[i]));
+        lease_check_slot(lease, &lease->slots[i]);
+        assert(lease_is_pursued(lease, &lease->slots[i]));
     }
 }
 

@@ -10,61 +10,61 @@
 /* In front of the arguments: "*", a count, and the end of the line. */
 #define HEAD_SIZE 8
 
-static char *put(char *to, const void *data, size_t len) {
+static char *wire_put(char *to, const void *data, size_t len) {
     memcpy(to, data, len);
     return to + len;
 }
 
 /* The digits of a number, before `end`; snprintf() takes as long as all the rest of a command. */
-static char *digits_of(uint64_t number, char *end) {
+static char *wire_digits_of(uint64_t number, char *end) {
     do
         *--end = (char)('0' + number % 10);
     while ((number /= 10) > 0);
     return end;
 }
 
-static char *put_number(char *to, uint64_t number) {
-    char end[20], *digits = digits_of(number, end + sizeof(end));
+static char *wire_put_number(char *to, uint64_t number) {
+    char end[20], *digits = wire_digits_of(number, end + sizeof(end));
 
-    return put(to, digits, (size_t)(end + sizeof(end) - digits));
+    return wire_put(to, digits, (size_t)(end + sizeof(end) - digits));
 }
 
 /* An argument's length, behind which its bytes follow; most have two digits. */
-static char *put_length(char *to, size_t len) {
+static char *wire_put_length(char *to, size_t len) {
     *to++ = '$';
     if (len >= 100)
-        to = put_number(to, len / 10);
+        to = wire_put_number(to, len / 10);
     else if (len >= 10)
         *to++ = (char)('0' + len / 10);
     *to++ = (char)('0' + len % 10);
-    return put(to, "\r\n", 2);
+    return wire_put(to, "\r\n", 2);
 }
 
-static void push(struct command *command, const void *data, size_t len) {
+static void wire_push(struct command *command, const void *data, size_t len) {
     assert(len + 32 <= (size_t)(command->text + sizeof(command->text) - command->end));
     command->count++;
-    command->end = put(put(put_length(command->end, len), data, len), "\r\n", 2);
+    command->end = wire_put(wire_put(wire_put_length(command->end, len), data, len), "\r\n", 2);
 }
 
-static void push_bytes(struct command *command, struct bytes bytes) {
-    push(command, bytes.data, bytes.len);
+static void wire_push_bytes(struct command *command, struct bytes bytes) {
+    wire_push(command, bytes.data, bytes.len);
 }
 
-static void push_number(struct command *command, int64_t number) {
-    char end[20], *digits = digits_of((uint64_t)number, end + sizeof(end));
+static void wire_push_number(struct command *command, int64_t number) {
+    char end[20], *digits = wire_digits_of((uint64_t)number, end + sizeof(end));
 
-    push(command, digits, (size_t)(end + sizeof(end) - digits));
+    wire_push(command, digits, (size_t)(end + sizeof(end) - digits));
 }
 
 /* Milliseconds, rounded up: the server must not keep less than was agreed. */
-static int64_t ms(int64_t time) {
+static int64_t wire_ms(int64_t time) {
     return (time + 999) / 1000;
 }
 
 /* Arguments that are always the same, written as they are sent. */
-static void push_ready(struct command *command, unsigned count, const char *text, size_t len) {
+static void wire_push_ready(struct command *command, unsigned count, const char *text, size_t len) {
     command->count += count;
-    command->end = put(command->end, text, len);
+    command->end = wire_put(command->end, text, len);
 }
 
 #define READY(text) text, sizeof(text) - 1
@@ -74,7 +74,7 @@ static void push_ready(struct command *command, unsigned count, const char *text
 /* What belongs to a lock shares its cluster slot: by the lock's own hash tag, by all of its name as one, or, where the
  * name has a brace that would end the tag early, by one that is made for that slot. The ends keep what belongs to "{a}"
  * apart from what belongs to "a". Never inline, so that most commands need no room on the stack for it. */
-__attribute__((noinline)) static void push_beside(struct command *command, struct bytes key, const char *suffix) {
+__attribute__((noinline)) static void wire_push_beside(struct command *command, struct bytes key, const char *suffix) {
     char beside[544], *end = beside;
     bool tag = evl_hash_tag_is_in(key);
 
@@ -85,54 +85,54 @@ __attribute__((noinline)) static void push_beside(struct command *command, struc
         end += HASH_TAG_SIZE;
         *end++ = '}';
     }
-    end = put(end, key.data, key.len);
+    end = wire_put(end, key.data, key.len);
     *end++ = tag ? ':' : '}';
-    end = put(end, suffix, strlen(suffix));
-    push(command, beside, (size_t)(end - beside));
+    end = wire_put(end, suffix, strlen(suffix));
+    wire_push(command, beside, (size_t)(end - beside));
 }
 
 /* --- Arguments ---------------------------------------------------------------------------------------------------- */
 
 /* As grant.lua takes it apart. */
 size_t evl_wire_waiter(char to[WAITER_SIZE], struct bytes token, const struct waiter *waiter) {
-    char *end = put(to, waiter->channel, strlen(waiter->channel));
+    char *end = wire_put(to, waiter->channel, strlen(waiter->channel));
 
     *end++ = ' ';
-    end = put(end, waiter->ticket, strlen(waiter->ticket));
+    end = wire_put(end, waiter->ticket, strlen(waiter->ticket));
     *end++ = ' ';
-    end = put_number(end, (uint64_t)ms(waiter->ttl));
-    end = put(end, waiter->fenced ? " 1 " : " 0 ", 3);
-    return (size_t)(put(end, token.data, token.len) - to);
+    end = wire_put_number(end, (uint64_t)wire_ms(waiter->ttl));
+    end = wire_put(end, waiter->fenced ? " 1 " : " 0 ", 3);
+    return (size_t)(wire_put(end, token.data, token.len) - to);
 }
 
 /* Never inline, as above. */
-__attribute__((noinline)) static void push_waiter(struct command *command, const struct subject *subject) {
+__attribute__((noinline)) static void wire_push_waiter(struct command *command, const struct subject *subject) {
     char text[WAITER_SIZE];
 
     if (subject->waiter.ticket)
-        push(command, text, evl_wire_waiter(text, subject->token, &subject->waiter));
+        wire_push(command, text, evl_wire_waiter(text, subject->token, &subject->waiter));
 }
 
 /* A tenth of a second, for several nodes: they seldom disagree about it. One that restarted, and so may know an old
  * number alone, does not count before that has passed. */
-static void push_grain(struct command *command, bool alone) {
-    push_number(command, alone ? 1 : 100000);
+static void wire_push_grain(struct command *command, bool alone) {
+    wire_push_number(command, alone ? 1 : 100000);
 }
 
-static void push_px(struct command *command, int64_t ttl) {
+static void wire_push_px(struct command *command, int64_t ttl) {
     if (!ttl)
         return;
-    push_ready(command, 1, READY("$2\r\nPX\r\n"));
-    push_number(command, ms(ttl));
+    wire_push_ready(command, 1, READY("$2\r\nPX\r\n"));
+    wire_push_number(command, wire_ms(ttl));
 }
 
-static void push_each(struct command *command, enum argument which, const struct subject *subject) {
+static void wire_push_each(struct command *command, enum argument which, const struct subject *subject) {
     for (unsigned i = 0; i < subject->count; i++)
-        push_bytes(command, which == ARG_LOCKS ? subject->renewals[i].key : subject->renewals[i].token);
+        wire_push_bytes(command, which == ARG_LOCKS ? subject->renewals[i].key : subject->renewals[i].token);
 }
 
 /* Of one size, so that a copy of one is no call. */
-static void push_word(struct command *command, enum argument word) {
+static void wire_push_word(struct command *command, enum argument word) {
     static const struct {
         char text[15];
         uint8_t len;
@@ -148,56 +148,56 @@ static void push_word(struct command *command, enum argument word) {
     command->count++;
 }
 
-static void push_argument(struct command *command, enum argument which, const struct subject *subject) {
+static void wire_push_argument(struct command *command, enum argument which, const struct subject *subject) {
     switch (which) {
     case ARG_LOCK:
-        push_bytes(command, subject->key);
+        wire_push_bytes(command, subject->key);
         break;
     case ARG_QUEUE:
-        push_beside(command, subject->key, ":queue");
+        wire_push_beside(command, subject->key, ":queue");
         break;
     case ARG_COUNTER:
-        push_beside(command, subject->key, ":fence");
+        wire_push_beside(command, subject->key, ":fence");
         break;
     case ARG_LOCKS:
     case ARG_TOKENS:
-        push_each(command, which, subject);
+        wire_push_each(command, which, subject);
         break;
     case ARG_TOKEN:
-        push_bytes(command, subject->token);
+        wire_push_bytes(command, subject->token);
         break;
     case ARG_TTL:
-        push_number(command, ms(subject->ttl));
+        wire_push_number(command, wire_ms(subject->ttl));
         break;
     case ARG_PX_TTL:
-        push_px(command, subject->ttl);
+        wire_push_px(command, subject->ttl);
         break;
     case ARG_FENCE:
-        push_number(command, subject->fence);
+        wire_push_number(command, subject->fence);
         break;
     case ARG_FENCE_TTL:
-        push_number(command, EVL_FENCE_TTL_MS);
+        wire_push_number(command, EVL_FENCE_TTL_MS);
         break;
     case ARG_GRAIN:
-        push_grain(command, subject->alone);
+        wire_push_grain(command, subject->alone);
         break;
     case ARG_FENCED:
-        push_number(command, subject->waiter.fenced);
+        wire_push_number(command, subject->waiter.fenced);
         break;
     case ARG_WAITER:
-        push_waiter(command, subject);
+        wire_push_waiter(command, subject);
         break;
     case ARG_SOUGHT:
-        push_bytes(command, subject->sought);
+        wire_push_bytes(command, subject->sought);
         break;
     case ARG_REPLICAS:
-        push_number(command, subject->replicas);
+        wire_push_number(command, subject->replicas);
         break;
     case ARG_TIMEOUT:
-        push_number(command, ms(subject->timeout));
+        wire_push_number(command, wire_ms(subject->timeout));
         break;
     default:
-        push_word(command, which);
+        wire_push_word(command, which);
         break;
     }
 }
@@ -208,14 +208,14 @@ static void push_argument(struct command *command, enum argument which, const st
 #define EVAL "$4\r\nEVAL\r\n"
 
 /* Most have few keys, whose number is then one digit. */
-static void begin_script(struct command *command, const struct script *script, unsigned keys) {
-    push_ready(command, 2, READY(EVALSHA));
-    command->end = put(put(command->end, script->sha, 40), "\r\n", 2);
+static void wire_begin_script(struct command *command, const struct script *script, unsigned keys) {
+    wire_push_ready(command, 2, READY(EVALSHA));
+    command->end = wire_put(wire_put(command->end, script->sha, 40), "\r\n", 2);
     if (keys < 10) {
-        push_ready(command, 1, READY("$1\r\n0\r\n"));
+        wire_push_ready(command, 1, READY("$1\r\n0\r\n"));
         command->end[-3] = (char)('0' + keys);
     } else {
-        push_number(command, keys);
+        wire_push_number(command, keys);
     }
 }
 
@@ -224,9 +224,9 @@ void evl_command_write(struct command *command, const struct form *form, const s
     command->end = command->text + HEAD_SIZE;
     command->script = form->script;
     if (form->script)
-        begin_script(command, form->script, form->keys ? form->keys : subject->count);
+        wire_begin_script(command, form->script, form->keys ? form->keys : subject->count);
     for (const uint8_t *argument = form->arguments; *argument != ARG_END; argument++)
-        push_argument(command, *argument, subject);
+        wire_push_argument(command, *argument, subject);
 }
 
 struct bytes evl_command_text(struct command *command) {
@@ -234,7 +234,7 @@ struct bytes evl_command_text(struct command *command) {
 
     *--text = '\n';
     *--text = '\r';
-    text = digits_of(command->count, text);
+    text = wire_digits_of(command->count, text);
     *--text = '*';
     assert(text >= command->text);
     return (struct bytes){text, (size_t)(command->end - text)};
@@ -248,10 +248,10 @@ char *evl_command_spelled(const struct command *command, size_t *ret_len) {
     if (!text)
         return NULL;
     *end++ = '*';
-    end = put(put_number(end, command->count), "\r\n", 2);
-    end = put_length(put(end, EVAL, strlen(EVAL)), len);
-    end = put(put(end, command->script->text, len), "\r\n", 2);
-    *ret_len = (size_t)(put(end, rest, rest_len) - text);
+    end = wire_put(wire_put_number(end, command->count), "\r\n", 2);
+    end = wire_put_length(wire_put(end, EVAL, strlen(EVAL)), len);
+    end = wire_put(wire_put(end, command->script->text, len), "\r\n", 2);
+    *ret_len = (size_t)(wire_put(end, rest, rest_len) - text);
     return text;
 }
 
