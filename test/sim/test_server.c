@@ -456,7 +456,7 @@ CASE(many_keys_are_kept_apart) {
     }
 }
 
-/* --- evlock's scripts, by clocks that no real server shows ---------------------------------------------------------- */
+/* --- evlock's scripts, by clocks that no real server shows -------------------------------------------------------- */
 
 #define YEAR (366 * 24 * 3600 * SECOND)
 
