@@ -6,7 +6,6 @@
 
 #include "input.h"
 #include "wire.h"
-#include "world/socket.h"
 
 enum { WORDS = 12 };
 
@@ -19,17 +18,13 @@ void server_begin(struct server *server) {
         sockets_listen(i, true);
         snprintf(server->urls[i], sizeof(server->urls[i]), "unix://" SOCKETS_FOLDER "%u?db=%u", i, i);
     }
-    for (int i = 0; i < SERVER_PEERS; i++) {
-        server->peers[i].socket = NULL;
-        server->peers[i].asked = 0;
-        server->peers[i].inbox_len = 0;
-    }
     server->fence = UINT64_C(1000000000000000);
 }
 
 void server_hang_up(struct peer *peer) {
     socket_end(peer->socket);
-    peer->inbox_len = 0;
+    requests_free(&peer->requests);
+    peer->requests = (struct requests){0};
     peer->asked = 0;
     peer->socket = NULL;
 }
@@ -51,17 +46,6 @@ static void welcome(struct server *server, unsigned node) {
         peer->node = node;
         peer->listens = peer->mumbled = false;
     }
-}
-
-/* A number after `mark`, and what follows its line; NULL: not all of it is there. */
-static const char *read_head(const char *at, const char *end, char mark, size_t *ret_number) {
-    const char *newline = memchr(at, '\n', (size_t)(end - at));
-
-    if (!newline)
-        return NULL;
-    check(*at == mark);
-    *ret_number = strtoul(at + 1, NULL, 10);
-    return newline + 1;
 }
 
 static void keep_word(char *to, size_t size, const char *word, size_t len) {
@@ -108,57 +92,46 @@ static void note_waiter(struct server *server, const char *key, size_t key_len, 
     check(sscanf(text, "%47s %23s", waiter->channel, waiter->ticket) == 2);
 }
 
-/* Reads one command; NULL: not all of it is there. */
-static const char *read_question(struct server *server, const char *at, const char *end, struct question *question) {
-    const char *words[WORDS] = {0};
-    size_t argc, len[WORDS] = {0};
+static void note_question(struct server *server, struct peer *peer, const struct requests *command) {
+    struct question *question = &peer->questions[peer->asked++];
+    const char *const *words = command->argv;
     unsigned token;
 
-    at = read_head(at, end, '*', &argc);
-    check(!at || (argc > 0 && argc <= WORDS));
-    for (size_t i = 0; at && i < argc; i++) {
-        if (at == end || !(words[i] = read_head(at, end, '$', &len[i])) || (size_t)(end - words[i]) < len[i] + 2)
-            return NULL;
-        at = words[i] + len[i] + 2;
-    }
-    if (!at)
-        return NULL;
-    keep_word(question->verb, sizeof(question->verb), words[0], len[0]);
-    keep_word(question->second, sizeof(question->second), words[1] ? words[1] : "", len[1]);
-    question->keys = words[2] ? (unsigned)strtoul(words[2], NULL, 10) : 0;
+    check(command->argc > 0 && command->argc <= WORDS);
+    *question = (struct question){0};
+    keep_word(question->verb, sizeof(question->verb), words[0], command->lens[0]);
+    if (command->argc > 1)
+        keep_word(question->second, sizeof(question->second), words[1], command->lens[1]);
+    question->keys = command->argc > 2 ? (unsigned)strtoul(words[2], NULL, 10) : 0;
     token = token_place(question);
     if (joins(question))
-        note_waiter(server, words[3], len[3], words[6]);
-    keep_word(question->token, sizeof(question->token), token < argc ? words[token] : "",
-              token < argc ? len[token] : 0);
-    return at;
-}
-
-static void note_question(struct server *server, struct peer *peer, const struct question *question) {
+        note_waiter(server, words[3], command->lens[3], words[6]);
+    if (token < (unsigned)command->argc)
+        keep_word(question->token, sizeof(question->token), words[token], command->lens[token]);
     peer->listens |= strcmp(question->verb, "PUBSUB") == 0;
     if (question->token[0])
         memcpy(server->token, question->token, sizeof(server->token));
 }
 
 static void read_questions(struct server *server, struct peer *peer) {
-    const char *at = peer->inbox, *end = peer->inbox + peer->inbox_len, *next;
+    enum parsed parsed = PARSED_PART;
 
-    while (at < end && peer->asked < SERVER_QUESTIONS &&
-           (next = read_question(server, at, end, &peer->questions[peer->asked]))) {
-        note_question(server, peer, &peer->questions[peer->asked++]);
-        at = next;
-    }
-    peer->inbox_len = (size_t)(end - at);
-    memmove(peer->inbox, at, peer->inbox_len);
+    while (peer->asked < SERVER_QUESTIONS && (parsed = requests_parse(&peer->requests)) == PARSED_COMMAND)
+        note_question(server, peer, &peer->requests);
+    check(parsed != PARSED_WRONG);
 }
 
 void server_turn(struct server *server) {
+    char bytes[16384];
+    size_t len;
+
     for (unsigned node = 0; node < SERVER_NODES; node++)
         welcome(server, node);
     for (struct peer *peer = server->peers; peer < server->peers + SERVER_PEERS; peer++) {
         if (!peer->socket)
             continue;
-        peer->inbox_len += socket_take(peer->socket, peer->inbox + peer->inbox_len, SERVER_INBOX - peer->inbox_len);
+        while ((len = socket_take(peer->socket, bytes, sizeof(bytes))) > 0)
+            requests_add(&peer->requests, bytes, len);
         if (socket_is_left(peer->socket))
             server_hang_up(peer);
         else

@@ -10,7 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SERVER_NODES = 3, SERVER_PEERS = 24, SERVER_QUESTIONS = 64, SERVER_WAITERS = 8, SERVER_INBOX = 1 << 16 };
+#include "world/resp.h"
+#include "world/socket.h"
+
+enum { SERVER_NODES = 3, SERVER_PEERS = 24, SERVER_QUESTIONS = 64, SERVER_WAITERS = 8 };
 
 enum server_answer { ANSWER_YES, ANSWER_NO, ANSWER_ERROR, ANSWER_OTHER };
 
@@ -28,8 +31,7 @@ struct peer {
     bool mumbled;                                /* it was told any bytes, so what it makes of answers is not known */
     struct question questions[SERVER_QUESTIONS]; /* unanswered, oldest first */
     unsigned asked;
-    size_t inbox_len;
-    char inbox[SERVER_INBOX]; /* read, and not yet a whole question */
+    struct requests requests; /* read, and not yet a question */
 };
 
 /* A client's waiter that asked to join a queue. */

@@ -97,9 +97,9 @@ static void answer_only_pubsub(const struct call *call) {
 void command_from_session(sim_session *session) {
     struct call call = {.server = session->server,
                         .session = session,
-                        .argc = session->input.argc,
-                        .argv = session->input.argv,
-                        .lens = session->input.lens,
+                        .argc = session->requests.argc,
+                        .argv = session->requests.argv,
+                        .lens = session->requests.lens,
                         .reply = &session->server->reply};
     bool container;
     call.command = find_command(&call, &container);

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "resp.h"
 #include "server.h"
+#include "world/resp.h"
 
 /* How two answers may differ. */
 enum likeness {

@@ -32,7 +32,7 @@ sim_server *sim_server_new(unsigned seed) {
 static void session_free(sim_session *session) {
     TAILQ_REMOVE(&session->server->sessions, session, next);
     session_unsubscribe_all(session);
-    input_free(&session->input);
+    requests_free(&session->requests);
     free(session);
 }
 
@@ -147,13 +147,13 @@ void session_end(sim_session *session) {
 
 void sim_session_feed(sim_session *session, const char *bytes, size_t len) {
     enum parsed parsed;
-    input_add(&session->input, bytes, len);
+    requests_add(&session->requests, bytes, len);
     session->running = true;
-    while (!session->ending && !session->wait_for && (parsed = input_parse(&session->input)) != PARSED_PART) {
+    while (!session->ending && !session->wait_for && (parsed = requests_parse(&session->requests)) != PARSED_PART) {
         if (parsed == PARSED_WRONG) {
-            reply_error(&session->server->reply, "ERR Protocol error: %s", session->input.wrong);
+            reply_error(&session->server->reply, "ERR Protocol error: %s", session->requests.wrong);
             session->ending = true;
-        } else if (session->input.argc > 0) {
+        } else if (session->requests.argc > 0) {
             command_from_session(session);
             session->written = session->server->written;
         }

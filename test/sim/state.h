@@ -7,9 +7,9 @@
 
 #include <sys/queue.h>
 
-#include "resp.h"
 #include "server.h"
 #include "store.h"
+#include "world/resp.h"
 
 #define DATABASES 16
 
@@ -43,7 +43,7 @@ struct sim_session {
     bool running;     /* a command of its own, after which an end waits */
     bool ending;
     bool quiet; /* it is told nothing */
-    struct input input;
+    struct requests requests;
     TAILQ_HEAD(, subscription) subscriptions;
     int64_t subscribed;           /* how many */
     int64_t written;              /* of the server, when its last command had run */

@@ -7,12 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *need(void *memory) {
-    if (!memory)
-        abort();
-    return memory;
-}
-
 /* --- Entries ------------------------------------------------------------------------------------------------------ */
 
 void item_set(struct item *item, const char *bytes, size_t len) {

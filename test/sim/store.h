@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "world/need.h"
+
 #define STORE_NEVER (-1)
 
 enum type { TYPE_STRING, TYPE_ZSET };
@@ -54,8 +56,5 @@ void entry_erase(struct entry *entry, size_t at, size_t count);
 void entry_clear(struct entry *entry);
 void item_set(struct item *item, const char *bytes, size_t len);
 bool item_is(const struct item *item, const char *bytes, size_t len);
-
-/* Memory or the end of the program: a test has nothing to do without it. */
-void *need(void *memory);
 
 #endif

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "resp.h"
 #include "scripts.h"
 #include "server.h"
+#include "world/resp.h"
 
 #define MS INT64_C(1000)
 #define SECOND (1000 * MS)

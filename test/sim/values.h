@@ -7,7 +7,7 @@
 
 #include <lua.h>
 
-#include "resp.h"
+#include "world/resp.h"
 
 /* Pushes the reply at `at`, of well-formed RESP, and returns what is behind it. */
 const char *value_push_reply(lua_State *state, const char *at, const char *end);

@@ -12,6 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "need.h"
+
 enum { FIRST_FD = 1 << 20, DESCRIPTORS = 1024, ROOM = 208 * 1024 }; /* which is what Linux has for what is written */
 
 /* Bytes that were put in and not yet taken out. */
@@ -49,9 +51,7 @@ static void stream_put(struct stream *stream, const void *bytes, size_t len) {
         stream->start = stream->end = 0;
     if (stream->end + len > stream->room) {
         stream->room = 2 * (stream->end + len);
-        stream->bytes = realloc(stream->bytes, stream->room);
-        if (!stream->bytes)
-            abort();
+        stream->bytes = need(realloc(stream->bytes, stream->room));
     }
     memcpy(stream->bytes + stream->end, bytes, len);
     stream->end += len;
@@ -75,9 +75,7 @@ static int socket_new(void) {
         i++;
     if (i == DESCRIPTORS)
         return socket_fail(EMFILE);
-    socket = sockets[i] = calloc(1, sizeof(*socket));
-    if (!socket)
-        abort();
+    socket = sockets[i] = need(calloc(1, sizeof(*socket)));
     socket->fd = FIRST_FD + i;
     socket->open = socket->ended = true;
     count++;

@@ -2,8 +2,8 @@
  * RESP2: the commands in what a client sent, and the replies that are written to it. Owns the bytes of both. It knows
  * neither commands nor keys.
  */
-#ifndef EVLOCK_SIM_RESP_H
-#define EVLOCK_SIM_RESP_H
+#ifndef EVLOCK_WORLD_RESP_H
+#define EVLOCK_WORLD_RESP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #define RESP_MAX_BULK (512 * 1024 * 1024)
 #define RESP_MAX_ARGS (1024 * 1024)
 
-struct input {
+struct requests {
     char *bytes;
     size_t start, end, room; /* what is not parsed yet is from `start` to `end` */
     const char **argv;       /* the last command; into `bytes`, each ended by a zero */
@@ -25,9 +25,9 @@ struct input {
 
 enum parsed { PARSED_PART, PARSED_COMMAND, PARSED_WRONG };
 
-void input_add(struct input *input, const char *bytes, size_t len);
-enum parsed input_parse(struct input *input);
-void input_free(struct input *input);
+void requests_add(struct requests *requests, const char *bytes, size_t len);
+enum parsed requests_parse(struct requests *requests);
+void requests_free(struct requests *requests);
 
 /* --- Replies ------------------------------------------------------------------------------------------------------ */
 

@@ -9,101 +9,101 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store.h"
+#include "need.h"
 
 /* --- Commands ----------------------------------------------------------------------------------------------------- */
 
-void input_add(struct input *input, const char *bytes, size_t len) {
-    if (input->start == input->end)
-        input->start = input->end = 0;
-    if (input->start > 0 && input->end + len > input->room) {
-        memmove(input->bytes, input->bytes + input->start, input->end - input->start);
-        input->end -= input->start;
-        input->start = 0;
+void requests_add(struct requests *requests, const char *bytes, size_t len) {
+    if (requests->start == requests->end)
+        requests->start = requests->end = 0;
+    if (requests->start > 0 && requests->end + len > requests->room) {
+        memmove(requests->bytes, requests->bytes + requests->start, requests->end - requests->start);
+        requests->end -= requests->start;
+        requests->start = 0;
     }
-    if (input->end + len > input->room) {
-        input->room = 2 * (input->end + len);
-        input->bytes = need(realloc(input->bytes, input->room));
+    if (requests->end + len > requests->room) {
+        requests->room = 2 * (requests->end + len);
+        requests->bytes = need(realloc(requests->bytes, requests->room));
     }
-    memcpy(input->bytes + input->end, bytes, len);
-    input->end += len;
+    memcpy(requests->bytes + requests->end, bytes, len);
+    requests->end += len;
 }
 
-static enum parsed wrong(struct input *input, const char *why) {
-    snprintf(input->wrong, sizeof(input->wrong), "%s", why);
+static enum parsed wrong(struct requests *requests, const char *why) {
+    snprintf(requests->wrong, sizeof(requests->wrong), "%s", why);
     return PARSED_WRONG;
 }
 
 /* The number in the line at *at, which is behind its type; moves *at behind the line. */
-static enum parsed parse_length(struct input *input, size_t *at, int64_t max, const char *why, int64_t *ret) {
-    char *line = input->bytes + *at;
-    const char *end = memchr(line, '\r', input->end - *at);
-    if (!end || end + 1 == input->bytes + input->end)
-        return input->end - *at > 64 ? wrong(input, why) : PARSED_PART;
+static enum parsed parse_length(struct requests *requests, size_t *at, int64_t max, const char *why, int64_t *ret) {
+    char *line = requests->bytes + *at;
+    const char *end = memchr(line, '\r', requests->end - *at);
+    if (!end || end + 1 == requests->bytes + requests->end)
+        return requests->end - *at > 64 ? wrong(requests, why) : PARSED_PART;
     if (!parse_integer(line, (size_t)(end - line), ret) || *ret > max)
-        return wrong(input, why);
+        return wrong(requests, why);
     *at += (size_t)(end - line) + 2;
     return PARSED_COMMAND;
 }
 
-static void keep_argument(struct input *input, size_t at, size_t len) {
-    if (input->argc == input->args_room) {
-        input->args_room = input->args_room ? 2 * input->args_room : 16;
-        size_t room = (size_t)input->args_room;
-        input->argv = need(realloc(input->argv, room * sizeof(*input->argv)));
-        input->lens = need(realloc(input->lens, room * sizeof(*input->lens)));
+static void keep_argument(struct requests *requests, size_t at, size_t len) {
+    if (requests->argc == requests->args_room) {
+        requests->args_room = requests->args_room ? 2 * requests->args_room : 16;
+        size_t room = (size_t)requests->args_room;
+        requests->argv = need(realloc(requests->argv, room * sizeof(*requests->argv)));
+        requests->lens = need(realloc(requests->lens, room * sizeof(*requests->lens)));
     }
-    input->argv[input->argc] = input->bytes + at;
-    input->lens[input->argc++] = len;
+    requests->argv[requests->argc] = requests->bytes + at;
+    requests->lens[requests->argc++] = len;
 }
 
-static enum parsed parse_argument(struct input *input, size_t *at) {
+static enum parsed parse_argument(struct requests *requests, size_t *at) {
     int64_t len;
-    if (*at == input->end)
+    if (*at == requests->end)
         return PARSED_PART;
-    if (input->bytes[*at] != '$') {
+    if (requests->bytes[*at] != '$') {
         char why[] = "expected '$', got ' '";
-        why[sizeof(why) - 3] = input->bytes[*at];
-        return wrong(input, why);
+        why[sizeof(why) - 3] = requests->bytes[*at];
+        return wrong(requests, why);
     }
     (*at)++;
-    enum parsed parsed = parse_length(input, at, RESP_MAX_BULK, "invalid bulk length", &len);
+    enum parsed parsed = parse_length(requests, at, RESP_MAX_BULK, "invalid bulk length", &len);
     if (parsed != PARSED_COMMAND)
         return parsed;
     if (len < 0)
-        return wrong(input, "invalid bulk length");
-    if (input->end - *at < (size_t)len + 2)
+        return wrong(requests, "invalid bulk length");
+    if (requests->end - *at < (size_t)len + 2)
         return PARSED_PART;
-    keep_argument(input, *at, (size_t)len);
+    keep_argument(requests, *at, (size_t)len);
     *at += (size_t)len + 2;
     return PARSED_COMMAND;
 }
 
-enum parsed input_parse(struct input *input) {
-    size_t at = input->start;
+enum parsed requests_parse(struct requests *requests) {
+    size_t at = requests->start;
     int64_t count = 0;
-    input->argc = 0;
-    if (at == input->end)
+    requests->argc = 0;
+    if (at == requests->end)
         return PARSED_PART;
     /* Redis takes a line without this for words typed by hand; no client of the simulation sends such. */
-    if (input->bytes[at] != '*')
-        return wrong(input, "expected an array");
+    if (requests->bytes[at] != '*')
+        return wrong(requests, "expected an array");
     at++;
-    enum parsed parsed = parse_length(input, &at, RESP_MAX_ARGS, "invalid multibulk length", &count);
+    enum parsed parsed = parse_length(requests, &at, RESP_MAX_ARGS, "invalid multibulk length", &count);
     for (int64_t i = 0; i < count && parsed == PARSED_COMMAND; i++)
-        parsed = parse_argument(input, &at);
+        parsed = parse_argument(requests, &at);
     if (parsed != PARSED_COMMAND)
         return parsed;
-    for (int i = 0; i < input->argc; i++)
-        input->bytes[input->argv[i] - input->bytes + (ptrdiff_t)input->lens[i]] = '\0';
-    input->start = at;
+    for (int i = 0; i < requests->argc; i++)
+        requests->bytes[requests->argv[i] - requests->bytes + (ptrdiff_t)requests->lens[i]] = '\0';
+    requests->start = at;
     return PARSED_COMMAND;
 }
 
-void input_free(struct input *input) {
-    free(input->bytes);
-    free(input->argv);
-    free(input->lens);
+void requests_free(struct requests *requests) {
+    free(requests->bytes);
+    free(requests->argv);
+    free(requests->lens);
 }
 
 bool parse_integer(const char *text, size_t len, int64_t *ret) {
