@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "forks.h"
 #include "loop.h"
 #include "node.h"
 
@@ -16,7 +17,8 @@ struct body {
     struct promise *promise;
     evlock_scope *scope; /* NULL: it has not begun */
     struct event end;
-    bool made; /* the handle is the scope's */
+    bool made;     /* the handle is the scope's */
+    bool forsaken; /* by a forked child */
 };
 
 /* A token that is handed from one handle to another. */
@@ -33,8 +35,6 @@ struct actor {
     TAILQ_HEAD(, body) bodies;
     struct event think;
     struct promise *closing;
-    evlock_handler *handler;
-    unsigned handler_key;
     struct {
         unsigned client, key;
         char token[64];
@@ -226,7 +226,7 @@ static void free_handle(struct handle *handle) {
 static void react(struct actor *actor, struct handle *handle) {
     struct world *world = actor->world;
 
-    if (actor->process->crashed)
+    if (actor->process->crashed || (actor->process->serving && forks_come(world, true)))
         return;
     dawdle(actor);
     if (world->calm) {
@@ -738,6 +738,10 @@ static void on_body(evlock_scope *scope, evlock *lock, void *arg) {
     struct body *body = arg;
     struct world *world = body->actor->world;
 
+    if (body->forsaken) {
+        forks_told(world, "body");
+        return;
+    }
     judge_callback(world->judge, body->actor->process);
     body->scope = scope;
     body->handle->lock = lock;
@@ -757,6 +761,10 @@ static void on_done(int status, int ran, void *arg) {
     struct actor *actor = body->actor;
 
     (void)ran;
+    if (body->forsaken) {
+        forks_told_scope(actor->world, status);
+        return;
+    }
     if (body->made)
         handle->lock = NULL;
     judge_told(body->promise, NULL, status);
@@ -957,6 +965,35 @@ void actor_wipe(struct actor *actor) {
         end_body(body);
     while ((handle = TAILQ_FIRST(&actor->handles)))
         free_handle(handle);
+}
+
+static void forsake_body(struct body *body, void (*leave)(enum belonging kind, void *it, unsigned client)) {
+    body->forsaken = true;
+    agenda_set(&body->actor->world->agenda, &body->end, NEVER);
+    if (body->scope)
+        leave(A_SCOPE, body->scope, body->handle->client);
+    if (body->made)
+        body->handle->lock = NULL;
+}
+
+void actor_forsake(struct actor *actor, void (*leave)(enum belonging kind, void *it, unsigned client)) {
+    struct process *process = actor->process;
+    struct handle *handle;
+    struct body *body;
+
+    agenda_set(&actor->world->agenda, &actor->think, NEVER);
+    TAILQ_FOREACH (body, &actor->bodies, link)
+        forsake_body(body, leave);
+    while ((handle = TAILQ_FIRST(&actor->handles))) {
+        leave(A_LOCK, handle->lock, handle->client);
+        judge_ends(handle, IDLE);
+        handle->lock = NULL;
+        TAILQ_REMOVE(&actor->handles, handle, local);
+    }
+    if (!process->client)
+        return;
+    leave(A_CLIENT, process->client, process->client_number);
+    forget_client(actor, false);
 }
 
 /* --- After the faults --------------------------------------------------------------------------------------------- */

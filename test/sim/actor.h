@@ -13,6 +13,9 @@ struct actor *actor_new(struct process *process);
 void actor_free(struct actor *actor);
 /* The process has crashed: frees all that it had. */
 void actor_wipe(struct actor *actor);
+/* In a forked child: it does nothing any more, and what it had of evlock's is another's to free, in any order. */
+enum belonging { A_CLIENT, A_LOCK, A_SCOPE };
+void actor_forsake(struct actor *actor, void (*leave)(enum belonging kind, void *it, unsigned client));
 
 /* No timeout of a client is longer. */
 int64_t actor_longest_timeout(const struct world *world);

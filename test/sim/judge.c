@@ -27,6 +27,8 @@ struct key {
     int64_t broken_until;  /* or what they have sent on may yet be */
     struct token *foreign; /* another kind of client has set it, and believes in it for so long */
     int64_t foreign_until;
+    struct token *parents; /* the parent of this forked child holds it, for so long */
+    int64_t parents_until;
 };
 
 struct judge {
@@ -667,6 +669,45 @@ void judge_client_ends(struct judge *judge, struct process *process) {
             judge_ends(handle, IDLE);
 }
 
+/* An extension that is not answered may have moved the deadline in, which can no longer be asked for. */
+static void leave_to_parent(struct judge *judge, const struct handle *handle) {
+    struct key *key = &judge->keys[handle->key];
+    int64_t until = handle->deadline == NEVER ? NEVER : clock_when(&handle->process->clock, handle->deadline);
+
+    if (handle->shortened || until <= judge->world->now)
+        return;
+    key->parents = handle->token;
+    key->parents_until = until;
+}
+
+/* What a client that has been freed will tell, and a scope that has not begun, are nobody's in a child. */
+static bool goes_untold(const struct promise *promise) {
+    const struct handle *handle = promise->handle;
+
+    return !promise->process->client || promise->kind == P_SCOPE ||
+           (handle && handle->client != promise->process->client_number);
+}
+
+void judge_forsakes(struct judge *judge, struct process *process) {
+    struct promise *promise;
+    struct handle *handle;
+
+    TAILQ_FOREACH (handle, &judge->holders, holding)
+        if (handle->process == process)
+            leave_to_parent(judge, handle);
+    TAILQ_FOREACH (promise, &judge->promises, link) {
+        if (promise->process != process || !promise->made || promise->told)
+            continue;
+        judge->world->forks.leaves_some |= goes_untold(promise);
+        if (promise->kind == P_QUERY)
+            judge_answer(promise, EVLOCK_ECANCELLED, 0, NULL);
+        judge_told(promise, promise->handle ? promise->handle->lock : NULL, EVLOCK_ECANCELLED);
+    }
+    TAILQ_FOREACH (handle, &judge->handles, link)
+        if (handle->process == process)
+            judge_ends(handle, IDLE);
+}
+
 void judge_unclean(struct judge *judge, unsigned client) {
     judge->unclean[client % CLIENTS_MAX] = true;
 }
@@ -995,13 +1036,16 @@ static void check_max_ttl(const struct judge *judge, const struct handle *handle
         violated(judge->world, "h%u: believes to hold for longer than max_ttl", handle->number);
 }
 
-/* What is not evlock's, and was there first, is respected. */
+/* What is not evlock's, or a parent's, and was there first, is respected. */
 static void check_foreign(const struct judge *judge, const struct handle *handle) {
     const struct key *key = &judge->keys[handle->key];
 
-    if (judge->world->scenario->exclusive && key->foreign && !key->foreign->broken &&
-        key->foreign_until > judge->world->now)
+    if (!judge->world->scenario->exclusive)
+        return;
+    if (key->foreign && !key->foreign->broken && key->foreign_until > judge->world->now)
         violated(judge->world, "h%u and another kind of client hold the same lock", handle->number);
+    if (key->parents && !key->parents->broken && key->parents_until > judge->world->now)
+        violated(judge->world, "h%u and the process that this one is forked from hold the same lock", handle->number);
 }
 
 void judge_look(struct judge *judge) {
@@ -1167,7 +1211,7 @@ void judge_leaks(struct world *world) {
     static unsigned told;
     unsigned left = sockets_count() - told;
 
-    if (blocks)
+    if (blocks && !world->forks.leaves_some)
         violated(world, "%ld blocks of memory are left", blocks);
     if (left)
         violated(world, "%u sockets are left", left);

@@ -150,6 +150,10 @@ void judge_client_ends(struct judge *judge, struct process *process);
 void judge_unclean(struct judge *judge, unsigned client);
 void judge_closed(struct judge *judge, const struct process *process, unsigned client);
 
+/* In a forked child: the process is its parent's. Nothing that was asked for is told any more; what was held is the
+ * parent's for as long as that believes. */
+void judge_forsakes(struct judge *judge, struct process *process);
+
 /* --- Tokens ------------------------------------------------------------------------------------------------------- */
 
 /* A token comes into use by the running process's client; `revive` if it may be used again. */

@@ -25,15 +25,14 @@ static uint64_t loop_random(void *data) {
     return draw(owner_of(data)->world);
 }
 
-static const evlock_loop_ops ops = {
-    .size = sizeof(evlock_loop_ops),
-    .now = loop_now,
-    .timer_new = virtual_timer_new,
-    .timer_set = virtual_timer_set,
-    .timer_free = virtual_timer_free,
-    .attach = attach,
-    .random = loop_random,
-};
+#define OPS(knows_of_forks)                                                                                            \
+    {                                                                                                                  \
+        .size = sizeof(evlock_loop_ops), .now = loop_now, .timer_new = virtual_timer_new,                              \
+        .timer_set = virtual_timer_set, .timer_free = virtual_timer_free, .attach = attach, .random = loop_random,     \
+        .forks = (knows_of_forks)                                                                                      \
+    }
+
+static const evlock_loop_ops ops[] = {OPS(0), OPS(1)};
 
 static void wake(void *owner) {
     loop_wake(owner);
@@ -44,7 +43,11 @@ void loop_init(struct process *process) {
 }
 
 evlock_loop loop_of(struct process *process) {
-    return (evlock_loop){&ops, &process->loop};
+    return (evlock_loop){&ops[loop_forks(process)], &process->loop};
+}
+
+bool loop_forks(const struct process *process) {
+    return process->number % 2 == 1;
 }
 
 /* --- Turns -------------------------------------------------------------------------------------------------------- */

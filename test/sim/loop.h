@@ -8,8 +8,9 @@
 #include "process.h"
 
 void loop_init(struct process *process);
-/* What evlock takes. */
+/* What evlock takes. Every other process's says that it knows of forks. */
 evlock_loop loop_of(struct process *process);
+bool loop_forks(const struct process *process);
 
 /* Something may be ready: the process takes a turn as soon as it can. */
 void loop_wake(struct process *process);

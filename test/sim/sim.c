@@ -4,9 +4,9 @@
  *     sim --seeds N [--start S] [--scenario NAME] [--jobs J] [--twice] [--first]   runs N schedules, says what happened
  *     sim --seed S --scenario NAME --trace                               replays one, and tells all of it
  *
- * Without a scenario, the seeds are shared out among all of them. --twice runs each schedule twice, and both must be
- * the same in every step; --first ends a job with its first violation. It owns the worker processes; each runs every
- * J-th seed.
+ * Without a scenario, the seeds are shared out among all of them. --twice runs each schedule twice, the second time
+ * without forks, and both must be the same in every step; --first ends a job with its first violation. It owns the
+ * worker processes; each runs every J-th seed.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -89,11 +89,11 @@ static void run_schedule(const struct options *options, struct work *work, uint6
     work->seed = seed;
     work->scenario = scenario;
     watch_time();
-    if (!world_run(scenario, seed, telling, tally, &first))
+    if (!world_run(scenario, seed, true, telling, tally, &first))
         report(scenario, seed, first.violation);
     if (!options->twice)
         return;
-    world_run(scenario, seed, TELL_HASH, &unused, &second);
+    world_run(scenario, seed, false, TELL_HASH, &unused, &second);
     if (first.hash == second.hash)
         return;
     tally->violations++;
@@ -158,6 +158,7 @@ static bool tell(const struct scenario *scenario, const struct tally *sum, unsig
            sum->commands, sum->overlaps, sum->violations, blind ? " (two holders should have been seen)" : "");
     printf("#   renewals sent together: %" PRIu64 " in %" PRIu64 " commands, %" PRIu64 " of them full\n", sum->batched,
            sum->batches, sum->full_batches);
+    printf("#   forks: %" PRIu64 ", %" PRIu64 " of them inside callbacks\n", sum->forks, sum->inside);
     if (scenario->queue)
         printf("#   granted from the queue: %" PRIu64 "\n", sum->handed);
     printf("#   faults:");

@@ -9,6 +9,7 @@
 
 #include "actor.h"
 #include "faults.h"
+#include "forks.h"
 #include "judge.h"
 #include "node.h"
 #include "process.h"
@@ -64,7 +65,7 @@ void note(struct world *world, const struct process *who, const char *format, ..
         world->hash = (world->hash ^ (unsigned char)line[i]) * UINT64_C(1099511628211);
     if (!world->tracing)
         return;
-    printf("%12.6f ", (double)world->now / 1e6);
+    printf("%.*s%12.6f ", (int)world->forks.generation, "'''", (double)world->now / 1e6);
     if (who)
         printf("p%-3u ", process_number(who));
     else
@@ -100,6 +101,7 @@ static void world_close(struct world *world) {
     struct process *process;
     struct wire *wire;
 
+    forks_close(world);
     while ((process = TAILQ_FIRST(&world->processes)))
         process_free(process);
     while ((wire = TAILQ_FIRST(&world->wires)))
@@ -115,7 +117,7 @@ static void world_go(struct world *world, int64_t until) {
     struct event *event;
     unsigned at_once = 0;
 
-    while (!world->violation[0] && (event = agenda_next(&world->agenda))) {
+    while (!world->violation[0] && !forks_over(world) && (event = agenda_next(&world->agenda))) {
         if (event->at > until) {
             agenda_set(&world->agenda, event, event->at);
             break;
@@ -125,6 +127,7 @@ static void world_go(struct world *world, int64_t until) {
             world->now = event->at;
         event->happen(event->arg);
         judge_look(world->judge);
+        forks_come(world, false);
         if (at_once > SPIN)
             violated(world, "something spins: %u events at one moment", at_once);
     }
@@ -156,7 +159,7 @@ static void world_wind_up(struct world *world) {
     judge_empty(world->judge);
 }
 
-bool world_run(const struct scenario *scenario, uint64_t seed, enum telling telling, struct tally *tally,
+bool world_run(const struct scenario *scenario, uint64_t seed, bool forks, enum telling telling, struct tally *tally,
                struct outcome *ret) {
     struct world world = {
         .scenario = scenario,
@@ -171,13 +174,15 @@ bool world_run(const struct scenario *scenario, uint64_t seed, enum telling tell
         world.chance = world.chance * 31 + (unsigned char)*name;
     tokens_from(&world);
     world_open(&world);
+    forks_begin(&world, forks ? FORKS_SHARE : 0);
     faults_begin(&world);
     world_go(&world, world.plan.length);
-    if (!world.violation[0])
+    if (!world.violation[0] && !forks_over(&world))
         world_wind_up(&world);
     ret->hash = world.hash;
     world_close(&world);
     judge_leaks(&world);
+    forks_end(&world);
     tally->schedules++;
     tally->violations += world.violation[0] != 0;
     memcpy(ret->violation, world.violation, sizeof(ret->violation));

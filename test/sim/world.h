@@ -28,6 +28,7 @@ TAILQ_HEAD(wires, wire);
 
 /* What was done, over any number of schedules. */
 struct tally {
+    uint64_t forks, inside; /* real ones; how many of them in callbacks */
     uint64_t schedules, violations, calls, grants, handed, losses, commands, overlaps;
     uint64_t batches, batched, full_batches; /* of renewals; how many in all of them; of a hundred each */
     uint64_t faults[FAULTS_MAX];
@@ -60,6 +61,16 @@ struct plan {
     bool lagging;     /* these are behind, and take over */
 };
 
+/* See forks.h. */
+struct forks {
+    uint64_t chance;
+    int64_t at;
+    bool inside;         /* the next is to be in a callback */
+    unsigned generation; /* 0: this is nobody's child */
+    bool over;           /* a child that does not live on */
+    bool leaves_some;    /* of its parent's memory, which nobody can give back there */
+};
+
 struct world {
     const struct scenario *scenario;
     uint64_t seed, chance;
@@ -67,6 +78,7 @@ struct world {
     struct plan plan;
     struct agenda agenda;
     struct event fault; /* the next */
+    struct forks forks;
     struct node *nodes[NODES_MAX];
     struct processes processes;
     struct wires wires;
@@ -86,12 +98,13 @@ struct world {
 
 enum telling { TELL_NOTHING, TELL_HASH, TELL_ALL };
 
-/* Runs one schedule to its end; false: something was violated, and `world->violation` says what. */
+/* Runs one schedule to its end, with forks or without; false: something was violated, and `ret->violation` says what.
+ */
 struct outcome {
     uint64_t hash; /* TELL_NOTHING: of little */
     char violation[VIOLATION_MAX];
 };
-bool world_run(const struct scenario *scenario, uint64_t seed, enum telling telling, struct tally *tally,
+bool world_run(const struct scenario *scenario, uint64_t seed, bool forks, enum telling telling, struct tally *tally,
                struct outcome *ret);
 
 /* --- Chance ------------------------------------------------------------------------------------------------------- */

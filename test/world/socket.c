@@ -28,12 +28,14 @@ struct socket {
     bool open;             /* the library's end */
     bool ended;            /* the other end is closed, or there is none yet */
     bool accepted;         /* the other end was given out */
+    bool parents;          /* it came with a fork */
     struct stream in, out; /* to the library, and from it */
 };
 
 static struct socket *sockets[DESCRIPTORS];
 static unsigned count; /* of them */
 static bool listening[SOCKET_PLACES], refusing[SOCKET_PLACES];
+static bool used; /* one that is the parent's */
 
 static int socket_fail(int error) {
     errno = error;
@@ -106,6 +108,14 @@ static struct socket *find_socket(int fd) {
     return socket;
 }
 
+/* The same, for all but to close it. */
+static struct socket *use_socket(int fd) {
+    struct socket *socket = find_socket(fd);
+
+    used |= socket && socket->parents;
+    return socket;
+}
+
 static int socket_join(struct socket *socket, const char *path) {
     unsigned place = (unsigned)(path[strlen(SOCKETS_FOLDER)] - '0');
 
@@ -167,7 +177,7 @@ int system_socket(int domain, int type, int protocol) {
 
 int system_connect(int fd, const struct sockaddr *address, socklen_t len) STANDS_FOR(connect);
 int system_connect(int fd, const struct sockaddr *address, socklen_t len) {
-    struct socket *socket = find_socket(fd);
+    struct socket *socket = use_socket(fd);
 
     if (!socket)
         return (int)syscall(SYS_connect, fd, address, len);
@@ -178,13 +188,13 @@ int system_connect(int fd, const struct sockaddr *address, socklen_t len) {
 
 ssize_t system_read(int fd, void *bytes, size_t size) STANDS_FOR(read);
 ssize_t system_read(int fd, void *bytes, size_t size) {
-    struct socket *socket = find_socket(fd);
+    struct socket *socket = use_socket(fd);
     return socket ? take_in(socket, bytes, size) : syscall(SYS_read, fd, bytes, size);
 }
 
 ssize_t system_recv(int fd, void *bytes, size_t size, int flags) STANDS_FOR(recv);
 ssize_t system_recv(int fd, void *bytes, size_t size, int flags) {
-    struct socket *socket = find_socket(fd);
+    struct socket *socket = use_socket(fd);
 
     if (!socket)
         return recvfrom(fd, bytes, size, flags, NULL, NULL);
@@ -193,14 +203,19 @@ ssize_t system_recv(int fd, void *bytes, size_t size, int flags) {
 
 ssize_t system_write(int fd, const void *bytes, size_t len) STANDS_FOR(write);
 ssize_t system_write(int fd, const void *bytes, size_t len) {
-    struct socket *socket = find_socket(fd);
+    struct socket *socket = use_socket(fd);
     return socket ? put_out(socket, bytes, len) : syscall(SYS_write, fd, bytes, len);
 }
 
 ssize_t system_send(int fd, const void *bytes, size_t len, int flags) STANDS_FOR(send);
 ssize_t system_send(int fd, const void *bytes, size_t len, int flags) {
-    struct socket *socket = find_socket(fd);
+    struct socket *socket = use_socket(fd);
     return socket ? put_out(socket, bytes, len) : sendto(fd, bytes, len, flags, NULL, 0);
+}
+
+int system_shutdown(int fd, int how) STANDS_FOR(shutdown);
+int system_shutdown(int fd, int how) {
+    return use_socket(fd) ? 0 : (int)syscall(SYS_shutdown, fd, how);
 }
 
 int system_close(int fd) STANDS_FOR(close);
@@ -210,7 +225,7 @@ int system_close(int fd) {
 }
 
 static int control(int fd, int command, va_list args) {
-    return find_socket(fd) ? 0 : (int)syscall(SYS_fcntl, fd, command, va_arg(args, long));
+    return use_socket(fd) ? 0 : (int)syscall(SYS_fcntl, fd, command, va_arg(args, long));
 }
 
 int system_fcntl(int fd, int command, ...) STANDS_FOR(fcntl);
@@ -229,12 +244,12 @@ int system_fcntl64(int fd, int command, ...) __asm__("fcntl64") __attribute__((a
 
 int system_setsockopt(int fd, int level, int option, const void *value, socklen_t len) STANDS_FOR(setsockopt);
 int system_setsockopt(int fd, int level, int option, const void *value, socklen_t len) {
-    return find_socket(fd) ? 0 : (int)syscall(SYS_setsockopt, fd, level, option, value, len);
+    return use_socket(fd) ? 0 : (int)syscall(SYS_setsockopt, fd, level, option, value, len);
 }
 
 int system_getsockopt(int fd, int level, int option, void *value, socklen_t *len) STANDS_FOR(getsockopt);
 int system_getsockopt(int fd, int level, int option, void *value, socklen_t *len) {
-    if (!find_socket(fd))
+    if (!use_socket(fd))
         return (int)syscall(SYS_getsockopt, fd, level, option, value, len);
     memset(value, 0, *len); /* as SO_ERROR: none */
     return 0;
@@ -249,6 +264,16 @@ void sockets_listen(unsigned place, bool listens) {
 
 void sockets_refuse_next(unsigned place) {
     refusing[place] = true;
+}
+
+void sockets_forked(void) {
+    for (int i = 0; i < DESCRIPTORS; i++)
+        if (sockets[i])
+            sockets[i]->parents = true;
+}
+
+bool sockets_used(void) {
+    return used;
 }
 
 unsigned sockets_count(void) {

@@ -18,6 +18,9 @@ enum { SOCKET_PLACES = 10 };
 void sockets_listen(unsigned place, bool listens);
 /* The next connection to it is refused. */
 void sockets_refuse_next(unsigned place);
+/* This is a forked child: all that are open are its parent's, and it may close them. Whether it did anything else. */
+void sockets_forked(void);
+bool sockets_used(void);
 /* How many there are that are not closed at both ends. */
 unsigned sockets_count(void);
 
