@@ -58,8 +58,10 @@ static inline void evl_timerfd_set(struct evl_timerfd *timer, int64_t at) {
         }
         if (at < 1)
             at = 1; /* zero would disarm */
-        spec.it_value.tv_sec = at / 1000000;
-        spec.it_value.tv_nsec = at % 1000000 * 1000;
+        /* Where time_t has 32 bits, 68 years have to do. */
+        int64_t seconds = at / 1000000, most = sizeof(time_t) < sizeof seconds ? INT32_MAX : INT64_MAX;
+        spec.it_value.tv_sec = (time_t)(seconds < most ? seconds : most);
+        spec.it_value.tv_nsec = (long)(at % 1000000 * 1000);
     }
     (void)timerfd_settime(timer->fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }

@@ -14,7 +14,7 @@ struct seen {
 };
 
 static void *allocate(uint64_t count, size_t size) {
-    void *memory = calloc(count, size);
+    void *memory = count <= SIZE_MAX ? calloc((size_t)count, size) : NULL;
 
     if (!memory) {
         fputs("exhaust: no memory for so many states\n", stderr);

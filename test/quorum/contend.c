@@ -34,7 +34,7 @@ static void die_unless(bool ok, int code) {
 }
 
 static void wake_after(struct contender *contender, int64_t us) {
-    struct timeval pause = {.tv_sec = us / 1000000, .tv_usec = us % 1000000};
+    struct timeval pause = {.tv_sec = (time_t)(us / 1000000), .tv_usec = (suseconds_t)(us % 1000000)};
     event_add(contender->timer, &pause);
 }
 

@@ -70,7 +70,7 @@ void line_send(struct line *line, const char *bytes, size_t len) {
     sim_server_set_time(line->pair->sim, machine_now());
     (void)!send(line->fd, bytes, len, MSG_NOSIGNAL); /* its end is seen when it is read */
     for (size_t at = 0; at < len && line->session;) {
-        size_t piece = in_pieces ? 1 + pair_draw(line->pair, len - at) : len;
+        size_t piece = in_pieces ? 1 + (size_t)pair_draw(line->pair, len - at) : len;
         sim_session_feed(line->session, bytes + at, piece);
         at += piece;
     }

@@ -135,6 +135,16 @@ CASE(a_timer_that_is_not_set_does_not_ring) {
     assert_int_equal(rings, 0);
 }
 
+/* In 32 bits of seconds, the first one's moment would be past. */
+CASE(a_timer_for_the_far_future_does_not_ring) {
+    alarm_new(&alarms[0]);
+    alarm_new(&alarms[1]);
+    alarm_set(&alarms[0], ((INT64_C(1) << 32) + 1) * 1000 * MS);
+    alarm_set(&alarms[1], INT64_MAX - 1);
+    turn_for(20 * MS);
+    assert_int_equal(rings, 0);
+}
+
 CASE(a_timer_rings_once_and_not_before_its_moment) {
     alarm_new(&alarms[0]);
     alarm_set(&alarms[0], now() + 20 * MS);
@@ -467,6 +477,7 @@ int adapter_tests(const struct adapter *tested) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
     const struct CMUnitTest tests[] = {
         TEST(a_timer_that_is_not_set_does_not_ring),
+        TEST(a_timer_for_the_far_future_does_not_ring),
         TEST(a_timer_rings_once_and_not_before_its_moment),
         TEST(timers_ring_in_the_order_of_their_moments),
         TEST(a_timer_can_be_moved),
