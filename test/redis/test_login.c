@@ -118,7 +118,7 @@ static void what_is_refused_for_now_is_asked_again(void **state) {
 
 /* --- Another kind of server --------------------------------------------------------------------------------------- */
 
-static char sentinel_file[] = "/tmp/evlock-sentinel-XXXXXX";
+static char sentinel_file[80];
 
 static int sentinel_teardown(void **state) {
     unlink(sentinel_file);
@@ -129,7 +129,9 @@ static int sentinel_teardown(void **state) {
 static void a_sentinel_is_told_as_one(void **state) {
     static const char *const extra[] = {sentinel_file, "--sentinel", NULL};
     struct fixture *f = *state;
+    const char *folder = getenv("TMPDIR");
     char url[80];
+    snprintf(sentinel_file, sizeof(sentinel_file), "%.50s/sentinel-XXXXXX", folder ? folder : "/tmp");
     int file = mkstemp(sentinel_file);
     assert_true(file >= 0);
     close(file);
