@@ -166,6 +166,7 @@ void evl_connection_listen(struct connection *connection, const char *channel) {
     evl_reply_guard_listen(&connection->guard, channel, strlen(channel));
     if (redisAsyncCommandArgv(connection->context, connection_on_message, NULL, 2, words, NULL) != REDIS_OK)
         evl_connection_break(connection, EVLOCK_ENOMEM, "hiredis could not queue a command");
+    evl_check(evl_connection_check(connection));
 }
 
 bool evl_connection_takes(const struct connection *connection) {
@@ -200,6 +201,7 @@ void evl_connection_send(struct connection *connection, void *request, struct by
 
 void evl_connection_hush(struct connection *connection, struct bytes text) {
     (void)connection_queue(connection, NULL, text);
+    evl_check(evl_connection_check(connection));
 }
 
 static void connection_write_queued(struct connection *connection) {
@@ -217,11 +219,6 @@ void evl_connection_write(struct connection *connection, size_t bytes) {
         return;
     evl_connection_flush(connection);
     evl_connection_end_broken(connection);
-}
-
-void evl_connection_drain(struct connection *connection) {
-    if (connection->context)
-        evl_transport_drain(connection->context);
 }
 
 /* --- From the loop ------------------------------------------------------------------------------------------------ */
@@ -384,6 +381,7 @@ void evl_connection_break(struct connection *connection, int status, const char 
     connection->broken = status;
     evl_connection_note(connection, words);
     connection_wake_at(connection, 0);
+    evl_check(evl_connection_check(connection));
 }
 
 void evl_connection_end_broken(struct connection *connection) {
@@ -553,6 +551,7 @@ void evl_connection_return(struct connection *connection) {
     }
     connection->state = CONNECTION_RETURNING;
     connection_wake_at(connection, 0);
+    evl_check(evl_connection_check(connection));
 }
 
 /* --- Its alarm ---------------------------------------------------------------------------------------------------- */
@@ -667,6 +666,8 @@ void evl_connection_stop(struct connection *connection, bool forked) {
     if (forked && !evl_turn_loop_forks(connection->turn))
         connection->resolution = NULL; /* it stays until the child exits */
     connection_cancel_resolution(connection);
+    if (connection->state == CONNECTION_READY && connection->context && !forked)
+        evl_transport_drain(connection->context);
     connection_release_context(connection, forked);
     connection->state = CONNECTION_STOPPED;
     connection_wake_at(connection, INT64_MAX);
@@ -695,6 +696,17 @@ void evl_connections_write(struct connections *all, size_t bytes) {
 
     TAILQ_FOREACH (connection, &all->list, link)
         evl_connection_write(connection, bytes);
+}
+
+/* What a lost command leads to must find all of them stopped. */
+void evl_connections_stop(struct connections *all, bool forked) {
+    struct connection *connection;
+
+    TAILQ_FOREACH (connection, &all->list, link)
+        evl_connection_stop(connection, forked);
+    TAILQ_FOREACH (connection, &all->list, link)
+        while (connection->hooks->ended && connection->hooks->ended(connection, evl_turn_now(all->turn)))
+            ;
 }
 
 /* --- Invariants --------------------------------------------------------------------------------------------------- */

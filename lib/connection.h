@@ -112,8 +112,7 @@ void evl_connection_init(struct connection *connection, struct connections *all,
 /* Begins to connect. */
 void evl_connection_start(struct connection *connection);
 
-/* Ends it for good: nothing is sent or read from here on. In a forked child the loop's registrations are left alone.
- * What was unanswered is told by its owner. */
+/* Ends it for good: nothing is sent or read from here on. In a forked child the loop's registrations are left alone. */
 void evl_connection_stop(struct connection *connection, bool forked);
 
 /* Whether a command may be sent now: it is READY, not broken, and has not more unwritten than it should. */
@@ -152,10 +151,6 @@ void evl_connection_write(struct connection *connection, size_t bytes);
 /* Writes what is queued; one that breaks at that is left as it is, for it will be stopped. */
 void evl_connection_flush(struct connection *connection);
 
-/* Reads and forgets what has come, ahead of a stop: the kernel drops what was written to a socket that is closed with
- * something unread. */
-void evl_connection_drain(struct connection *connection);
-
 /* Notes the last trouble in words. */
 void evl_connection_note(struct connection *connection, const char *words);
 
@@ -176,6 +171,9 @@ void evl_connections_end_broken(struct connections *all);
 
 /* evl_connection_write() for each. */
 void evl_connections_write(struct connections *all, size_t bytes);
+
+/* evl_connection_stop() for each; then those who wait for answers are told that none come. */
+void evl_connections_stop(struct connections *all, bool forked);
 
 /* evl_connection_check() for each, at the end of a turn: none is left that hiredis has freed. */
 void evl_connections_check(const struct connections *all);

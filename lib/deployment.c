@@ -179,20 +179,6 @@ void evl_deployment_flush(struct deployment *deployment) {
 
 /* --- The end ------------------------------------------------------------------------------------------------------ */
 
-/* What a lost command leads to must find all connections stopped. */
-void evl_deployment_stop(struct deployment *deployment, bool forked) {
-    for (unsigned i = 0; i < deployment->node_count; i++) {
-        evl_pipe_stop(&deployment->nodes[i].pipe, forked);
-        if (deployment->sides)
-            evl_pipe_stop(&deployment->sides[i], forked);
-    }
-    for (unsigned i = 0; i < deployment->node_count; i++) {
-        evl_pipe_end_flying(&deployment->nodes[i].pipe);
-        if (deployment->sides)
-            evl_pipe_end_flying(&deployment->sides[i]);
-    }
-}
-
 void evl_deployment_free(struct deployment *deployment) {
     for (unsigned i = 0; i < deployment->node_count; i++)
         evl_url_free(&evl_node_connection(&deployment->nodes[i])->url);

@@ -53,9 +53,6 @@ void evl_deployment_part(struct deployment *deployment);
 /* Sends and writes to the nodes what waits, as far as the sockets take it. */
 void evl_deployment_flush(struct deployment *deployment);
 
-/* Ends all connections of the nodes for good; then what was unanswered ends as lost. */
-void evl_deployment_stop(struct deployment *deployment, bool forked);
-
 /* Frees what it owns, but for its own memory. The connections have been stopped, or were never started. */
 void evl_deployment_free(struct deployment *deployment);
 

@@ -122,7 +122,6 @@ static const struct command_row row_release = {{SCRIPT(RELEASE), 1, {ARG_LOCK, A
 static const struct command_row row_hand = {
     {SCRIPT(HAND), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_TOKEN, ARG_WAITER}}, dialect_says_done};
 
-/* All dialects renew alike. */
 const struct form evl_renewals = {SCRIPT(RENEW_MANY), 0, {ARG_LOCKS, ARG_TTL, ARG_TOKENS}};
 
 /* --- How questions are answered ----------------------------------------------------------------------------------- */
@@ -196,6 +195,10 @@ static const struct dialect queued = DIALECT(row_join, row_hand, ask_hand_on);
 /* Of a lock with a queue, taken without waiting in it. */
 static const struct dialect plain_beside_queue = DIALECT(row_set, row_hand, ask_hand_on);
 static const struct dialect fenced_beside_queue = DIALECT(row_set_fenced, row_hand, ask_hand_on);
+
+bool evl_dialect_renews_plainly(const struct dialect *dialect) {
+    return dialect->commands[LEASE_RENEW] == &row_renew;
+}
 
 const struct dialect *evl_dialect(bool queue, bool waits, bool fences) {
     if (waits)

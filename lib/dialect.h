@@ -59,8 +59,11 @@ struct dialect {
  * hands it on. `waits`: the lease itself is acquired by waiting in line. `fences`: its acquire draws a fence. */
 const struct dialect *evl_dialect(bool queue, bool waits, bool fences);
 
-/* The renewals of many locks as one command, whatever their dialects. */
+/* The renewals of many locks as one command: of those whose dialect renews plainly, as all do. */
 extern const struct form evl_renewals;
+
+/* Whether its renewal is the one that `evl_renewals` has for many. */
+bool evl_dialect_renews_plainly(const struct dialect *dialect);
 
 /* What the reply to a lease's command says to the lease, errors too; false: it is none that the command can have. `ttl`
  * is the lease's. */

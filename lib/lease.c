@@ -1,7 +1,7 @@
 /*
- * The lock algorithm; see lease.h. One function per input: what may come in any state is a switch over every state, a
- * call that is allowed in some asserts that it is one of them. evl_lease_next() alone derives from the state when time
- * matters next. It owns nothing but the struct that it is given.
+ * The lock algorithm; see lease.h. One function per input: what may come in any state is a switch over every state, or
+ * asks for the one where it matters; a call that is allowed in some asserts that it is one of them. evl_lease_next()
+ * alone derives from the state when time matters next. It owns nothing but the struct that it is given.
  */
 #include "lease.h"
 
@@ -845,7 +845,7 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
         if (!entry->watched)
             lease_want(lease, i, entry->adopt ? LEASE_ADOPT : LEASE_ACQUIRE, out);
     }
-    evl_lease_check(lease);
+    evl_check(evl_lease_check(lease));
 }
 
 /* From here on it is unanswered. */
@@ -879,7 +879,7 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
         slot->releasing = true;
     else if (command != LEASE_NOTHING)
         lease_send(lease, slot, command, now);
-    evl_lease_check(lease);
+    evl_check(evl_lease_check(lease));
     return command;
 }
 
@@ -1003,7 +1003,7 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
         out->wake |= 1U << node;
     assert(answer->verdict != LEASE_UNKNOWN || slot->deadline <= believed_until);
     (void)believed_until;
-    evl_lease_check(lease);
+    evl_check(evl_lease_check(lease));
 }
 
 /* Only one that queues may be asked more than once. */
@@ -1015,7 +1015,7 @@ static void lease_ask_anew(struct lease *lease, struct lease_out *out) {
 void evl_lease_look(struct lease *lease, struct lease_out *out) {
     if (lease->state == LEASE_ACQUIRING) /* or else it does not wait any more */
         lease_ask_anew(lease, out);
-    evl_lease_check(lease);
+    evl_check(evl_lease_check(lease));
 }
 
 /* A look may be unanswered: what it says then adds nothing. */
@@ -1029,7 +1029,7 @@ void evl_lease_granted(struct lease *lease, int64_t since, int64_t fence, int64_
         lease->slots[0].sent = since;
         lease_note_acquire(lease, 0, LEASE_ACQUIRE, &yes, now, out);
     }
-    evl_lease_check(lease);
+    evl_check(evl_lease_check(lease));
 }
 
 /* The others go on; the next renewal asks this node again. */
@@ -1073,7 +1073,7 @@ void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t
     case LEASE_ENDED:
         break; /* nothing is wanted */
     }
-    evl_lease_check(lease);
+    evl_check(evl_lease_check(lease));
 }
 
 void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool replaced, int64_t now,
@@ -1112,7 +1112,7 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
     case LEASE_ENDED:
         break; /* what is wanted is sent by itself */
     }
-    evl_lease_check(lease);
+    evl_check(evl_lease_check(lease));
 }
 
 void evl_lease_extend(struct lease *lease, enum lease_command command, int64_t ttl, int64_t until,
@@ -1126,7 +1126,7 @@ void evl_lease_extend(struct lease *lease, enum lease_command command, int64_t t
     lease_open_votes(lease);
     for (unsigned i = 0; i < lease->nodes; i++)
         lease_want(lease, i, command, out);
-    evl_lease_check(lease);
+    evl_check(evl_lease_check(lease));
 }
 
 void evl_lease_release(struct lease *lease, int64_t until, struct lease_out *out) {
@@ -1138,7 +1138,7 @@ void evl_lease_release(struct lease *lease, int64_t until, struct lease_out *out
     lease_open_votes(lease);
     for (unsigned i = 0; i < lease->nodes; i++)
         lease_want(lease, i, LEASE_RELEASE, out);
-    evl_lease_check(lease);
+    evl_check(evl_lease_check(lease));
 }
 
 void evl_lease_abandon(struct lease *lease, int64_t now, struct lease_out *out) {
@@ -1159,7 +1159,7 @@ void evl_lease_abandon(struct lease *lease, int64_t now, struct lease_out *out) 
     case LEASE_ENDED:
         break;
     }
-    evl_lease_check(lease);
+    evl_check(evl_lease_check(lease));
 }
 
 bool evl_lease_exportable(const struct lease *lease) {
@@ -1175,7 +1175,7 @@ bool evl_lease_exportable(const struct lease *lease) {
 void evl_lease_export(struct lease *lease) {
     assert(lease->state == LEASE_HELD || lease->state == LEASE_LOST);
     lease_end(lease);
-    evl_lease_check(lease);
+    evl_check(evl_lease_check(lease));
 }
 
 /* How long an attempt waits for a node: while a yes would be of use, and among several nodes no longer than agreed. */
@@ -1223,7 +1223,7 @@ void evl_lease_time(struct lease *lease, int64_t now, int64_t heard, struct leas
     case LEASE_ENDED:
         break;
     }
-    evl_lease_check(lease);
+    evl_check(evl_lease_check(lease));
 }
 
 int64_t evl_lease_next_patiently(const struct lease *lease, int64_t patient) {

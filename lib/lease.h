@@ -238,14 +238,8 @@ bool evl_lease_over(const struct lease *lease);
 /* Until when something may be left on a server that a release was forbidden to remove; 0: nothing is. */
 int64_t evl_lease_left_until(const struct lease *lease);
 
-/* Asserts the invariants, at the end of every input, in builds with checks. */
-#ifdef EVL_CHECKS
+/* Asserts what must be true between two inputs; see check.h. */
 void evl_lease_check(const struct lease *lease);
-#else
-static inline void evl_lease_check(const struct lease *lease) {
-    (void)lease;
-}
-#endif
 
 /* What others read of a lease: nobody but its tests looks into the struct. */
 

@@ -313,6 +313,7 @@ void evl_pipe_submit(struct pipe *pipe, struct request *request, int64_t now) {
 void evl_pipe_follow(struct pipe *pipe, struct request *request, int64_t now) {
     assert(evl_connection_is_usable(&pipe->login.connection));
     pipe_send_alone(pipe, request, now);
+    evl_check(evl_request_check(request));
 }
 
 void evl_pipe_withdraw(struct pipe *pipe, struct request *request) {
@@ -322,6 +323,7 @@ void evl_pipe_withdraw(struct pipe *pipe, struct request *request) {
     TAILQ_REMOVE(&pipe->waiting, request, link);
     request->waiting = false;
     pipe->waiting_count--;
+    evl_check(evl_request_check(request));
 }
 
 /* --- Its end ------------------------------------------------------------------------------------------------------ */
@@ -334,6 +336,7 @@ void evl_pipe_part(struct pipe *pipe) {
     pipe->parting = true;
     if (pipe_may_send(pipe) && pipe->login.id)
         evl_connection_hush(&pipe->login.connection, (struct bytes){quiet, sizeof(quiet) - 1});
+    evl_check(evl_pipe_check(pipe));
 }
 
 void evl_pipe_flush(struct pipe *pipe) {
@@ -341,19 +344,6 @@ void evl_pipe_flush(struct pipe *pipe) {
         evl_pipe_send_waiting(pipe, pipe_now_of(pipe));
         evl_connection_flush(&pipe->login.connection);
     } while (pipe_may_send(pipe) && !TAILQ_EMPTY(&pipe->waiting));
-}
-
-void evl_pipe_stop(struct pipe *pipe, bool forked) {
-    struct connection *connection = &pipe->login.connection;
-
-    if (pipe->parting && connection->state == CONNECTION_READY)
-        evl_connection_drain(connection);
-    evl_connection_stop(connection, forked);
-}
-
-void evl_pipe_end_flying(struct pipe *pipe) {
-    while (evl_pipe_ended(&pipe->login.connection, pipe_now_of(pipe)))
-        ;
 }
 
 /* --- Invariants --------------------------------------------------------------------------------------------------- */

@@ -119,12 +119,6 @@ void evl_pipe_part(struct pipe *pipe);
 /* Sends and writes what waits and what is queued, as far as the socket takes it. */
 void evl_pipe_flush(struct pipe *pipe);
 
-/* Ends its connection for good; see evl_connection_stop(). */
-void evl_pipe_stop(struct pipe *pipe, bool forked);
-
-/* After that: unanswered commands end as lost. What they lead to must find the other pipes stopped, too. */
-void evl_pipe_end_flying(struct pipe *pipe);
-
 /* Asserts what must be true of a request between two inputs; see check.h. */
 void evl_request_check(const struct request *request);
 

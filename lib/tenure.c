@@ -198,6 +198,7 @@ static bool tenure_join(struct request *request, int64_t now, struct renewal *re
         return false;
     if (evl_lease_take(lease, request->node, now) == LEASE_NOTHING)
         return false;
+    assert(evl_dialect_renews_plainly(tenure_dialect_of(tenure)));
     ret->ttl = ttl;
     ret->key = evl_handle_key(tenure->lock);
     ret->token = evl_tenure_token(tenure);
