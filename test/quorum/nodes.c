@@ -27,14 +27,7 @@ static int suite_stop(void **state) {
 }
 
 int run_quorum_suite_of(const char *name, const struct CMUnitTest *tests, size_t count) {
-    struct test_loop *loop = loop_new();
-    if (!loop) {
-        printf("this build has no loop called %s\n", getenv("EVLOCK_TEST_LOOP"));
-        return 77;
-    }
-    loop_free(loop);
-    cmocka_set_test_filter(getenv("EVLOCK_TEST_FILTER"));
-    return _cmocka_run_group_tests(name, tests, count, suite_start, suite_stop);
+    return run_suite_with(name, tests, count, suite_start, suite_stop);
 }
 
 static void forget_saved(const struct server *node) {
@@ -133,6 +126,15 @@ evlock *acquired(struct fixture *f, const char *name, const evlock_options *opti
     evlock_options own = quick_options();
     evlock *lock = lock_new(f, name, options ? options : &own);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    return lock;
+}
+
+evlock *renewed_everywhere(struct fixture *fixture, struct record *lost) {
+    evlock_options options = renewed_options();
+    options.on_lost = record_lost;
+    options.arg = lost;
+    evlock *lock = acquired(fixture, "a", &options);
+    await(fixture, nodes_with(lock) == NODES);
     return lock;
 }
 

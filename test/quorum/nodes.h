@@ -49,6 +49,8 @@ evlock_options quick_options(void);
 evlock_options renewed_options(void);
 /* A lock on the fixture's client, acquired. NULL for `options`: quick_options(). */
 evlock *acquired(struct fixture *fixture, const char *name, const evlock_options *options);
+/* The lock "a", acquired, renewed, and on all five; its loss is recorded. */
+evlock *renewed_everywhere(struct fixture *fixture, struct record *lost);
 
 /* --- What a client knows of its nodes ----------------------------------------------------------------------------- */
 

@@ -209,11 +209,7 @@ static void a_durable_node_that_forgot_is_given_the_lock_again(void **state) {
 static void all_restarted_with_their_data_go_on(void **state) {
     struct fixture *f = *state;
     struct record lost = {0};
-    evlock_options options = renewed_options();
-    options.on_lost = record_lost;
-    options.arg = &lost;
-    evlock *lock = acquired(f, "a", &options);
-    await(f, nodes_with(lock) == NODES);
+    evlock *lock = renewed_everywhere(f, &lost);
     for (size_t i = 0; i < NODES; i++)
         restart_with_data(&nodes[i]);
     await(f, nodes_counting(f->client) < NODES);
@@ -460,11 +456,7 @@ static void three_full_cost_a_holder_nothing(void **state) {
 static void a_lease_that_three_restarted_nodes_gave_away_is_lost(void **state) {
     struct fixture *f = *state;
     struct record lost = {0};
-    evlock_options options = renewed_options();
-    options.on_lost = record_lost;
-    options.arg = &lost;
-    evlock *lock = acquired(f, "a", &options);
-    await(f, nodes_with(lock) == NODES);
+    evlock *lock = renewed_everywhere(f, &lost);
     inflict(&killed, MAJORITY);
     mend(&killed, MAJORITY);
     foreign_hold("a", 0, MAJORITY); /* before the lease can be put there again */
@@ -479,11 +471,7 @@ static void a_lease_that_three_restarted_nodes_gave_away_is_lost(void **state) {
 static void three_stopped_for_a_while_cost_nothing(void **state) {
     struct fixture *f = *state;
     struct record lost = {0};
-    evlock_options options = renewed_options();
-    options.on_lost = record_lost;
-    options.arg = &lost;
-    evlock *lock = acquired(f, "a", &options);
-    await(f, nodes_with(lock) == NODES);
+    evlock *lock = renewed_everywhere(f, &lost);
     inflict(&stopped, MAJORITY);
     run_for(f, 500);
     assert_deadline_is_backed(lock, NODES);

@@ -256,11 +256,7 @@ static void an_extension_needs_a_majority(void **state) {
 static void a_lease_that_a_majority_forgot_is_lost(void **state) {
     struct fixture *f = *state;
     struct record lost = {0};
-    evlock_options options = renewed_options();
-    options.on_lost = record_lost;
-    options.arg = &lost;
-    evlock *lock = acquired(f, "a", &options);
-    await(f, nodes_with(lock) == NODES);
+    evlock *lock = renewed_everywhere(f, &lost);
     foreign_hold("b", 0, NODES);
     for (size_t i = 0; i < MAJORITY; i++)
         server_do(&nodes[i], "RENAME b a"); /* taken: a renewal cannot set it again */

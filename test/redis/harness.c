@@ -339,7 +339,8 @@ static int suite_teardown(void **state) {
     return 0;
 }
 
-int run_suite_of(const char *name, const struct CMUnitTest *tests, size_t count) {
+int run_suite_with(const char *name, const struct CMUnitTest *tests, size_t count, CMFixtureFunction set_up,
+                   CMFixtureFunction clean_up) {
     struct test_loop *loop = loop_new();
     if (!loop) {
         printf("this build has no loop called %s\n", getenv("EVLOCK_TEST_LOOP"));
@@ -347,5 +348,9 @@ int run_suite_of(const char *name, const struct CMUnitTest *tests, size_t count)
     }
     loop_free(loop);
     cmocka_set_test_filter(getenv("EVLOCK_TEST_FILTER"));
-    return _cmocka_run_group_tests(name, tests, count, suite_setup, suite_teardown);
+    return _cmocka_run_group_tests(name, tests, count, set_up, clean_up);
+}
+
+int run_suite_of(const char *name, const struct CMUnitTest *tests, size_t count) {
+    return run_suite_with(name, tests, count, suite_setup, suite_teardown);
 }

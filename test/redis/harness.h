@@ -93,6 +93,9 @@ int fixture_teardown_restart(void **state);
  * wild), if that is set. Skips all, with status 77, if EVLOCK_TEST_LOOP names a loop that is not built in. */
 #define run_suite(name, tests) run_suite_of((name), (tests), sizeof(tests) / sizeof((tests)[0]))
 int run_suite_of(const char *name, const struct CMUnitTest *tests, size_t count);
+/* The same, on what the suite sets up by itself. */
+int run_suite_with(const char *name, const struct CMUnitTest *tests, size_t count, CMFixtureFunction set_up,
+                   CMFixtureFunction clean_up);
 
 /* For a second fixture inside a test, or for one in another thread or process: as the set-up does, without failing or
  * touching the server; free with fixture_free(). False when there is no loop. */
