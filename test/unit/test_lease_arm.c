@@ -436,25 +436,29 @@ CASE(a_node_that_was_replaced_is_asked_whether_it_has_it) {
 
 /* One that runs on, on the connection that is still the same. */
 CASE(a_node_that_missed_an_extension_is_mended) {
-    struct bench b = bench_new();
-    b.terms.interval = 0;
-    held_by(&b, 3);
-    extend(&b, LEASE_REPLACE, 2 * TTL);
-    for (unsigned i = 0; i < 3; i++)
-        sends(&b, i, LEASE_REPLACE);
-    yes_ttl(&b, 0, 2 * TTL);
-    yes_ttl(&b, 1, 2 * TTL);
-    refused(&b, 2);
-    int64_t deadline = evl_lease_deadline(b.lease);
-    assert_int_equal(evl_lease_keepers(b.lease), 2);
-    next_is(&b, b.now + PAUSE);
-    pass(&b, PAUSE);
-    sends(&b, 2, LEASE_MEND);
-    refused(&b, 2);
-    abandon(&b);
-    wakes(&b, 7); /* it had it, and has it still */
-    deadline_is(&b, 0);
-    assert_true(deadline > b.now);
+    static const enum lease_command commands[] = {LEASE_ADD, LEASE_REPLACE};
+
+    for (size_t c = 0; c < 2; c++) {
+        struct bench b = bench_new();
+        b.terms.interval = 0;
+        held_by(&b, 3);
+        extend(&b, commands[c], 2 * TTL);
+        for (unsigned i = 0; i < 3; i++)
+            sends(&b, i, commands[c]);
+        yes_ttl(&b, 0, 2 * TTL);
+        yes_ttl(&b, 1, 2 * TTL);
+        refused(&b, 2);
+        int64_t deadline = evl_lease_deadline(b.lease);
+        assert_int_equal(evl_lease_keepers(b.lease), 2);
+        next_is(&b, b.now + PAUSE);
+        pass(&b, PAUSE);
+        sends(&b, 2, LEASE_MEND);
+        refused(&b, 2);
+        abandon(&b);
+        wakes(&b, 7); /* it had it, and has it still */
+        deadline_is(&b, 0);
+        assert_true(deadline > b.now);
+    }
 }
 
 CASE(nothing_is_mended_after_the_longest_hold) {
