@@ -3,6 +3,7 @@
  * portions it sees to what is due, tells that a node is back, and sends, what it makes of answers, which are the test's
  * too, and what it leaves alone in a forked child.
  */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -40,10 +41,14 @@ static int attach(void *data, struct redisAsyncContext *connection) {
     return attached;
 }
 
+/* The latest question, which the test may answer. */
+static evlock_resolve_cb resolved;
+static void *resolved_arg;
+
 static void *resolve(void *data, const char *host, evlock_resolve_cb cb, void *arg) {
     (void)host;
-    (void)cb;
-    (void)arg;
+    resolved = cb;
+    resolved_arg = arg;
     return data;
 }
 
@@ -458,9 +463,9 @@ static struct node *node_of(evlock_client *client) {
     return &evl_client_deployment(client)->nodes[0];
 }
 
-/* As if what waits to be sent to the node had been, and answered by this. */
+/* As if what waits to be sent to its node had been, and answered by this. */
 static void answer(evlock_client *client, struct request *request, struct reply reply) {
-    struct pipe *pipe = &node_of(client)->pipe;
+    struct pipe *pipe = &evl_client_deployment(client)->nodes[request->node].pipe;
     const struct request_ops *owner = pipe->ops[request->kind];
     struct command command;
 
@@ -757,6 +762,19 @@ CASE(no_loss_is_told_after_a_release_was_asked_for) {
     finish(client);
 }
 
+/* Whether a node agrees is what it says of a lease, and not how that ends. */
+CASE(a_release_that_finds_nothing_is_no_disagreement) {
+    evlock_client *client = client_new();
+    evlock *lock = held(client, "name");
+
+    assert_true(node_of(client)->agreed);
+    assert_int_equal(evlock_release(lock, ended, NULL), EVLOCK_OK);
+    answer(client, request_of(lock), number(0));
+    assert_true(node_of(client)->agreed);
+    evlock_free(lock);
+    finish(client);
+}
+
 static const char own[] = "own";
 
 static evlock *acquire_own(evlock_client *client, int64_t retries) {
@@ -836,6 +854,116 @@ CASE(an_acquire_is_told_at_once_that_no_replica_can_be_asked) {
     finish(client);
 }
 
+/* --- Addresses ---------------------------------------------------------------------------------------------------- */
+
+/* The name has two, neither of which can be tried here: there are sockets of one kind alone. */
+static void find_two_addresses(void) {
+    static const char *const addresses[] = {"127.0.0.1", "127.0.0.2"};
+
+    resolved(addresses, 2, NULL, resolved_arg);
+}
+
+CASE(each_address_has_its_share_of_the_time) {
+    evlock_client *client = client_new();
+    struct connection *connection = evl_node_connection(node_of(client));
+
+    find_two_addresses();
+    assert_int_equal(connection->address_next, 2);
+    assert_int_equal(connection->connect_by - loop.now, connection->config->connect_timeout / 2);
+    client_end(client);
+}
+
+/* What one server says of a login, the other addresses would say again. */
+CASE(no_other_address_is_tried_where_a_server_refused) {
+    evlock_client *client = client_new();
+    struct connection *connection = evl_node_connection(node_of(client));
+
+    find_two_addresses();
+    open_up(&node_of(client)->pipe);
+    evl_connection_break(connection, EVLOCK_EAUTH, "WRONGPASS");
+    evl_connection_end_broken(connection);
+    assert_int_equal(connection->state, CONNECTION_AWAY);
+    assert_int_equal(connection->status, EVLOCK_EAUTH);
+    evl_turn_rearm(connection->turn);
+    client_end(client);
+}
+
+/* --- Several nodes ------------------------------------------------------------------------------------------------ */
+
+static evlock_client *client_of_three(void) {
+    static const char *const urls[] = {"redis://never.resolved:1", "redis://never.resolved:2",
+                                       "redis://never.resolved:3"};
+    evlock_client *client;
+
+    assert_int_equal(evlock_client_new_quorum(&client, (evlock_loop){&ops, &loop}, urls, 3, NULL), EVLOCK_OK);
+    return client;
+}
+
+/* It may have started just now, without its locks. */
+CASE(a_node_that_does_not_say_since_when_it_runs_does_not_count_yet) {
+    evlock_client *client = client_of_three();
+    struct node *silent = node_of(client), *old = silent + 1;
+
+    log_in(silent, true);
+    assert_int_equal(evl_node_trouble(silent, loop.now).status, EVLOCK_EEXCLUDED);
+    old->pipe.login.started = 1;
+    log_in(old, true);
+    assert_int_equal(evl_node_trouble(old, loop.now).status, EVLOCK_OK);
+    cut(silent);
+    cut(old);
+    client_end(client);
+}
+
+/* A node that had not granted it is given the token by the next renewal. */
+CASE(a_node_that_takes_the_token_by_a_renewal_has_renewed) {
+    evlock_client *client = client_of_three();
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    struct evlock_stats *stats = &evl_client_deployment(client)->stats;
+    struct tenure *tenure;
+    evlock *lock;
+
+    options.auto_renewal = 1;
+    options.ttl_ms = 30000;
+    lock = lock_with(client, &options);
+    assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
+    tenure = lock->tenure;
+    answer(client, evl_tenure_request(tenure, 0), (struct reply){.type = REPLY_NIL});
+    answer(client, evl_tenure_request(tenure, 1), text(REPLY_OK, "OK"));
+    answer(client, evl_tenure_request(tenure, 2), text(REPLY_OK, "OK"));
+    while (evl_lease_wanted(evl_tenure_lease(tenure), 0) != LEASE_REARM)
+        ring_next();
+    answer(client, evl_tenure_request(tenure, 0), number(options.ttl_ms));
+    assert_int_equal(stats->renewals, 1);
+    answer(client, evl_tenure_request(tenure, 1), number(options.ttl_ms));
+    assert_int_equal(stats->renewals, 2);
+    evlock_free(lock);
+    client_end(client);
+}
+
+/* Neither served when the server said to either which process it is. */
+CASE(of_two_logins_of_one_server_at_a_time_the_later_is_refused) {
+    evlock_client *client = client_of_three();
+    struct node *first = node_of(client), *later = first + 1;
+    const struct connection *refused = evl_node_connection(later);
+
+    for (struct node *node = first; node <= later; node++) {
+        open_up(&node->pipe);
+        strcpy(node->pipe.login.run_id, "a");
+        node->pipe.login.hooks->met(&node->pipe.login);
+        assert_false(evl_node_connection(node)->broken);
+    }
+    log_in(first, true);
+    later->pipe.login.hooks->done(&later->pipe.login, true);
+    evl_turn_rearm(refused->turn);
+    assert_int_equal(refused->broken, EVLOCK_ESAME);
+    assert_false(evl_node_connection(first)->broken);
+    evl_connection_end_broken(evl_node_connection(later));
+    /* To come back soon cannot help. */
+    assert_true(refused->retry_at - loop.now >= refused->config->backoff_max / 2);
+    cut(first);
+    client_end(client);
+}
+
 /* --- With a socket ------------------------------------------------------------------------------------------------ */
 
 /* A client whose connections are made, and whose logins are never answered; it has its time for them. */
@@ -868,15 +996,20 @@ CASE(a_login_begins_without_what_the_last_one_found) {
     struct node *node = node_of(client);
     struct login *login = &node->pipe.login;
 
-    login->run_id[0] = login->replid[0] = 'a';
+    login->run_id[0] = login->replid[0] = login->load_error[0] = 'a';
     login->inherited = false;
+    login->started = 1;
+    login->spells = login->lacks_evalsha = true;
     cut(node);
     assert_int_equal(evl_node_state(node), CONNECTION_AWAY);
     ring_at(evl_node_connection(node)->retry_at);
     assert_int_equal(evl_node_state(node), CONNECTION_CONNECTING);
     assert_string_equal(login->run_id, "");
     assert_string_equal(login->replid, "");
+    assert_string_equal(login->load_error, "");
     assert_true(login->inherited);
+    assert_true(login->started == 0);
+    assert_false(login->spells || login->lacks_evalsha);
     finish_at_socket(client);
 }
 
@@ -903,8 +1036,7 @@ CASE(a_shorter_lease_that_was_sent_late_is_lost_by_its_own_time) {
 
 /* --- In a queue --------------------------------------------------------------------------------------------------- */
 
-static evlock *queueing(evlock_client *client) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+static evlock *queueing_as(evlock_client *client, evlock_options options) {
     evlock *lock;
 
     options.wait = EVLOCK_WAIT_QUEUE;
@@ -914,6 +1046,10 @@ static evlock *queueing(evlock_client *client) {
     answer(client, &lock->calls->requests[0], text(REPLY_STRING, "other"));
     assert_non_null(client->locks.listener);
     return lock;
+}
+
+static evlock *queueing(evlock_client *client) {
+    return queueing_as(client, (evlock_options)EVLOCK_OPTIONS_INIT);
 }
 
 /* As if the server had said that the client is subscribed. */
@@ -927,14 +1063,14 @@ static struct listener *listening(evlock_client *client) {
     return listener;
 }
 
-/* What the client did not hear before the newest look does not make the lease shorter. */
-CASE(a_lease_that_is_handed_counts_from_what_the_newest_look_found) {
-    enum { PASSED = 1000 * 1000 };
+/* The client listens anew, looks, and is handed the lock so long after that look, by its own clock and the server's.
+ * From when on the lease counts, beside the look. */
+static int64_t handed_after(int64_t passed, int64_t by_server) {
     char message[128];
     evlock_client *client = client_at_socket();
     evlock *lock = queueing(client);
     struct listener *listener = listening(client);
-    int64_t looked, ttl = lock->config->terms.ttl;
+    int64_t looked, since, ttl = lock->config->terms.ttl;
 
     ring();
     answer(client, request_of(lock), text(REPLY_STRING, "5000000 0 20000"));
@@ -943,11 +1079,65 @@ CASE(a_lease_that_is_handed_counts_from_what_the_newest_look_found) {
     ring();
     looked = loop.now;
     answer(client, request_of(lock), text(REPLY_STRING, "5000000 0 20000"));
-    loop.now += PASSED;
-    snprintf(message, sizeof(message), "%s %d 0", evl_tenure_ticket(lock->tenure), 5000000 + PASSED);
+    loop.now += passed;
+    snprintf(message, sizeof(message), "%s %" PRId64 " 0", evl_tenure_ticket(lock->tenure), 5000000 + by_server);
     listener->hooks->heard(listener, message);
-    assert_int_equal(evl_lease_deadline(evl_tenure_lease(lock->tenure)),
-                     looked + PASSED - PASSED / 100 + ttl - evl_lease_drift(ttl));
+    since = evl_lease_deadline(evl_tenure_lease(lock->tenure)) - ttl + evl_lease_drift(ttl);
+    evlock_free(lock);
+    finish_at_socket(client);
+    return since - looked;
+}
+
+enum { PASSED = 1000 * 1000 };
+
+/* What the client did not hear before the newest look does not make the lease shorter. */
+CASE(a_lease_that_is_handed_counts_from_what_the_newest_look_found) {
+    assert_int_equal(handed_after(PASSED, PASSED), PASSED - PASSED / 100);
+}
+
+/* Whatever a server's clock says. */
+CASE(no_lease_that_is_handed_counts_from_later_than_now) {
+    assert_int_equal(handed_after(PASSED, 60 * PASSED), PASSED);
+}
+
+/* The hundredth that a look's age takes from the lease is not to be much of it, however many wait ahead. */
+CASE(no_look_is_as_old_as_ten_ttls) {
+    enum { SHORT_MS = 50 };
+    evlock_client *client = client_at_socket();
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock *lock;
+
+    options.ttl_ms = options.retry_delay_ms = SHORT_MS;
+    lock = queueing_as(client, options);
+    (void)listening(client);
+    ring();
+    answer(client, request_of(lock), text(REPLY_STRING, "5000000 9 20000"));
+    assert_int_in_range(lock->calls->alarm.at, loop.now, loop.now + 10 * SHORT_MS * 1000);
+    evlock_free(lock);
+    finish_at_socket(client);
+}
+
+static int connected;
+
+static void count_connected(enum evlock_log_level level, const char *line, void *arg) {
+    (void)level;
+    (void)arg;
+    connected += strcmp(line, "node 0: connected") == 0;
+}
+
+/* The log says when it was lost. */
+CASE(a_listener_that_is_connected_is_in_the_log) {
+    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client *client;
+    evlock *lock;
+
+    attached = 0;
+    options.on_log = count_connected;
+    client = client_at("unix://" SOCKETS_FOLDER "0", &options);
+    lock = queueing(client);
+    connected = 0;
+    listening(client);
+    assert_int_equal(connected, 1);
     evlock_free(lock);
     finish_at_socket(client);
 }
@@ -1108,11 +1298,20 @@ int main(void) {
         cmocka_unit_test(a_node_that_is_back_has_no_words_of_trouble),
         cmocka_unit_test(a_break_whose_first_step_was_lost_is_not_the_one_that_ended_a_lease),
         cmocka_unit_test(no_loss_is_told_after_a_release_was_asked_for),
+        cmocka_unit_test(a_release_that_finds_nothing_is_no_disagreement),
         cmocka_unit_test(an_attempt_that_waits_for_its_token_again_waits_as_long_again),
         cmocka_unit_test(an_acquire_is_told_at_once_that_no_replica_can_be_asked),
+        cmocka_unit_test(each_address_has_its_share_of_the_time),
+        cmocka_unit_test(no_other_address_is_tried_where_a_server_refused),
+        cmocka_unit_test(a_node_that_does_not_say_since_when_it_runs_does_not_count_yet),
+        cmocka_unit_test(a_node_that_takes_the_token_by_a_renewal_has_renewed),
+        cmocka_unit_test(of_two_logins_of_one_server_at_a_time_the_later_is_refused),
         cmocka_unit_test(a_login_begins_without_what_the_last_one_found),
         cmocka_unit_test(a_shorter_lease_that_was_sent_late_is_lost_by_its_own_time),
         cmocka_unit_test(a_lease_that_is_handed_counts_from_what_the_newest_look_found),
+        cmocka_unit_test(no_lease_that_is_handed_counts_from_later_than_now),
+        cmocka_unit_test(no_look_is_as_old_as_ten_ttls),
+        cmocka_unit_test(a_listener_that_is_connected_is_in_the_log),
         cmocka_unit_test(a_listener_follows_a_node_that_does_not_say_who_it_is),
         cmocka_unit_test(no_token_is_used_again_before_all_know_what_was_lost),
         cmocka_unit_test(what_a_socket_does_not_take_waits_unsent),
