@@ -171,7 +171,7 @@ def test_waits_in_vain_are_counted(context):
 def test_a_server_that_goes_away_is_waited_for(context):
     server = context.server
     workers = start(context, "--workers", "2", "--seconds", "300")
-    workers.line("holds, fence")
+    harness.wait_for(lambda: len(by_worker(workers)) == 2, "both workers")
     server.path += ".away"
     os.rename(server.path[: -len(".away")], server.path)
     server.command("CLIENT", "KILL", "TYPE", "normal")
