@@ -209,10 +209,11 @@ static bool question_prepare(struct question *question, struct resolution *resol
 
 /** Readies what a resolution needs; whether that worked. */
 static bool resolution_prepare(struct resolution *resolution, struct event_base *base) {
-    /* The timer is armed, for a day that never comes, since moving it later needs no memory, as arming it would. */
-    static const struct timeval never = {INT32_MAX, 0};
+    /* The timer is armed, for tomorrow, since moving it later needs no memory, as arming it would. It is not armed for
+     * the end of time: a sum of that and the present does not fit into the 32 bits that time_t may have. */
+    static const struct timeval tomorrow = {86400, 0};
     resolution->end = evtimer_new(base, resolution_end, resolution);
-    return resolution->end && event_add(resolution->end, &never) == 0 &&
+    return resolution->end && event_add(resolution->end, &tomorrow) == 0 &&
            question_prepare(&resolution->questions[0], resolution, base) &&
            question_prepare(&resolution->questions[1], resolution, base);
 }

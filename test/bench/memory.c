@@ -25,7 +25,9 @@ static void measure(struct event_base *base, size_t count, struct samples *bytes
     struct locks locks;
 
     options.auto_renewal = 1;
+#ifdef __GLIBC__
     malloc_trim(0); /* so that what earlier work has freed is not resident */
+#endif
     double before = resident_bytes();
     locks_open(&locks, base, 1, count, &options);
     locks_acquire_all(&locks);
