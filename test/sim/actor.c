@@ -17,8 +17,7 @@ struct body {
     struct promise *promise;
     evlock_scope *scope; /* NULL: it has not begun */
     struct event end;
-    bool made;     /* the handle is the scope's */
-    bool forsaken; /* by a forked child */
+    bool made; /* the handle is the scope's */
 };
 
 /* A token that is handed from one handle to another. */
@@ -41,6 +40,7 @@ struct actor {
     } left;         /* the own token of a handle that has been freed; "": none */
     unsigned depth; /* of calls made inside callbacks */
     bool leaving;
+    bool forsaken;          /* in a forked child, which is not to be called for it */
     unsigned next_key;      /* of a crowd's handle */
     bool settled;           /* on options that most of its handles share: */
     evlock_options options; /* these */
@@ -105,6 +105,8 @@ static void on_connection(evlock_client *client, enum evlock_connection state, i
     struct actor *actor = arg;
 
     (void)client;
+    if (actor->forsaken)
+        forks_told(actor->world, "on_connection");
     if (actor->process->crashed)
         return;
     note(actor->world, actor->process, "  connection %d: %s", (int)state, evlock_strerror(status));
@@ -738,7 +740,7 @@ static void on_body(evlock_scope *scope, evlock *lock, void *arg) {
     struct body *body = arg;
     struct world *world = body->actor->world;
 
-    if (body->forsaken) {
+    if (body->actor->forsaken) {
         forks_told(world, "body");
         return;
     }
@@ -761,7 +763,7 @@ static void on_done(int status, int ran, void *arg) {
     struct actor *actor = body->actor;
 
     (void)ran;
-    if (body->forsaken) {
+    if (actor->forsaken) {
         forks_told_scope(actor->world, status);
         return;
     }
@@ -968,7 +970,6 @@ void actor_wipe(struct actor *actor) {
 }
 
 static void forsake_body(struct body *body, void (*leave)(enum belonging kind, void *it, unsigned client)) {
-    body->forsaken = true;
     agenda_set(&body->actor->world->agenda, &body->end, NEVER);
     if (body->scope)
         leave(A_SCOPE, body->scope, body->handle->client);
@@ -981,6 +982,7 @@ void actor_forsake(struct actor *actor, void (*leave)(enum belonging kind, void 
     struct handle *handle;
     struct body *body;
 
+    actor->forsaken = true;
     agenda_set(&actor->world->agenda, &actor->think, NEVER);
     TAILQ_FOREACH (body, &actor->bodies, link)
         forsake_body(body, leave);
