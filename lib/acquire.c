@@ -320,39 +320,42 @@ void evl_acquire_failed(struct call *call, struct trouble why) {
 
 /* --- The calls ---------------------------------------------------------------------------------------------------- */
 
-static int acquire_read_options(const evlock_acquire_options *options, const struct config *config,
-                                evlock_acquire_options *given, int64_t *times, int64_t *wait) {
-    int status = evl_config_read_acquire(given, options);
+static struct trouble acquire_read_options(const evlock_acquire_options *options, const struct config *config,
+                                           evlock_acquire_options *given, int64_t *times, int64_t *wait,
+                                           struct words *words) {
+    struct trouble trouble = evl_config_read_acquire(given, options);
 
     *times = config->retry_times;
     *wait = config->wait_timeout;
-    if (status == EVLOCK_OK && given->token)
-        status = evl_lock_validate_token(given->token, &given->token_len);
-    if (status == EVLOCK_OK)
-        status = evl_config_waiting(times, wait, given->retry_times, given->wait_timeout_ms);
-    if (status == EVLOCK_OK)
-        status = evl_config_validate_retries(config->queue, *times);
-    if (status == EVLOCK_OK && given->fence != EVLOCK_DEFAULT && given->fence != 0 && given->fence != 1)
-        status = evl_fail(EVLOCK_EINVAL, "fence is neither 0 nor 1");
-    if (status == EVLOCK_OK && *wait == 0) { /* no time to wait: one attempt, however long the server takes for it */
+    if (trouble.status == EVLOCK_OK && given->token)
+        trouble = evl_lock_validate_token(given->token, &given->token_len, words);
+    if (trouble.status == EVLOCK_OK)
+        trouble = evl_config_waiting(times, wait, given->retry_times, given->wait_timeout_ms, words);
+    if (trouble.status == EVLOCK_OK)
+        trouble = evl_config_validate_retries(config->queue, *times);
+    if (trouble.status == EVLOCK_OK && given->fence != EVLOCK_DEFAULT && given->fence != 0 && given->fence != 1)
+        trouble = (struct trouble){EVLOCK_EINVAL, "fence is neither 0 nor 1"};
+    if (trouble.status == EVLOCK_OK &&
+        *wait == 0) { /* no time to wait: one attempt, however long the server takes for it */
         *times = 0;
         *wait = EVLOCK_UNLIMITED;
     }
-    return status;
+    return trouble;
 }
 
 int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_cb cb, void *arg) {
     evlock_acquire_options given;
     int64_t times, wait;
+    struct words words;
     struct call *call;
-    int status = evl_lock_validate(lock);
+    struct trouble trouble = evl_lock_validate(lock);
 
-    if (status == EVLOCK_OK)
-        status = acquire_read_options(options, lock->config, &given, &times, &wait);
-    if (status == EVLOCK_OK)
-        status = evl_lock_validate_idle(lock);
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status == EVLOCK_OK)
+        trouble = acquire_read_options(options, lock->config, &given, &times, &wait, &words);
+    if (trouble.status == EVLOCK_OK)
+        trouble = evl_lock_validate_idle(lock);
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     call = evl_call_new(lock, &acquires, arg);
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for an acquire");
@@ -370,23 +373,22 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
         evl_tenure_abandon(lock->tenure);
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "acquiring");
     if (given.token && !call->acquire.token)
-        status = evl_fail(EVLOCK_ENOMEM, "no memory for an acquire");
+        trouble = (struct trouble){EVLOCK_ENOMEM, "no memory for an acquire"};
     else
-        status = evl_report(acquire_attempt(call, call->acquire.begun));
-    if (status != EVLOCK_OK) {
+        trouble = acquire_attempt(call, call->acquire.begun);
+    if (trouble.status == EVLOCK_OK)
+        evl_turn_rearm(evl_handle_turn(lock));
+    else
         evl_call_drop(call);
-        return status;
-    }
-    evl_turn_rearm(evl_handle_turn(lock));
-    return EVLOCK_OK;
+    return evl_report(trouble);
 }
 
 int evlock_cancel(evlock *lock) {
     struct call *call;
-    int status = evl_lock_validate(lock);
+    struct trouble trouble = evl_lock_validate(lock);
 
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     call = evl_call_pending(lock, CALL_ACQUIRE);
     if (!call)
         call = evl_call_pending(lock, CALL_ADOPT);
@@ -395,5 +397,5 @@ int evlock_cancel(evlock *lock) {
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "cancelled");
     evl_lock_cancel_acquire(lock, call);
     evl_turn_rearm(evl_handle_turn(lock));
-    return EVLOCK_OK;
+    return evl_report(evl_no_trouble);
 }

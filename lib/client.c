@@ -41,7 +41,6 @@ int evlock_client_node(const evlock_client *client, size_t index, evlock_node_in
     evlock_node_info info;
     int64_t now;
 
-    evl_error_clear();
     if (!client || !ret_info || index >= deployment->node_count || size > 4096)
         return evl_fail(EVLOCK_EINVAL, "there is no such node");
     if (evl_turn_forked(&deployment->turn))
@@ -55,15 +54,14 @@ int evlock_client_node(const evlock_client *client, size_t index, evlock_node_in
     info.excluded_ms = node->excluded_until > now ? (node->excluded_until - now + 999) / 1000 : 0;
     info.agreed = node->agreed;
     memcpy(ret_info, &info, size < sizeof(info) ? size : sizeof(info));
-    evl_error_set(trouble.status == EVLOCK_EEXCLUDED ? evlock_strerror(EVLOCK_EEXCLUDED) : trouble.words);
-    return EVLOCK_OK;
+    return evl_report((struct trouble){EVLOCK_OK, trouble.status == EVLOCK_EEXCLUDED ? evlock_strerror(EVLOCK_EEXCLUDED)
+                                                                                     : trouble.words});
 }
 
 int evlock_client_stats(const evlock_client *client, evlock_stats *ret_stats, size_t size) {
     const struct deployment *deployment = client ? &client->locks.tenures.deployment : NULL;
     evlock_stats stats;
 
-    evl_error_clear();
     if (!client || !ret_stats || size > 4096)
         return evl_fail(EVLOCK_EINVAL, "%s", !client ? "the client is NULL" : "there is no such struct");
     if (evl_turn_forked(&deployment->turn))
@@ -73,7 +71,7 @@ int evlock_client_stats(const evlock_client *client, evlock_stats *ret_stats, si
         stats.reconnects += deployment->nodes[i].reconnects;
     memset(ret_stats, 0, size);
     memcpy(ret_stats, &stats, size < sizeof(stats) ? size : sizeof(stats));
-    return EVLOCK_OK;
+    return evl_report(evl_no_trouble);
 }
 
 /* --- Invariants --------------------------------------------------------------------------------------------------- */

@@ -127,14 +127,14 @@ void evl_close_ring(struct alarm *alarm, int64_t now) {
 }
 
 int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
+    struct trouble trouble;
     struct turn *turn;
-    int status;
 
-    evl_error_clear();
     if (!client)
         return evl_fail(EVLOCK_EINVAL, "the client is NULL");
-    if ((status = evl_locks_validate(&client->locks)) != EVLOCK_OK)
-        return status;
+    trouble = evl_locks_validate(&client->locks);
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     turn = evl_client_turn(client);
     client->state = CLIENT_CLOSING;
     client->locks.open = false;
@@ -145,7 +145,7 @@ int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
     evl_turn_wake(turn, &client->close_alarm, client->close_by);
     evl_check(evl_client_check(client));
     evl_turn_rearm(turn);
-    return EVLOCK_OK;
+    return evl_report(evl_no_trouble);
 }
 
 void evlock_client_free(evlock_client *client) {

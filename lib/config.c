@@ -14,30 +14,32 @@ static int64_t config_or_default(int64_t given, int64_t otherwise) {
     return given == EVLOCK_DEFAULT ? otherwise : given;
 }
 
-static int config_validate_range(const char *name, int64_t value, int64_t least, int64_t most) {
+static struct trouble config_validate_range(const char *name, int64_t value, int64_t least, int64_t most,
+                                            struct words *words) {
     if (value >= least && value <= most)
-        return EVLOCK_OK;
-    return evl_fail(EVLOCK_EINVAL, "%s is %" PRId64 ", not from %" PRId64 " to %" PRId64, name, value, least, most);
+        return evl_no_trouble;
+    return evl_trouble(words, EVLOCK_EINVAL, "%s is %" PRId64 ", not from %" PRId64 " to %" PRId64, name, value, least,
+                       most);
 }
 
 /* A program that was built with an older header has a shorter struct: what it lacks keeps its default. No size ends
  * within a member. */
-static int config_read_struct(void *ret, size_t size, const void *given) {
+static struct trouble config_read_struct(void *ret, size_t size, const void *given) {
     size_t given_size;
 
     if (!given)
-        return EVLOCK_OK;
+        return evl_no_trouble;
     memcpy(&given_size, given, sizeof(given_size));
     if (given_size < sizeof(size_t) || given_size > 4096 || given_size % _Alignof(int64_t) != 0)
-        return evl_fail(EVLOCK_EINVAL, "options must start from their INIT macro");
+        return (struct trouble){EVLOCK_EINVAL, "options must start from their INIT macro"};
     memcpy(ret, given, given_size < size ? given_size : size);
-    return EVLOCK_OK;
+    return evl_no_trouble;
 }
 
-int evl_config_read_client(struct client_config *ret, evlock_client_options *ret_given,
-                           const evlock_client_options *options) {
+struct trouble evl_config_read_client(struct client_config *ret, evlock_client_options *ret_given,
+                                      const evlock_client_options *options, struct words *words) {
     evlock_client_options given = EVLOCK_CLIENT_OPTIONS_INIT;
-    int status = config_read_struct(&given, sizeof(given), options);
+    struct trouble trouble = config_read_struct(&given, sizeof(given), options);
     struct {
         const char *name;
         int64_t *value;
@@ -54,14 +56,14 @@ int evl_config_read_client(struct client_config *ret, evlock_client_options *ret
         {"log_level", &given.log_level, EVLOCK_LOG_INFO, EVLOCK_LOG_DEBUG, EVLOCK_LOG_ERROR},
     };
 
-    for (size_t i = 0; status == EVLOCK_OK && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+    for (size_t i = 0; trouble.status == EVLOCK_OK && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         *numbers[i].value = config_or_default(*numbers[i].value, numbers[i].otherwise);
-        status = config_validate_range(numbers[i].name, *numbers[i].value, numbers[i].least, numbers[i].most);
+        trouble = config_validate_range(numbers[i].name, *numbers[i].value, numbers[i].least, numbers[i].most, words);
     }
-    if (status == EVLOCK_OK && given.backoff_max_ms < given.backoff_min_ms)
-        status = evl_fail(EVLOCK_EINVAL, "backoff_max_ms is less than backoff_min_ms");
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status == EVLOCK_OK && given.backoff_max_ms < given.backoff_min_ms)
+        trouble = (struct trouble){EVLOCK_EINVAL, "backoff_max_ms is less than backoff_min_ms"};
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
     *ret_given = given;
     *ret = (struct client_config){
         .connect_timeout = given.connect_timeout_ms * 1000,
@@ -77,171 +79,175 @@ int evl_config_read_client(struct client_config *ret, evlock_client_options *ret
         .on_log = given.on_log,
         .arg = given.arg,
     };
-    return EVLOCK_OK;
+    return evl_no_trouble;
 }
 
-int evl_config_read_options(evlock_options *ret, const evlock_options *options) {
+struct trouble evl_config_read_options(evlock_options *ret, const evlock_options *options) {
     static const evlock_options defaults = EVLOCK_OPTIONS_INIT;
 
     *ret = defaults;
     return config_read_struct(ret, sizeof(*ret), options);
 }
 
-int evl_config_read_acquire(evlock_acquire_options *ret, const evlock_acquire_options *options) {
+struct trouble evl_config_read_acquire(evlock_acquire_options *ret, const evlock_acquire_options *options) {
     static const evlock_acquire_options defaults = EVLOCK_ACQUIRE_OPTIONS_INIT;
 
     *ret = defaults;
     return config_read_struct(ret, sizeof(*ret), options);
 }
 
-int evl_config_waiting(int64_t *retry_times, int64_t *wait_timeout, int64_t given_times, int64_t given_timeout_ms) {
-    int status;
+struct trouble evl_config_waiting(int64_t *retry_times, int64_t *wait_timeout, int64_t given_times,
+                                  int64_t given_timeout_ms, struct words *words) {
+    struct trouble trouble;
 
     if (given_times != EVLOCK_DEFAULT) {
-        if ((status = config_validate_range("retry_times", given_times, EVLOCK_UNLIMITED, INT64_MAX)) != EVLOCK_OK)
-            return status;
+        if ((trouble = config_validate_range("retry_times", given_times, EVLOCK_UNLIMITED, INT64_MAX, words)).status !=
+            EVLOCK_OK)
+            return trouble;
         *retry_times = given_times;
     }
     if (given_timeout_ms != EVLOCK_DEFAULT) {
-        if ((status = config_validate_range("wait_timeout_ms", given_timeout_ms, EVLOCK_UNLIMITED, TEN_YEARS_MS)) !=
-            EVLOCK_OK)
-            return status;
+        if ((trouble =
+                 config_validate_range("wait_timeout_ms", given_timeout_ms, EVLOCK_UNLIMITED, TEN_YEARS_MS, words))
+                .status != EVLOCK_OK)
+            return trouble;
         *wait_timeout = given_timeout_ms == EVLOCK_UNLIMITED ? EVLOCK_UNLIMITED : given_timeout_ms * 1000;
     }
-    return EVLOCK_OK;
+    return evl_no_trouble;
 }
 
-int evl_config_validate_ttl(int64_t ttl_ms) {
+struct trouble evl_config_validate_ttl(int64_t ttl_ms, struct words *words) {
     if (ttl_ms < 0 || ttl_ms > TEN_YEARS_MS)
-        return evl_fail(EVLOCK_ETTL, "the ttl is %" PRId64 " ms, not from 0 to ten years", ttl_ms);
+        return evl_trouble(words, EVLOCK_ETTL, "the ttl is %" PRId64 " ms, not from 0 to ten years", ttl_ms);
     if (ttl_ms > 0 && ttl_ms * 1000 <= evl_lease_drift(ttl_ms * 1000))
-        return evl_fail(EVLOCK_ETTL, "the ttl of %" PRId64 " ms is not longer than its drift of ttl / 100 + 2 ms",
-                        ttl_ms);
-    return EVLOCK_OK;
+        return evl_trouble(words, EVLOCK_ETTL,
+                           "the ttl of %" PRId64 " ms is not longer than its drift of ttl / 100 + 2 ms", ttl_ms);
+    return evl_no_trouble;
 }
 
-int evl_config_validate_retries(bool queue, int64_t retry_times) {
+struct trouble evl_config_validate_retries(bool queue, int64_t retry_times) {
     if (queue && retry_times != 0 && retry_times != EVLOCK_UNLIMITED)
-        return evl_fail(EVLOCK_EQUEUE, "a queue has no retries to count: set wait_timeout_ms");
-    return EVLOCK_OK;
+        return (struct trouble){EVLOCK_EQUEUE, "a queue has no retries to count: set wait_timeout_ms"};
+    return evl_no_trouble;
 }
 
-static int config_read_wait(struct config *config, const evlock_options *given) {
+static struct trouble config_read_wait(struct config *config, const evlock_options *given, struct words *words) {
     int64_t wait = config_or_default(given->wait, EVLOCK_WAIT_POLL);
 
     if (wait != EVLOCK_WAIT_POLL && wait != EVLOCK_WAIT_QUEUE)
-        return evl_fail(EVLOCK_EINVAL, "wait is neither EVLOCK_WAIT_POLL nor EVLOCK_WAIT_QUEUE");
+        return (struct trouble){EVLOCK_EINVAL, "wait is neither EVLOCK_WAIT_POLL nor EVLOCK_WAIT_QUEUE"};
     config->queue = wait == EVLOCK_WAIT_QUEUE;
     if (config->queue && config->terms.ttl == 0)
-        return evl_fail(EVLOCK_EQUEUE, "a queue needs a ttl: a holder that dies would hold it up for ever");
+        return (struct trouble){EVLOCK_EQUEUE, "a queue needs a ttl: a holder that dies would hold it up for ever"};
     if (given->holder && (given->holder[0] == '\0' || strlen(given->holder) > HOLDER_MAX_LEN))
-        return evl_fail(EVLOCK_EHOLDER, "the holder's name has %zu bytes, not 1 to %d", strlen(given->holder),
-                        HOLDER_MAX_LEN);
+        return evl_trouble(words, EVLOCK_EHOLDER, "the holder's name has %zu bytes, not 1 to %d", strlen(given->holder),
+                           HOLDER_MAX_LEN);
     return evl_config_validate_retries(config->queue, config->retry_times);
 }
 
-static int config_read_retrying(struct config *config, const evlock_options *given) {
+static struct trouble config_read_retrying(struct config *config, const evlock_options *given, struct words *words) {
     int64_t delay_ms = config_or_default(given->retry_delay_ms, 100);
-    int status = config_validate_range("retry_delay_ms", delay_ms, 1, TEN_YEARS_MS);
+    struct trouble trouble = config_validate_range("retry_delay_ms", delay_ms, 1, TEN_YEARS_MS, words);
 
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
     if (given->retry_delay_ms != EVLOCK_DEFAULT && given->ttl_ms != EVLOCK_DEFAULT && given->ttl_ms != 0 &&
         delay_ms > given->ttl_ms)
-        return evl_fail(EVLOCK_ERETRY, "the retry delay of %" PRId64 " ms is longer than the ttl of %" PRId64 " ms",
-                        delay_ms, given->ttl_ms);
+        return evl_trouble(words, EVLOCK_ERETRY,
+                           "the retry delay of %" PRId64 " ms is longer than the ttl of %" PRId64 " ms", delay_ms,
+                           given->ttl_ms);
     config->retry_delay = delay_ms * 1000;
     config->retry_jitter = config_or_default(given->retry_jitter, 50);
     config->retry_times = config->wait_timeout = EVLOCK_UNLIMITED;
-    status = config_validate_range("retry_jitter", config->retry_jitter, 0, 100);
-    if (status == EVLOCK_OK)
-        status =
-            evl_config_waiting(&config->retry_times, &config->wait_timeout, given->retry_times, given->wait_timeout_ms);
-    return status;
+    trouble = config_validate_range("retry_jitter", config->retry_jitter, 0, 100, words);
+    if (trouble.status == EVLOCK_OK)
+        trouble = evl_config_waiting(&config->retry_times, &config->wait_timeout, given->retry_times,
+                                     given->wait_timeout_ms, words);
+    return trouble;
 }
 
-static int config_read_renewal(struct config *config, const evlock_options *given) {
+static struct trouble config_read_renewal(struct config *config, const evlock_options *given, struct words *words) {
     int64_t ttl = config->terms.ttl;
     int64_t renewal = config_or_default(given->auto_renewal, 0);
     int64_t interval_ms = config_or_default(given->renewal_interval_ms, ttl / 3000 ? ttl / 3000 : 1);
     int64_t interval;
     int64_t max_hold_ms = config_or_default(given->max_hold_ms, EVLOCK_UNLIMITED);
     int64_t percent = config_or_default(given->at_risk_percent, 33);
-    int status = config_validate_range("auto_renewal", renewal, 0, 1);
+    struct trouble trouble = config_validate_range("auto_renewal", renewal, 0, 1, words);
 
-    if (status == EVLOCK_OK && given->renewal_interval_ms != EVLOCK_DEFAULT)
-        status = config_validate_range("renewal_interval_ms", interval_ms, 1, TEN_YEARS_MS);
-    if (status == EVLOCK_OK && max_hold_ms != EVLOCK_UNLIMITED)
-        status = config_validate_range("max_hold_ms", max_hold_ms, 1, TEN_YEARS_MS);
-    if (status == EVLOCK_OK)
-        status = config_validate_range("at_risk_percent", percent, 1, 99);
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status == EVLOCK_OK && given->renewal_interval_ms != EVLOCK_DEFAULT)
+        trouble = config_validate_range("renewal_interval_ms", interval_ms, 1, TEN_YEARS_MS, words);
+    if (trouble.status == EVLOCK_OK && max_hold_ms != EVLOCK_UNLIMITED)
+        trouble = config_validate_range("max_hold_ms", max_hold_ms, 1, TEN_YEARS_MS, words);
+    if (trouble.status == EVLOCK_OK)
+        trouble = config_validate_range("at_risk_percent", percent, 1, 99, words);
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
     interval = interval_ms * 1000;
     if (renewal && ttl == 0)
-        return evl_fail(EVLOCK_ERENEWAL, "a lock without expiry has nothing to renew");
+        return (struct trouble){EVLOCK_ERENEWAL, "a lock without expiry has nothing to renew"};
     if (ttl && (renewal || given->renewal_interval_ms != EVLOCK_DEFAULT) && interval >= ttl - evl_lease_drift(ttl))
-        return evl_fail(EVLOCK_ERENEWAL, "the renewal interval of %" PRId64 " ms leaves no time before the deadline",
-                        interval_ms);
+        return evl_trouble(words, EVLOCK_ERENEWAL,
+                           "the renewal interval of %" PRId64 " ms leaves no time before the deadline", interval_ms);
     config->terms.interval = renewal ? interval : 0;
     config->terms.grain = config->terms.interval / 20;
     config->terms.max_hold = max_hold_ms == EVLOCK_UNLIMITED ? LEASE_NEVER : max_hold_ms * 1000;
     config->terms.risk = ttl / 100 * percent;
-    return EVLOCK_OK;
+    return evl_no_trouble;
 }
 
 /* After the renewal: it is told lost after the first renewal was due, or else it would always be. */
-static int config_read_lead(struct config *config, const evlock_options *given) {
+static struct trouble config_read_lead(struct config *config, const evlock_options *given, struct words *words) {
     struct lease_terms *terms = &config->terms;
     int64_t lead_ms = given->lost_lead_ms;
-    int status;
+    struct trouble trouble;
 
     terms->lead = evl_lease_moment(terms->ttl);
     if (lead_ms == EVLOCK_DEFAULT)
-        return EVLOCK_OK;
-    if ((status = config_validate_range("lost_lead_ms", lead_ms, 0, TEN_YEARS_MS)) != EVLOCK_OK)
-        return status;
+        return evl_no_trouble;
+    if ((trouble = config_validate_range("lost_lead_ms", lead_ms, 0, TEN_YEARS_MS, words)).status != EVLOCK_OK)
+        return trouble;
     terms->lead = lead_ms * 1000;
     if (terms->ttl && terms->lead >= terms->ttl - evl_lease_drift(terms->ttl) - terms->interval)
-        return evl_fail(EVLOCK_EINVAL, "lost_lead_ms is %" PRId64 ", which leaves no time %s", lead_ms,
-                        terms->interval ? "after the renewal interval" : "to hold the lock");
-    return EVLOCK_OK;
+        return evl_trouble(words, EVLOCK_EINVAL, "lost_lead_ms is %" PRId64 ", which leaves no time %s", lead_ms,
+                           terms->interval ? "after the renewal interval" : "to hold the lock");
+    return evl_no_trouble;
 }
 
 /* What a grant needs besides the first answer. */
-static int config_read_agreement(struct config *config, const evlock_options *given) {
+static struct trouble config_read_agreement(struct config *config, const evlock_options *given, struct words *words) {
     int64_t share_ms = config->terms.ttl / 10000 ? config->terms.ttl / 10000 : 1;
     int64_t node_ms = config_or_default(given->node_timeout_ms, share_ms);
     int64_t replica_ms = config_or_default(given->replica_timeout_ms, share_ms);
-    int status = config_validate_range("node_timeout_ms", node_ms, 1, TEN_YEARS_MS);
+    struct trouble trouble = config_validate_range("node_timeout_ms", node_ms, 1, TEN_YEARS_MS, words);
 
     config->min_replicas = config_or_default(given->min_replicas, 0);
-    if (status == EVLOCK_OK)
-        status = config_validate_range("replica_timeout_ms", replica_ms, 1, TEN_YEARS_MS);
-    if (status == EVLOCK_OK)
-        status = config_validate_range("min_replicas", config->min_replicas, 0, INT32_MAX);
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status == EVLOCK_OK)
+        trouble = config_validate_range("replica_timeout_ms", replica_ms, 1, TEN_YEARS_MS, words);
+    if (trouble.status == EVLOCK_OK)
+        trouble = config_validate_range("min_replicas", config->min_replicas, 0, INT32_MAX, words);
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
     config->terms.patience = node_ms * 1000;
     config->replica_timeout = replica_ms * 1000;
-    return EVLOCK_OK;
+    return evl_no_trouble;
 }
 
-static int config_read(struct config *config, const evlock_options *given) {
+static struct trouble config_read(struct config *config, const evlock_options *given, struct words *words) {
     int64_t ttl_ms = config_or_default(given->ttl_ms, 30000);
-    int status = evl_config_validate_ttl(ttl_ms);
+    struct trouble trouble = evl_config_validate_ttl(ttl_ms, words);
 
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
     config->terms.ttl = ttl_ms * 1000;
     config->on_lost = given->on_lost;
     config->on_at_risk = given->on_at_risk;
-    if ((status = config_read_retrying(config, given)) != EVLOCK_OK ||
-        (status = config_read_wait(config, given)) != EVLOCK_OK ||
-        (status = config_read_agreement(config, given)) != EVLOCK_OK ||
-        (status = config_read_renewal(config, given)) != EVLOCK_OK)
-        return status;
-    return config_read_lead(config, given);
+    if ((trouble = config_read_retrying(config, given, words)).status != EVLOCK_OK ||
+        (trouble = config_read_wait(config, given, words)).status != EVLOCK_OK ||
+        (trouble = config_read_agreement(config, given, words)).status != EVLOCK_OK ||
+        (trouble = config_read_renewal(config, given, words)).status != EVLOCK_OK)
+        return trouble;
+    return config_read_lead(config, given, words);
 }
 
 static bool config_same_text(const char *a, const char *b) {
@@ -266,35 +272,36 @@ static char *config_copy_text(const char *text, bool *failed) {
     return copy;
 }
 
-int evl_config_get(struct config **ret, struct config *last, const evlock_options *options) {
+struct trouble evl_config_get(struct config **ret, struct config *last, const evlock_options *options,
+                              struct words *words) {
     struct config read = {.references = 1};
     struct config *config;
     evlock_options given;
     bool failed = false;
-    int status = evl_config_read_options(&given, options);
+    struct trouble trouble = evl_config_read_options(&given, options);
 
-    if (status == EVLOCK_OK)
-        status = config_read(&read, &given);
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status == EVLOCK_OK)
+        trouble = config_read(&read, &given, words);
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
     if (last && config_same(last, &read, &given)) {
         last->references++;
         *ret = last;
-        return EVLOCK_OK;
+        return evl_no_trouble;
     }
     config = evl_alloc(sizeof(*config));
     if (!config)
-        return evl_fail(EVLOCK_ENOMEM, "no memory for a lock's options");
+        return (struct trouble){EVLOCK_ENOMEM, "no memory for a lock's options"};
     *config = read;
     config->holder = config_copy_text(given.holder, &failed);
     config->prefix = config_copy_text(given.prefix, &failed);
     config->label = config_copy_text(given.label, &failed);
     if (failed) {
         evl_config_unref(config);
-        return evl_fail(EVLOCK_ENOMEM, "no memory for a lock's options");
+        return (struct trouble){EVLOCK_ENOMEM, "no memory for a lock's options"};
     }
     *ret = config;
-    return EVLOCK_OK;
+    return evl_no_trouble;
 }
 
 void evl_config_unref(struct config *config) {

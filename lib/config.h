@@ -10,6 +10,7 @@
 #include <evlock/evlock.h>
 
 #include "lease.h"
+#include "status.h"
 
 struct deployment;
 
@@ -53,29 +54,31 @@ struct config {
 
 /* Checks and converts; the options as given come back too, of this library's size. Both are set on success only. NULL
  * options are the defaults. */
-int evl_config_read_client(struct client_config *ret, evlock_client_options *ret_given,
-                           const evlock_client_options *options);
+struct trouble evl_config_read_client(struct client_config *ret, evlock_client_options *ret_given,
+                                      const evlock_client_options *options, struct words *words);
 
 /* A config for `options`: `last` with one more reference if it is the same (`last` may be NULL), else a new one.
  * Returns as evlock_new(). */
-int evl_config_get(struct config **ret, struct config *last, const evlock_options *options);
+struct trouble evl_config_get(struct config **ret, struct config *last, const evlock_options *options,
+                              struct words *words);
 
 /* Takes a reference back; with the last one it is freed. NULL is allowed. */
 void evl_config_unref(struct config *config);
 
 /* The options as given, of whatever size, with the defaults in place of what is missing. */
-int evl_config_read_options(evlock_options *ret, const evlock_options *options);
+struct trouble evl_config_read_options(evlock_options *ret, const evlock_options *options);
 
 /* The same of an acquire's. */
-int evl_config_read_acquire(evlock_acquire_options *ret, const evlock_acquire_options *options);
+struct trouble evl_config_read_acquire(evlock_acquire_options *ret, const evlock_acquire_options *options);
 
 /* EVLOCK_OK or EVLOCK_ETTL. */
-int evl_config_validate_ttl(int64_t ttl_ms);
+struct trouble evl_config_validate_ttl(int64_t ttl_ms, struct words *words);
 
 /* EVLOCK_OK or EVLOCK_EQUEUE: in a queue no retries are counted, but for a try. */
-int evl_config_validate_retries(bool queue, int64_t retry_times);
+struct trouble evl_config_validate_retries(bool queue, int64_t retry_times);
 
 /* A retry count and a wait timeout, checked; the wait in microseconds. EVLOCK_DEFAULT leaves them as they are. */
-int evl_config_waiting(int64_t *retry_times, int64_t *wait_timeout, int64_t given_times, int64_t given_timeout_ms);
+struct trouble evl_config_waiting(int64_t *retry_times, int64_t *wait_timeout, int64_t given_times,
+                                  int64_t given_timeout_ms, struct words *words);
 
 #endif

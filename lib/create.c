@@ -77,33 +77,35 @@ static const struct deployment_hooks deployment_hooks = {
 
 /* --- The beginning ------------------------------------------------------------------------------------------------ */
 
-static int create_validate_loop(evlock_loop loop) {
+static struct trouble create_validate_loop(evlock_loop loop) {
     if (!loop.ops || loop.ops->size < offsetof(evlock_loop_ops, forks) || !loop.ops->now || !loop.ops->timer_new ||
         !loop.ops->timer_set || !loop.ops->timer_free || !loop.ops->attach ||
         (loop.ops->resolve && !loop.ops->resolve_cancel))
-        return evl_fail(EVLOCK_EINVAL, "the event loop lacks an operation");
-    return EVLOCK_OK;
+        return (struct trouble){EVLOCK_EINVAL, "the event loop lacks an operation"};
+    return evl_no_trouble;
 }
 
 /* A client of zeroed memory gets a turn, and nodes that are not started. */
-static int create_make(struct evlock_client *client, evlock_loop loop, const char *const *urls, size_t count,
-                       const struct client_config *config, const evlock_client_options *given) {
+static struct trouble create_make(struct evlock_client *client, evlock_loop loop, const char *const *urls, size_t count,
+                                  const struct client_config *config, const evlock_client_options *given,
+                                  struct words *words) {
     struct deployment *deployment = evl_client_deployment(client);
     struct log_sink log = {config->on_log, config->log_level, config->arg};
-    int status;
+    struct trouble trouble;
 
     deployment->config = *config;
-    status = evl_deployment_make(deployment, urls, count, given, &deployment_hooks, request_ops);
-    if (status == EVLOCK_OK && !evl_turn_init(&deployment->turn, &loop, &turn_hooks, &log, config->command_timeout))
-        status = evl_fail(EVLOCK_ESYSTEM, "the event loop has no timer to give");
-    if (status != EVLOCK_OK) {
+    trouble = evl_deployment_make(deployment, urls, count, given, &deployment_hooks, request_ops, words);
+    if (trouble.status == EVLOCK_OK &&
+        !evl_turn_init(&deployment->turn, &loop, &turn_hooks, &log, config->command_timeout))
+        trouble = (struct trouble){EVLOCK_ESYSTEM, "the event loop has no timer to give"};
+    if (trouble.status != EVLOCK_OK) {
         evl_deployment_free(deployment);
-        return status;
+        return trouble;
     }
     evl_tenures_init(&client->locks.tenures, &evl_outcome_hooks, BLOCKS_KEPT);
     evl_locks_init(&client->locks, &evl_waiter_hooks, evl_call_size(deployment->node_count), BLOCKS_KEPT);
     client->close_alarm.kind = ALARM_CLOSE;
-    return EVLOCK_OK;
+    return evl_no_trouble;
 }
 
 int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const char *const *urls, size_t count,
@@ -111,32 +113,34 @@ int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const
     evlock_client_options given;
     struct client_config config;
     evlock_client *client;
+    struct trouble trouble;
+    struct words words;
     struct turn *turn;
-    int status;
 
-    evl_error_clear();
     if (!ret_client || !urls)
         return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_client ? "the list of URLs" : "ret_client");
     if (count < 1 || count > EVLOCK_NODES_MAX)
         return evl_fail(EVLOCK_EINVAL, "%zu URLs, not 1 to %d", count, EVLOCK_NODES_MAX);
-    if ((status = create_validate_loop(loop)) != EVLOCK_OK ||
-        (status = evl_config_read_client(&config, &given, options)) != EVLOCK_OK)
-        return status;
+    trouble = create_validate_loop(loop);
+    if (trouble.status == EVLOCK_OK)
+        trouble = evl_config_read_client(&config, &given, options, &words);
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     client = evl_alloc(sizeof(*client));
     if (!client)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
-    if ((status = create_make(client, loop, urls, count, &config, &given)) != EVLOCK_OK) {
+    trouble = create_make(client, loop, urls, count, &config, &given, &words);
+    if (trouble.status != EVLOCK_OK) {
         evl_free(client);
-        return status;
+        return evl_report(trouble);
     }
     turn = evl_client_turn(client);
     turn->depth = 1; /* nothing is reported before this call has returned */
     evl_deployment_start(evl_client_deployment(client));
     turn->depth = 0;
     *ret_client = client;
-    evl_error_clear();
     evl_turn_rearm(turn);
-    return EVLOCK_OK;
+    return evl_report(evl_no_trouble);
 }
 
 int evlock_client_new(evlock_client **ret_client, evlock_loop loop, const char *url,

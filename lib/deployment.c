@@ -50,7 +50,7 @@ static void deployment_refuse_twins(struct node *node) {
 /* --- The beginning ------------------------------------------------------------------------------------------------ */
 
 /* The options' user and password win over the URL's. */
-static int deployment_log_in_as(struct url *url, const evlock_client_options *options) {
+static struct trouble deployment_log_in_as(struct url *url, const evlock_client_options *options) {
     const char *given[] = {options->user, options->password};
     char **places[] = {&url->user, &url->password};
 
@@ -62,36 +62,45 @@ static int deployment_log_in_as(struct url *url, const evlock_client_options *op
         evl_free(*places[i]);
         *places[i] = evl_dup(given[i], strlen(given[i]));
         if (!*places[i])
-            return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
+            return (struct trouble){EVLOCK_ENOMEM, "no memory for a client"};
     }
     if (url->user && !url->password)
-        return evl_fail(EVLOCK_EINVAL, "a user needs a password");
-    return EVLOCK_OK;
+        return (struct trouble){EVLOCK_EINVAL, "a user needs a password"};
+    return evl_no_trouble;
 }
 
-static int deployment_make_node(struct deployment *deployment, const char *const *urls, unsigned index,
-                                const evlock_client_options *options) {
-    struct node *node = &deployment->nodes[index];
-    struct url url;
-    int status = urls[index] ? evl_url_parse(&url, urls[index]) : evl_fail(EVLOCK_EINVAL, "URL: it is NULL");
+/* One that stands alone has no number to be called by. */
+static struct trouble deployment_parse(struct url *ret_url, const char *text, bool alone, struct words *words) {
+    struct trouble trouble = {EVLOCK_EINVAL, "it is NULL"};
 
-    if (status != EVLOCK_OK)
-        return status;
-    evl_node_init(node, &deployment->connections, index, &url, &deployment->hooks, deployment->ops);
-    deployment->node_count++;
-    if ((status = deployment_log_in_as(&evl_node_connection(node)->url, options)) != EVLOCK_OK)
-        return status;
+    if (text)
+        trouble = evl_url_parse(ret_url, text, words);
+    if (trouble.status == EVLOCK_OK || !alone)
+        return trouble;
+    return evl_trouble(words, trouble.status, "URL: %s", trouble.words);
+}
+
+static struct trouble deployment_make_node(struct deployment *deployment, struct url *url,
+                                           const evlock_client_options *options, struct words *words) {
+    unsigned index = deployment->node_count++;
+    struct node *node = &deployment->nodes[index];
+    struct trouble trouble;
+
+    evl_node_init(node, &deployment->connections, index, url, &deployment->hooks, deployment->ops);
+    trouble = deployment_log_in_as(&evl_node_connection(node)->url, options);
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
     for (unsigned i = 0; i < index; i++)
         if (evl_url_is_same_server(&evl_node_connection(node)->url, &evl_node_connection(&deployment->nodes[i])->url))
-            return evl_fail(EVLOCK_ESAME, "URL: it names the server of node %u, too", i);
-    return EVLOCK_OK;
+            return evl_trouble(words, EVLOCK_ESAME, "it names the server of node %u, too", i);
+    return evl_no_trouble;
 }
 
-int evl_deployment_make(struct deployment *deployment, const char *const *urls, size_t count,
-                        const evlock_client_options *options, const struct deployment_hooks *hooks,
-                        const struct request_ops *const ops[REQUEST_KINDS]) {
-    bool excludable = count > 1 && !deployment->config.durable;
-    int status = EVLOCK_OK;
+struct trouble evl_deployment_make(struct deployment *deployment, const char *const *urls, size_t count,
+                                   const evlock_client_options *options, const struct deployment_hooks *hooks,
+                                   const struct request_ops *const ops[REQUEST_KINDS], struct words *words) {
+    struct trouble trouble = evl_no_trouble;
+    struct url url;
 
     deployment->ops = ops;
     deployment->hooks = (struct node_hooks){
@@ -103,14 +112,16 @@ int evl_deployment_make(struct deployment *deployment, const char *const *urls, 
     evl_connections_init(&deployment->connections, &deployment->turn, &deployment->config);
     deployment->nodes = evl_alloc(count * sizeof(*deployment->nodes));
     if (!deployment->nodes)
-        return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
-    for (unsigned i = 0; status == EVLOCK_OK && i < count; i++) {
-        status = deployment_make_node(deployment, urls, i, options);
-        deployment->nodes[i].excludable = excludable;
-        if (status != EVLOCK_OK && count > 1)
-            evl_fail_within("the URL of node %u: ", i);
+        return (struct trouble){EVLOCK_ENOMEM, "no memory for a client"};
+    for (unsigned i = 0; trouble.status == EVLOCK_OK && i < count; i++) {
+        deployment->nodes[i].excludable = count > 1 && !deployment->config.durable;
+        trouble = deployment_parse(&url, urls[i], count == 1, words);
+        if (trouble.status == EVLOCK_OK)
+            trouble = deployment_make_node(deployment, &url, options, words);
+        if (trouble.status != EVLOCK_OK && count > 1)
+            trouble = evl_trouble(words, trouble.status, "the URL of node %u: %s", i, trouble.words);
     }
-    return status;
+    return trouble;
 }
 
 void evl_deployment_start(struct deployment *deployment) {
@@ -118,13 +129,13 @@ void evl_deployment_start(struct deployment *deployment) {
         evl_connection_start(evl_node_connection(&deployment->nodes[i]));
 }
 
-int evl_deployment_add_sides(struct deployment *deployment) {
+struct trouble evl_deployment_add_sides(struct deployment *deployment) {
     unsigned count = deployment->node_count;
     struct pipe *sides;
     struct url urls[EVLOCK_NODES_MAX];
 
     if (deployment->sides)
-        return EVLOCK_OK;
+        return evl_no_trouble;
     sides = evl_alloc(count * sizeof(*sides));
     for (unsigned i = 0; sides && i < count; i++) {
         if (evl_url_copy(&urls[i], &evl_node_connection(&deployment->nodes[i])->url) == EVLOCK_OK)
@@ -135,14 +146,14 @@ int evl_deployment_add_sides(struct deployment *deployment) {
         sides = NULL;
     }
     if (!sides)
-        return evl_fail(EVLOCK_ENOMEM, "no memory for second connections");
+        return (struct trouble){EVLOCK_ENOMEM, "no memory for second connections"};
     deployment->sides = sides;
     for (unsigned i = 0; i < count; i++)
         evl_side_init(&sides[i], &deployment->connections, i, &urls[i], deployment->ops);
     for (unsigned i = 0; i < count; i++)
         evl_connection_start(evl_pipe_connection(&sides[i]));
     evl_turn_rearm(&deployment->turn);
-    return EVLOCK_OK;
+    return evl_no_trouble;
 }
 
 /* --- All nodes together ------------------------------------------------------------------------------------------- */

@@ -30,10 +30,10 @@ struct deployment {
 };
 
 /* Parses the URLs into nodes, which are not started; the config is there. EVLOCK_OK, or what is wrong with which URL,
- * with words; evl_deployment_free() is to be called in any case. */
-int evl_deployment_make(struct deployment *deployment, const char *const *urls, size_t count,
-                        const evlock_client_options *options, const struct deployment_hooks *hooks,
-                        const struct request_ops *const ops[REQUEST_KINDS]);
+ * in words that may be put together in `words`; evl_deployment_free() is to be called in any case. */
+struct trouble evl_deployment_make(struct deployment *deployment, const char *const *urls, size_t count,
+                                   const evlock_client_options *options, const struct deployment_hooks *hooks,
+                                   const struct request_ops *const ops[REQUEST_KINDS], struct words *words);
 
 /* Starts the connections to the nodes. The turn has been set up. */
 void evl_deployment_start(struct deployment *deployment);
@@ -41,8 +41,8 @@ void evl_deployment_start(struct deployment *deployment);
 /* What all nodes together are doing; `*ret_trouble` is set to one that is away, if any is. */
 enum evlock_connection evl_deployment_connection(const struct deployment *deployment, const struct node **ret_trouble);
 
-/* Makes the second connections, unless they are there; EVLOCK_OK or EVLOCK_ENOMEM, with words. */
-int evl_deployment_add_sides(struct deployment *deployment);
+/* Makes the second connections, unless they are there; EVLOCK_OK or EVLOCK_ENOMEM. */
+struct trouble evl_deployment_add_sides(struct deployment *deployment);
 
 /* Sends what was held back to be sent together. */
 void evl_deployment_send_waiting(struct deployment *deployment, int64_t now);

@@ -15,14 +15,14 @@ static enum lease_state hold_state_of(const struct evlock *lock) {
 }
 
 /* Whether the handle holds a lease: EVLOCK_OK, EVLOCK_ELOST or EVLOCK_ENOTHELD. */
-static int hold_validate_held(const struct evlock *lock) {
+static struct trouble hold_validate_held(const struct evlock *lock) {
     enum lease_state state = hold_state_of(lock);
 
     if (evl_lock_holds(lock))
-        return EVLOCK_OK;
+        return evl_no_trouble;
     if (state == LEASE_LOST || state == LEASE_HELD)
-        return evl_fail(EVLOCK_ELOST, "the lease was lost");
-    return evl_fail(EVLOCK_ENOTHELD, "this handle holds nothing");
+        return (struct trouble){EVLOCK_ELOST, "the lease was lost"};
+    return (struct trouble){EVLOCK_ENOTHELD, "this handle holds nothing"};
 }
 
 static void hold_end_extensions(struct evlock *lock, int status) {
@@ -36,10 +36,10 @@ static void hold_end_extensions(struct evlock *lock, int status) {
 
 int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
     struct call *call;
-    int status = evl_lock_validate(lock);
+    struct trouble trouble = evl_lock_validate(lock);
 
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     switch (hold_state_of(lock)) {
     case LEASE_HELD:
     case LEASE_LOST:
@@ -58,7 +58,7 @@ int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "releasing");
     evl_tenure_release(lock->tenure);
     evl_turn_rearm(evl_handle_turn(lock));
-    return EVLOCK_OK;
+    return evl_report(evl_no_trouble);
 }
 
 /* --- Extensions --------------------------------------------------------------------------------------------------- */
@@ -95,91 +95,97 @@ void evl_hold_note(struct evlock *lock, const char *words) {
 }
 
 /* Among several nodes no lease may outlast what a restarted node is kept out for. */
-static int hold_validate_max_ttl(const struct evlock *lock, int64_t ttl, enum lease_command command) {
+static struct trouble hold_validate_max_ttl(const struct evlock *lock, int64_t ttl, enum lease_command command,
+                                            struct words *words) {
     const struct deployment *deployment = lock->config->deployment;
     int64_t max = deployment->config.max_ttl;
 
     if (deployment->node_count == 1)
-        return EVLOCK_OK;
+        return evl_no_trouble;
     if (command == LEASE_ADD)
         ttl +=
             evl_lease_deadline(evl_tenure_lease(lock->tenure)) - evl_turn_now(&deployment->turn) + evl_lease_drift(max);
     if (ttl <= max)
-        return EVLOCK_OK;
-    return evl_fail(EVLOCK_ETTL, "the lease would last longer than the client's max_ttl of %" PRId64 " ms", max / 1000);
+        return evl_no_trouble;
+    return evl_trouble(words, EVLOCK_ETTL, "the lease would last longer than the client's max_ttl of %" PRId64 " ms",
+                       max / 1000);
 }
 
 /* Else it would be told lost at once. */
-static int hold_validate_lead(const struct evlock *lock, int64_t ttl_ms) {
+static struct trouble hold_validate_lead(const struct evlock *lock, int64_t ttl_ms, struct words *words) {
     int64_t lead = lock->config->terms.lead;
 
     if (ttl_ms * 1000 > evl_lease_drift(ttl_ms * 1000) + lead)
-        return EVLOCK_OK;
-    return evl_fail(EVLOCK_ETTL,
-                    "the ttl of %" PRId64 " ms is not longer than its drift and the lead of %" PRId64 " us", ttl_ms,
-                    lead);
+        return evl_no_trouble;
+    return evl_trouble(words, EVLOCK_ETTL,
+                       "the ttl of %" PRId64 " ms is not longer than its drift and the lead of %" PRId64 " us", ttl_ms,
+                       lead);
 }
 
-static int hold_extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlock_cb cb, void *arg) {
+static struct trouble hold_extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlock_cb cb, void *arg,
+                                  struct words *words) {
     struct call *call;
-    int status;
+    struct trouble trouble = hold_validate_held(lock);
 
-    if ((status = hold_validate_held(lock)) != EVLOCK_OK)
-        return status;
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
     if (evl_lease_deadline(evl_tenure_lease(lock->tenure)) == LEASE_NEVER)
-        return evl_fail(EVLOCK_ENOTTL, "the lock has no expiry to extend");
-    if ((status = hold_validate_max_ttl(lock, ttl_ms * 1000, command)) != EVLOCK_OK)
-        return status;
+        return (struct trouble){EVLOCK_ENOTTL, "the lock has no expiry to extend"};
+    trouble = hold_validate_max_ttl(lock, ttl_ms * 1000, command, words);
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
     call = evl_call_new(lock, &extensions, arg);
     if (!call)
-        return evl_fail(EVLOCK_ENOMEM, "no memory for an extension");
+        return (struct trouble){EVLOCK_ENOMEM, "no memory for an extension"};
     call->cb = cb;
     call->extend.command = command;
     call->extend.ttl = ttl_ms * 1000;
     if (evl_call_pending(lock, CALL_EXTEND) == call) /* no other is before it */
         hold_begin_extension(call);
     evl_turn_rearm(evl_handle_turn(lock));
-    return EVLOCK_OK;
+    return evl_no_trouble;
 }
 
 int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mode mode, evlock_cb cb, void *arg) {
-    int status = evl_lock_validate(lock);
+    struct trouble trouble = evl_lock_validate(lock);
+    struct words words;
 
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     if (mode != EVLOCK_EXTEND_ADD && mode != EVLOCK_EXTEND_REPLACE)
         return evl_fail(EVLOCK_EINVAL, "the mode is neither EVLOCK_EXTEND_ADD nor EVLOCK_EXTEND_REPLACE");
     if (ms < 1)
         return evl_fail(EVLOCK_ETTL, "an extension is 1 ms or more");
-    status = evl_config_validate_ttl(mode == EVLOCK_EXTEND_ADD && ms < 10 ? 10 : ms);
-    if (status == EVLOCK_OK && mode == EVLOCK_EXTEND_REPLACE)
-        status = hold_validate_lead(lock, ms);
-    if (status != EVLOCK_OK)
-        return status;
-    return hold_extend(lock, ms, mode == EVLOCK_EXTEND_ADD ? LEASE_ADD : LEASE_REPLACE, cb, arg);
+    trouble = evl_config_validate_ttl(mode == EVLOCK_EXTEND_ADD && ms < 10 ? 10 : ms, &words);
+    if (trouble.status == EVLOCK_OK && mode == EVLOCK_EXTEND_REPLACE)
+        trouble = hold_validate_lead(lock, ms, &words);
+    if (trouble.status == EVLOCK_OK)
+        trouble = hold_extend(lock, ms, mode == EVLOCK_EXTEND_ADD ? LEASE_ADD : LEASE_REPLACE, cb, arg, &words);
+    return evl_report(trouble);
 }
 
 int evlock_reacquire(evlock *lock, evlock_cb cb, void *arg) {
-    int status = evl_lock_validate(lock);
+    struct trouble trouble = evl_lock_validate(lock);
+    struct words words;
 
-    if (status == EVLOCK_OK)
-        status = hold_validate_held(lock);
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status == EVLOCK_OK)
+        trouble = hold_validate_held(lock);
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     if (lock->config->terms.ttl == 0)
         return evl_fail(EVLOCK_ENOTTL, "the lock has no ttl to go back to");
-    return hold_extend(lock, lock->config->terms.ttl / 1000, LEASE_REPLACE, cb, arg);
+    return evl_report(hold_extend(lock, lock->config->terms.ttl / 1000, LEASE_REPLACE, cb, arg, &words));
 }
 
 /* --- The token's way ---------------------------------------------------------------------------------------------- */
 
 int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
-    int status = evl_lock_validate(lock);
+    struct trouble trouble = evl_lock_validate(lock);
 
-    if (status == EVLOCK_OK)
-        status = hold_validate_held(lock);
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status == EVLOCK_OK)
+        trouble = hold_validate_held(lock);
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     if (!token || !ret_len || size < evl_tenure_token(lock->tenure).len)
         return evl_fail(EVLOCK_EINVAL, "there is no room for a token of %zu bytes", evl_tenure_token(lock->tenure).len);
     if (!evl_lease_exportable(evl_tenure_lease(lock->tenure)))
@@ -191,7 +197,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
     hold_end_extensions(lock, EVLOCK_ECANCELLED);
     evl_tenure_export(lock->tenure);
     evl_turn_rearm(evl_handle_turn(lock));
-    return EVLOCK_OK;
+    return evl_report(evl_no_trouble);
 }
 
 /* A lease that was lost and not released is given up, unless it is the very one to be adopted. Where something on its
@@ -209,15 +215,16 @@ static bool hold_drop_lost_but(struct evlock *lock, struct bytes token) {
 }
 
 int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb, void *arg) {
+    struct trouble trouble = evl_lock_validate(lock);
+    struct words words;
     struct call *call;
-    int status = evl_lock_validate(lock);
 
-    if (status == EVLOCK_OK)
-        status = evl_lock_validate_token(token, &token_len);
-    if (status == EVLOCK_OK)
-        status = evl_lock_validate_idle(lock);
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status == EVLOCK_OK)
+        trouble = evl_lock_validate_token(token, &token_len, &words);
+    if (trouble.status == EVLOCK_OK)
+        trouble = evl_lock_validate_idle(lock);
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     call = evl_call_new(lock, &adoptions, arg);
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for an adoption");
@@ -225,14 +232,13 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "adopting");
     if (!hold_drop_lost_but(lock, (struct bytes){token, token_len})) {
         evl_call_end(call, EVLOCK_ENOTOWNED, "what this handle lost is released");
-        return EVLOCK_OK;
+        return evl_report(evl_no_trouble);
     }
-    status = evl_report(evl_tenure_begin(lock, &(struct tenure_entry){{token, token_len}, {.adopt = true, .own = true}},
-                                         evl_turn_now(evl_handle_turn(lock))));
-    if (status != EVLOCK_OK) {
+    trouble = evl_tenure_begin(lock, &(struct tenure_entry){{token, token_len}, {.adopt = true, .own = true}},
+                               evl_turn_now(evl_handle_turn(lock)));
+    if (trouble.status == EVLOCK_OK)
+        evl_turn_rearm(evl_handle_turn(lock));
+    else
         evl_call_drop(call);
-        return status;
-    }
-    evl_turn_rearm(evl_handle_turn(lock));
-    return EVLOCK_OK;
+    return evl_report(trouble);
 }

@@ -8,33 +8,32 @@
 
 #define NAME_MAX_LEN 512
 
-int evl_lock_validate(const struct evlock *lock) {
-    evl_error_clear();
+struct trouble evl_lock_validate(const struct evlock *lock) {
     if (!lock)
-        return evl_fail(EVLOCK_EINVAL, "the lock is NULL");
+        return (struct trouble){EVLOCK_EINVAL, "the lock is NULL"};
     if (!evl_locks_of(lock))
-        return evl_fail(EVLOCK_ECLOSED, "the lock's client is gone");
+        return (struct trouble){EVLOCK_ECLOSED, "the lock's client is gone"};
     return evl_locks_validate(evl_locks_of(lock));
 }
 
-int evl_lock_validate_idle(const struct evlock *lock) {
+struct trouble evl_lock_validate_idle(const struct evlock *lock) {
     if (evl_lock_acquiring(lock))
-        return evl_fail(EVLOCK_EALREADY, "an acquire or an adoption of this handle is pending");
+        return (struct trouble){EVLOCK_EALREADY, "an acquire or an adoption of this handle is pending"};
     if (lock->tenure && evl_lease_state(evl_tenure_lease(lock->tenure)) == LEASE_RELEASING)
-        return evl_fail(EVLOCK_EALREADY, "this handle is being released");
+        return (struct trouble){EVLOCK_EALREADY, "this handle is being released"};
     if (lock->tenure && evl_lease_state(evl_tenure_lease(lock->tenure)) == LEASE_HELD)
-        return evl_fail(EVLOCK_EALREADY, "this handle holds the lock");
-    return EVLOCK_OK;
+        return (struct trouble){EVLOCK_EALREADY, "this handle holds the lock"};
+    return evl_no_trouble;
 }
 
-int evl_lock_validate_token(const void *token, size_t *len) {
+struct trouble evl_lock_validate_token(const void *token, size_t *len, struct words *words) {
     if (!token)
-        return evl_fail(EVLOCK_ETOKEN, "the token is NULL");
+        return (struct trouble){EVLOCK_ETOKEN, "the token is NULL"};
     if (*len == EVLOCK_CSTRING)
         *len = strlen(token);
     if (*len < 1 || *len > TOKEN_MAX)
-        return evl_fail(EVLOCK_ETOKEN, "the token has %zu bytes, not 1 to %d", *len, TOKEN_MAX);
-    return EVLOCK_OK;
+        return evl_trouble(words, EVLOCK_ETOKEN, "the token has %zu bytes, not 1 to %d", *len, TOKEN_MAX);
+    return evl_no_trouble;
 }
 
 bool evl_lock_holds(const struct evlock *lock) {
@@ -54,17 +53,17 @@ bool evl_lock_queues(const struct evlock *lock) {
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */
 
-static int lock_validate_name(const void *name, size_t *len, size_t prefix_len) {
+static struct trouble lock_validate_name(const void *name, size_t *len, size_t prefix_len, struct words *words) {
     if (!name)
-        return evl_fail(EVLOCK_ENAME, "the name is NULL");
+        return (struct trouble){EVLOCK_ENAME, "the name is NULL"};
     if (*len == EVLOCK_CSTRING)
         *len = strlen(name);
     if (*len == 0)
-        return evl_fail(EVLOCK_ENAME, "the name is empty");
+        return (struct trouble){EVLOCK_ENAME, "the name is empty"};
     if (*len > NAME_MAX_LEN || *len + prefix_len > NAME_MAX_LEN)
-        return evl_fail(EVLOCK_ENAME, "the name has %zu bytes with its prefix, more than %d",
-                        *len > NAME_MAX_LEN ? *len : *len + prefix_len, NAME_MAX_LEN);
-    return EVLOCK_OK;
+        return evl_trouble(words, EVLOCK_ENAME, "the name has %zu bytes with its prefix, more than %d",
+                           *len > NAME_MAX_LEN ? *len : *len + prefix_len, NAME_MAX_LEN);
+    return evl_no_trouble;
 }
 
 static size_t lock_length_of(const char *prefix) {
@@ -106,65 +105,59 @@ static void lock_remember(struct locks *locks, struct config *config) {
 }
 
 /* What a lock asks of its client's nodes. */
-static int lock_validate_deployment(struct deployment *deployment, const struct config *config) {
+static struct trouble lock_validate_deployment(struct deployment *deployment, const struct config *config,
+                                               struct words *words) {
     int64_t max = deployment->config.max_ttl;
     bool several = deployment->node_count > 1;
 
     if (several && config->terms.ttl == 0)
-        return evl_fail(EVLOCK_ETTL, "a lock on several nodes needs a ttl");
+        return (struct trouble){EVLOCK_ETTL, "a lock on several nodes needs a ttl"};
     if (several && config->terms.ttl > max)
-        return evl_fail(EVLOCK_ETTL, "the ttl of %" PRId64 " ms is longer than the client's max_ttl of %" PRId64 " ms",
-                        config->terms.ttl / 1000, max / 1000);
+        return evl_trouble(words, EVLOCK_ETTL,
+                           "the ttl of %" PRId64 " ms is longer than the client's max_ttl of %" PRId64 " ms",
+                           config->terms.ttl / 1000, max / 1000);
     if (several && config->queue)
-        return evl_fail(EVLOCK_EQUEUE, "several nodes have no queue in common");
+        return (struct trouble){EVLOCK_EQUEUE, "several nodes have no queue in common"};
     if (config->min_replicas == 0)
-        return EVLOCK_OK;
+        return evl_no_trouble;
     if (config->terms.ttl == 0)
-        return evl_fail(EVLOCK_ETTL, "a lock that its replicas confirm needs a ttl");
+        return (struct trouble){EVLOCK_ETTL, "a lock that its replicas confirm needs a ttl"};
     if (config->replica_timeout >= deployment->config.command_timeout)
-        return evl_fail(EVLOCK_EINVAL, "replica_timeout_ms is not less than the client's command_timeout_ms");
+        return (struct trouble){EVLOCK_EINVAL, "replica_timeout_ms is not less than the client's command_timeout_ms"};
     return evl_deployment_add_sides(deployment);
-}
-
-/* A lock with a config, whose reference it takes, also on failure. */
-static int lock_make_with(struct evlock **ret_lock, struct config *config, const void *name, size_t len, void *arg) {
-    struct evlock *lock = lock_make(config, name, len, arg);
-
-    if (!lock) {
-        evl_config_unref(config);
-        return evl_fail(EVLOCK_ENOMEM, "no memory for a lock");
-    }
-    *ret_lock = lock;
-    return EVLOCK_OK;
 }
 
 int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_t name_len,
                const evlock_options *options) {
     struct locks *locks = evl_locks_of_client(client);
+    struct trouble trouble;
     evlock_options given;
     struct config *config;
-    int status;
+    struct evlock *lock;
+    struct words words;
 
-    evl_error_clear();
     if (!ret_lock || !client)
         return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_lock ? "the client" : "ret_lock");
-    if ((status = evl_locks_validate(locks)) != EVLOCK_OK)
-        return status;
-    if ((status = evl_config_read_options(&given, options)) != EVLOCK_OK)
-        return status;
-    if ((status = lock_validate_name(name, &name_len, lock_length_of(given.prefix))) != EVLOCK_OK)
-        return status;
-    if ((status = evl_config_get(&config, locks->last_config, options)) != EVLOCK_OK)
-        return status;
+    trouble = evl_locks_validate(locks);
+    if (trouble.status == EVLOCK_OK)
+        trouble = evl_config_read_options(&given, options);
+    if (trouble.status == EVLOCK_OK)
+        trouble = lock_validate_name(name, &name_len, lock_length_of(given.prefix), &words);
+    if (trouble.status == EVLOCK_OK)
+        trouble = evl_config_get(&config, locks->last_config, options, &words);
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     if (!config->deployment)
         lock_take_on(locks, config);
-    if ((status = lock_validate_deployment(evl_locks_deployment(locks), config)) != EVLOCK_OK) {
+    trouble = lock_validate_deployment(evl_locks_deployment(locks), config, &words);
+    lock = trouble.status == EVLOCK_OK ? lock_make(config, name, name_len, given.arg) : NULL;
+    if (!lock) {
         evl_config_unref(config);
-        return status;
+        return trouble.status == EVLOCK_OK ? evl_fail(EVLOCK_ENOMEM, "no memory for a lock") : evl_report(trouble);
     }
-    if ((status = lock_make_with(ret_lock, config, name, name_len, given.arg)) == EVLOCK_OK)
-        lock_remember(locks, config);
-    return status;
+    *ret_lock = lock;
+    lock_remember(locks, config);
+    return evl_report(evl_no_trouble);
 }
 
 void evl_lock_drop_notices(struct evlock *lock) {

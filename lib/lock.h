@@ -7,15 +7,14 @@
 
 #include "call.h"
 
-/* Whether calls may be made on it: EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ECLOSED, EVLOCK_EFORKED; with words, and without
- * any of before. */
-int evl_lock_validate(const struct evlock *lock);
+/* Whether calls may be made on it: EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ECLOSED or EVLOCK_EFORKED. */
+struct trouble evl_lock_validate(const struct evlock *lock);
 
-/* Whether it is free to acquire or adopt: EVLOCK_OK or EVLOCK_EALREADY, with words. */
-int evl_lock_validate_idle(const struct evlock *lock);
+/* Whether it is free to acquire or adopt: EVLOCK_OK or EVLOCK_EALREADY. */
+struct trouble evl_lock_validate_idle(const struct evlock *lock);
 
-/* A token's length, EVLOCK_CSTRING resolved: EVLOCK_OK or EVLOCK_ETOKEN, with words. */
-int evl_lock_validate_token(const void *token, size_t *len);
+/* A token's length, EVLOCK_CSTRING resolved: EVLOCK_OK or EVLOCK_ETOKEN. */
+struct trouble evl_lock_validate_token(const void *token, size_t *len, struct words *words);
 
 /* An acquire or an adoption is pending, or its success is yet to be reported. */
 bool evl_lock_acquiring(const struct evlock *lock);

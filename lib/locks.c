@@ -21,12 +21,12 @@ void evl_locks_free(struct locks *locks) {
     evl_free(locks->listener);
 }
 
-int evl_locks_validate(const struct locks *locks) {
+struct trouble evl_locks_validate(const struct locks *locks) {
     if (evl_turn_forked(&locks->tenures.deployment.turn))
-        return evl_fail(EVLOCK_EFORKED, "the client belongs to the parent process");
+        return (struct trouble){EVLOCK_EFORKED, "the client belongs to the parent process"};
     if (!locks->open)
-        return evl_fail(EVLOCK_ECLOSED, "the client is closing");
-    return EVLOCK_OK;
+        return (struct trouble){EVLOCK_ECLOSED, "the client is closing"};
+    return evl_no_trouble;
 }
 
 void evl_locks_notice(struct locks *locks, struct evlock *lock) {

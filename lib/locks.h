@@ -50,8 +50,8 @@ void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_h
 /* Frees what they own, but for their own memory. */
 void evl_locks_free(struct locks *locks);
 
-/* Whether calls may be made: EVLOCK_OK, EVLOCK_ECLOSED or EVLOCK_EFORKED, with words. */
-int evl_locks_validate(const struct locks *locks);
+/* Whether calls may be made: EVLOCK_OK, EVLOCK_ECLOSED or EVLOCK_EFORKED. */
+struct trouble evl_locks_validate(const struct locks *locks);
 
 /* Something is to be reported of this handle that is no end of a call. */
 void evl_locks_notice(struct locks *locks, struct evlock *lock);

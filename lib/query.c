@@ -380,63 +380,63 @@ static struct call *query_new(evlock *lock, enum call_kind kind, void *arg) {
     return NULL;
 }
 
-static int query(evlock *lock, enum call_kind kind, evlock_value_cb cb, evlock_text_cb text_cb, void *arg) {
+static struct trouble query(evlock *lock, enum call_kind kind, evlock_value_cb cb, evlock_text_cb text_cb, void *arg) {
     struct call *call;
-    int status = evl_lock_validate(lock);
+    struct trouble trouble = evl_lock_validate(lock);
 
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
     if (!cb && !text_cb)
-        return evl_fail(EVLOCK_EINVAL, "a query needs a callback");
+        return (struct trouble){EVLOCK_EINVAL, "a query needs a callback"};
     if ((kind == CALL_WAITERS || kind == CALL_PLACE) && lock->config->deployment->node_count > 1)
-        return evl_fail(EVLOCK_EQUEUE, "several nodes have no queue in common");
+        return (struct trouble){EVLOCK_EQUEUE, "several nodes have no queue in common"};
     call = query_new(lock, kind, arg);
     if (!call)
-        return evl_fail(EVLOCK_ENOMEM, "no memory for a query");
+        return (struct trouble){EVLOCK_ENOMEM, "no memory for a query"};
     call->value_cb = cb;
     call->text_cb = text_cb;
     if ((kind == CALL_OWNED || kind == CALL_PLACE) && !call->query.token)
         query_end_free(call, "");
     else
         query_begin(call);
-    return EVLOCK_OK;
+    return evl_no_trouble;
 }
 
 int evlock_locked(evlock *lock, evlock_value_cb cb, void *arg) {
-    return query(lock, CALL_LOCKED, cb, NULL, arg);
+    return evl_report(query(lock, CALL_LOCKED, cb, NULL, arg));
 }
 
 int evlock_owned(evlock *lock, evlock_value_cb cb, void *arg) {
-    return query(lock, CALL_OWNED, cb, NULL, arg);
+    return evl_report(query(lock, CALL_OWNED, cb, NULL, arg));
 }
 
 int evlock_server_ttl(evlock *lock, evlock_value_cb cb, void *arg) {
-    return query(lock, CALL_SERVER_TTL, cb, NULL, arg);
+    return evl_report(query(lock, CALL_SERVER_TTL, cb, NULL, arg));
 }
 
 int evlock_holder(evlock *lock, evlock_text_cb cb, void *arg) {
-    return query(lock, CALL_HOLDER, NULL, cb, arg);
+    return evl_report(query(lock, CALL_HOLDER, NULL, cb, arg));
 }
 
 int evlock_waiters(evlock *lock, evlock_value_cb cb, void *arg) {
-    return query(lock, CALL_WAITERS, cb, NULL, arg);
+    return evl_report(query(lock, CALL_WAITERS, cb, NULL, arg));
 }
 
 int evlock_place(evlock *lock, evlock_value_cb cb, void *arg) {
-    return query(lock, CALL_PLACE, cb, NULL, arg);
+    return evl_report(query(lock, CALL_PLACE, cb, NULL, arg));
 }
 
 int evlock_break(evlock *lock, evlock_cb cb, void *arg) {
     struct call *call;
-    int status = evl_lock_validate(lock);
+    struct trouble trouble = evl_lock_validate(lock);
 
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     call = query_new(lock, CALL_BREAK, arg);
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a break");
     call->cb = cb;
     evl_handle_log(lock, EVLOCK_LOG_INFO, "breaking");
     query_begin(call);
-    return EVLOCK_OK;
+    return evl_report(evl_no_trouble);
 }

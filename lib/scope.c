@@ -73,57 +73,65 @@ void evlock_scope_end(evlock_scope *scope) {
         scope_end(scope, status);
 }
 
-/* Begins a scope; takes a handle that was made for it, also on failure. */
-static int scope_begin(evlock *lock, bool made, evlock_body body, evlock_scope_cb done, void *arg) {
+static evlock_scope *scope_new(evlock *lock, bool made, evlock_body body, evlock_scope_cb done, void *arg) {
     evlock_scope *scope = evl_alloc(sizeof(*scope));
-    int status;
 
-    if (!scope) {
-        if (made)
-            evlock_free(lock);
-        return evl_fail(EVLOCK_ENOMEM, "no memory for a scope");
-    }
+    if (!scope)
+        return NULL;
     *scope = (evlock_scope){.lock = lock, .body = body, .done = done, .arg = arg, .made = made};
     evl_handle_ref(lock);
-    status = evlock_acquire(lock, NULL, scope_on_acquired, scope);
+    return scope;
+}
+
+static int scope_begin(evlock_scope *scope) {
+    int status = evlock_acquire(scope->lock, NULL, scope_on_acquired, scope);
+
     if (status != EVLOCK_OK)
         scope_free(scope);
     return status;
 }
 
 int evlock_with(evlock *lock, evlock_body body, evlock_scope_cb done, void *arg) {
-    int status = evl_lock_validate(lock);
+    struct trouble trouble = evl_lock_validate(lock);
+    evlock_scope *scope;
 
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     if (!body)
         return evl_fail(EVLOCK_EINVAL, "a scope needs a body");
-    return scope_begin(lock, false, body, done, arg);
+    scope = scope_new(lock, false, body, done, arg);
+    return scope ? scope_begin(scope) : evl_fail(EVLOCK_ENOMEM, "no memory for a scope");
 }
 
 /* One-call runs give up after a few attempts where nobody said how often or how long to try; a queue counts none. */
-static int scope_read_options(evlock_options *ret, const evlock_options *options) {
-    int status = evl_config_read_options(ret, options);
+static struct trouble scope_read_options(evlock_options *ret, const evlock_options *options) {
+    struct trouble trouble = evl_config_read_options(ret, options);
 
-    if (status == EVLOCK_OK && ret->retry_times == EVLOCK_DEFAULT && ret->wait_timeout_ms == EVLOCK_DEFAULT &&
+    if (trouble.status == EVLOCK_OK && ret->retry_times == EVLOCK_DEFAULT && ret->wait_timeout_ms == EVLOCK_DEFAULT &&
         ret->wait != EVLOCK_WAIT_QUEUE)
         ret->retry_times = 3;
-    return status;
+    return trouble;
 }
 
 int evlock_run(evlock_client *client, const void *name, size_t name_len, const evlock_options *options,
                evlock_body body, evlock_scope_cb done, void *arg) {
     evlock_options given;
+    evlock_scope *scope;
     evlock *lock;
     int status;
 
-    evl_error_clear();
     if (!body)
         return evl_fail(EVLOCK_EINVAL, "a run needs a body");
-    if ((status = scope_read_options(&given, options)) != EVLOCK_OK ||
-        (status = evlock_new(&lock, client, name, name_len, &given)) != EVLOCK_OK)
+    status = evl_report(scope_read_options(&given, options));
+    if (status == EVLOCK_OK)
+        status = evlock_new(&lock, client, name, name_len, &given);
+    if (status != EVLOCK_OK)
         return status;
-    return scope_begin(lock, true, body, done, arg);
+    scope = scope_new(lock, true, body, done, arg);
+    if (scope)
+        return scope_begin(scope);
+    evlock_free(lock);
+    return evl_fail(EVLOCK_ENOMEM, "no memory for a scope");
 }
 
 int evlock_handler_new_named(evlock_handler **ret_handler, evlock_client *client, const void *name, size_t name_len,
@@ -131,14 +139,15 @@ int evlock_handler_new_named(evlock_handler **ret_handler, evlock_client *client
     evlock_handler *handler;
     int status;
 
-    evl_error_clear();
     if (!ret_handler || !body)
         return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_handler ? "the body" : "ret_handler");
     handler = evl_alloc(sizeof(*handler));
     if (!handler)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a handler");
-    if ((status = scope_read_options(&handler->options, options)) != EVLOCK_OK ||
-        (status = evlock_new(&handler->lock, client, name, name_len, &handler->options)) != EVLOCK_OK) {
+    status = evl_report(scope_read_options(&handler->options, options));
+    if (status == EVLOCK_OK)
+        status = evlock_new(&handler->lock, client, name, name_len, &handler->options);
+    if (status != EVLOCK_OK) {
         evl_free(handler);
         return status;
     }
@@ -147,7 +156,7 @@ int evlock_handler_new_named(evlock_handler **ret_handler, evlock_client *client
     handler->options.prefix = handler->lock->config->prefix;
     handler->options.label = handler->lock->config->label;
     *ret_handler = handler;
-    return EVLOCK_OK;
+    return evl_report(evl_no_trouble);
 }
 
 const void *evlock_handler_name(const evlock_handler *handler, size_t *ret_len) {
@@ -157,13 +166,13 @@ const void *evlock_handler_name(const evlock_handler *handler, size_t *ret_len) 
 int evlock_handler_call(evlock_handler *handler, evlock_scope_cb done, void *arg) {
     const void *name;
     size_t len;
-    int status;
+    struct trouble trouble;
 
-    evl_error_clear();
     if (!handler)
         return evl_fail(EVLOCK_EINVAL, "the handler is NULL");
-    if ((status = evl_lock_validate(handler->lock)) != EVLOCK_OK)
-        return status;
+    trouble = evl_lock_validate(handler->lock);
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     name = evlock_name(handler->lock, &len);
     return evlock_run(evl_client_of(handler->lock), name, len, &handler->options, handler->body, done, arg);
 }

@@ -8,16 +8,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define ERROR_SIZE 256
-
-static _Thread_local char last_error[ERROR_SIZE];
+static _Thread_local struct words last_error;
 
 const char *evlock_version(void) {
     return EVLOCK_VERSION_STRING;
 }
 
 /* By the status without its sign. */
-static const char *const words[] = {
+static const char *const status_words[] = {
     [-EVLOCK_OK] = "success",
     [-EVLOCK_EHELD] = "held by another",
     [-EVLOCK_ETIMEDOUT] = "the wait timed out",
@@ -57,8 +55,9 @@ static const char *const words[] = {
 };
 
 const char *evlock_strerror(int status) {
-    bool known = status <= 0 && status > -(int)(sizeof(words) / sizeof(words[0])) && words[-status];
-    return known ? words[-status] : "unknown status";
+    bool known =
+        status <= 0 && status > -(int)(sizeof(status_words) / sizeof(status_words[0])) && status_words[-status];
+    return known ? status_words[-status] : "unknown status";
 }
 
 const char *evlock_lost_reason_string(enum evlock_lost_reason reason) {
@@ -76,29 +75,35 @@ const char *evlock_lost_reason_string(enum evlock_lost_reason reason) {
 }
 
 const char *evlock_last_error(void) {
-    return last_error;
+    return last_error.text;
 }
 
 void evl_error_set(const char *text) {
     size_t len = 0;
-    for (; text[len] != '\0' && len < ERROR_SIZE - 1; len++)
-        last_error[len] = text[len] >= ' ' && text[len] <= '~' ? text[len] : '?';
-    last_error[len] = '\0';
+    for (; text[len] != '\0' && len < sizeof(last_error.text) - 1; len++)
+        last_error.text[len] = text[len] >= ' ' && text[len] <= '~' ? text[len] : '?';
+    last_error.text[len] = '\0';
 }
 
 void evl_error_clear(void) {
-    last_error[0] = '\0';
+    last_error.text[0] = '\0';
 }
 
-int evl_fail(int status, const char *format, ...) {
-    /* Formatted aside, since an argument may be the last error itself. */
-    char text[ERROR_SIZE] = "";
+/* Aside, since an argument may be what stands there. */
+static void status_format(struct words *words, const char *format, va_list args) {
+    struct words made = {""};
+
+    (void)vsnprintf(made.text, sizeof(made.text), format, args);
+    *words = made;
+}
+
+struct trouble evl_trouble(struct words *words, int status, const char *format, ...) {
     va_list args;
+
     va_start(args, format);
-    (void)vsnprintf(text, sizeof text, format, args);
+    status_format(words, format, args);
     va_end(args);
-    evl_error_set(text);
-    return status;
+    return (struct trouble){status, words->text};
 }
 
 int evl_report(struct trouble trouble) {
@@ -106,15 +111,12 @@ int evl_report(struct trouble trouble) {
     return trouble.status;
 }
 
-void evl_fail_within(const char *format, ...) {
-    char text[ERROR_SIZE] = "";
+int evl_fail(int status, const char *format, ...) {
+    struct words words;
     va_list args;
-    int len;
 
     va_start(args, format);
-    len = vsnprintf(text, sizeof text, format, args);
+    status_format(&words, format, args);
     va_end(args);
-    if (len >= 0 && (size_t)len < sizeof text)
-        (void)snprintf(text + len, sizeof text - (size_t)len, "%s", last_error);
-    evl_error_set(text);
+    return evl_report((struct trouble){status, words.text});
 }

@@ -14,16 +14,22 @@ struct trouble {
     const char *words;
 };
 
+/* Room for words that are put together: that of a public call, on its stack. */
+struct words {
+    char text[256];
+};
+
 static const struct trouble evl_no_trouble = {EVLOCK_OK, ""};
 
-/* Sets this thread's last error text and returns `status`, so that a failure is told and returned in one line. */
-int evl_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A trouble whose words are put together in `words`, cut to its room. Those that stood there may be a part of them. */
+struct trouble evl_trouble(struct words *words, int status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-/* The same of a trouble: at the return of a public call. */
+/* At the return of a public call: makes the words this thread's last error, and returns the status. */
 int evl_report(struct trouble trouble);
 
-/* Puts words in front of the text that a failure has just set. */
-void evl_fail_within(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Both in one, in a public call that has no words to hand on. */
+int evl_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Sets the text as it is, cut to its room, with anything but printable ASCII replaced by '?'. */
 void evl_error_set(const char *text);

@@ -11,10 +11,7 @@
 #include <strings.h>
 #include <sys/un.h>
 
-#include <evlock/evlock.h>
-
 #include "memory.h"
-#include "status.h"
 
 #define DEFAULT_PORT 6379
 
@@ -48,12 +45,16 @@ static int url_hex_digit(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+static struct trouble url_malformed(const char *words) {
+    return (struct trouble){EVLOCK_EURL, words};
+}
+
 /* Decodes `part` into a string of its own. `what` names it in the error text. */
-static int url_decode(char **ret_text, struct part part, const char *what) {
+static struct trouble url_decode(char **ret_text, struct part part, const char *what, struct words *words) {
     size_t len = (size_t)(part.end - part.at);
     char *text = evl_dup(part.at, len);
     if (!text)
-        return evl_fail(EVLOCK_ENOMEM, "URL: out of memory");
+        return (struct trouble){EVLOCK_ENOMEM, "out of memory"};
     char *to = text;
     for (const char *from = text; *from != '\0'; from++) {
         if (*from != '%') {
@@ -65,23 +66,24 @@ static int url_decode(char **ret_text, struct part part, const char *what) {
         if (low < 0 || high + low == 0) {
             explicit_bzero(text, len);
             evl_free(text);
-            return evl_fail(EVLOCK_EURL, "URL: in the %s, '%%' is not followed by two hexadecimal digits other than 00",
-                            what);
+            return evl_trouble(words, EVLOCK_EURL,
+                               "in the %s, '%%' is not followed by two hexadecimal digits other than 00", what);
         }
         *to++ = (char)(high * 16 + low);
         from += 2;
     }
     explicit_bzero(to, (size_t)(text + len - to)); /* what decoding left over may be of a password */
     *ret_text = text;
-    return EVLOCK_OK;
+    return evl_no_trouble;
 }
 
 /* Reads a decimal number of `least` to `most`. */
-static int url_parse_number(int *ret_number, struct part part, const char *what, int least, int most) {
+static struct trouble url_parse_number(int *ret_number, struct part part, const char *what, int least, int most,
+                                       struct words *words) {
     char *text;
-    int status = url_decode(&text, part, what);
-    if (status != EVLOCK_OK)
-        return status;
+    struct trouble trouble = url_decode(&text, part, what, words);
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
     int64_t number = 0;
     const char *digit = text;
     while (*digit >= '0' && *digit <= '9' && number <= most)
@@ -89,19 +91,19 @@ static int url_parse_number(int *ret_number, struct part part, const char *what,
     bool valid = digit != text && *digit == '\0' && number >= least && number <= most;
     evl_free(text);
     if (!valid)
-        return evl_fail(EVLOCK_EURL, "URL: the %s must be a number from %d to %d", what, least, most);
+        return evl_trouble(words, EVLOCK_EURL, "the %s must be a number from %d to %d", what, least, most);
     *ret_number = (int)number;
-    return EVLOCK_OK;
+    return evl_no_trouble;
 }
 
 /* [user]:password, or nothing. */
-static int url_parse_login(struct url *url, struct part login) {
+static struct trouble url_parse_login(struct url *url, struct part login, struct words *words) {
     struct part user = url_take_until(&login, ":");
     if (login.at == login.end)
-        return evl_fail(EVLOCK_EURL, "URL: before the '@' must stand user:password or :password");
+        return url_malformed("before the '@' must stand user:password or :password");
     login.at++;
-    int status = user.at == user.end ? EVLOCK_OK : url_decode(&url->user, user, "user");
-    return status == EVLOCK_OK ? url_decode(&url->password, login, "password") : status;
+    struct trouble trouble = user.at == user.end ? evl_no_trouble : url_decode(&url->user, user, "user", words);
+    return trouble.status == EVLOCK_OK ? url_decode(&url->password, login, "password", words) : trouble;
 }
 
 /* A zone ("fe80::1%eth0") belongs to an address as the system's own functions take it. */
@@ -116,103 +118,103 @@ static bool url_is_ipv6(const char *host) {
     return inet_pton(AF_INET6, address, &ignored) == 1;
 }
 
-static int url_parse_host(struct url *url, struct part *rest) {
+static struct trouble url_parse_host(struct url *url, struct part *rest, struct words *words) {
     bool bracketed = url_take_prefix(rest, "[");
     struct part host = url_take_until(rest, bracketed ? "]" : ":");
     if (bracketed && !url_take_prefix(rest, "]"))
-        return evl_fail(EVLOCK_EURL, "URL: the '[' before the host is not closed");
+        return url_malformed("the '[' before the host is not closed");
     if (host.at == host.end)
-        return evl_fail(EVLOCK_EURL, "URL: no host");
-    int status = url_decode(&url->host, host, "host");
-    if (status != EVLOCK_OK)
-        return status;
+        return url_malformed("no host");
+    struct trouble trouble = url_decode(&url->host, host, "host", words);
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
     if (bracketed) {
         url->literal = url_is_ipv6(url->host);
-        return url->literal ? EVLOCK_OK : evl_fail(EVLOCK_EURL, "URL: what stands in [] must be an IPv6 address");
+        return url->literal ? evl_no_trouble : url_malformed("what stands in [] must be an IPv6 address");
     }
     struct in_addr ignored;
     url->literal = inet_pton(AF_INET, url->host, &ignored) == 1;
-    return EVLOCK_OK;
+    return evl_no_trouble;
 }
 
 /* [[user]:password@]host[:port][/db] */
-static int url_parse_tcp(struct url *url, struct part rest) {
+static struct trouble url_parse_tcp(struct url *url, struct part rest, struct words *words) {
     struct part authority = url_take_until(&rest, "/?#");
-    int status = EVLOCK_OK;
+    struct trouble trouble = evl_no_trouble;
     url->port = DEFAULT_PORT;
 
     /* The last '@' ends the login: an unescaped one in a password then does no harm. */
     const char *at = memrchr(authority.at, '@', (size_t)(authority.end - authority.at));
     if (at) {
-        status = url_parse_login(url, (struct part){authority.at, at});
+        trouble = url_parse_login(url, (struct part){authority.at, at}, words);
         authority.at = at + 1;
     }
-    if (status == EVLOCK_OK && memchr(authority.at, ',', (size_t)(authority.end - authority.at)))
-        status = evl_fail(EVLOCK_EURL, "URL: it names one server; evlock_client_new_quorum() takes a URL for each");
-    if (status == EVLOCK_OK)
-        status = url_parse_host(url, &authority);
-    if (status != EVLOCK_OK)
-        return status;
+    if (trouble.status == EVLOCK_OK && memchr(authority.at, ',', (size_t)(authority.end - authority.at)))
+        trouble = url_malformed("it names one server; evlock_client_new_quorum() takes a URL for each");
+    if (trouble.status == EVLOCK_OK)
+        trouble = url_parse_host(url, &authority, words);
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
 
     if (url_take_prefix(&authority, ":"))
-        status = memchr(authority.at, ':', (size_t)(authority.end - authority.at))
-                     ? evl_fail(EVLOCK_EURL, "URL: an IPv6 address must stand in []")
-                     : url_parse_number(&url->port, authority, "port", 1, 65535);
+        trouble = memchr(authority.at, ':', (size_t)(authority.end - authority.at))
+                      ? url_malformed("an IPv6 address must stand in []")
+                      : url_parse_number(&url->port, authority, "port", 1, 65535, words);
     else if (authority.at != authority.end)
-        status = evl_fail(EVLOCK_EURL, "URL: after the host may stand only ':' and a port, or '/' and a database");
-    if (status != EVLOCK_OK)
-        return status;
+        trouble = url_malformed("after the host may stand only ':' and a port, or '/' and a database");
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
 
     (void)url_take_prefix(&rest, "/");
     struct part db = url_take_until(&rest, "/?#");
     if (rest.at != rest.end)
-        return evl_fail(EVLOCK_EURL, "URL: nothing may follow the database");
-    return db.at == db.end ? EVLOCK_OK : url_parse_number(&url->db, db, "database", 0, INT_MAX);
+        return url_malformed("nothing may follow the database");
+    return db.at == db.end ? evl_no_trouble : url_parse_number(&url->db, db, "database", 0, INT_MAX, words);
 }
 
 /* /path[?db=N] */
-static int url_parse_unix(struct url *url, struct part rest) {
+static struct trouble url_parse_unix(struct url *url, struct part rest, struct words *words) {
     if (rest.at == rest.end || *rest.at != '/')
-        return evl_fail(EVLOCK_EURL, "URL: the socket's path must be absolute, as in unix:///path");
-    int status = url_decode(&url->path, url_take_until(&rest, "?#"), "path");
-    if (status != EVLOCK_OK)
-        return status;
+        return url_malformed("the socket's path must be absolute, as in unix:///path");
+    struct trouble trouble = url_decode(&url->path, url_take_until(&rest, "?#"), "path", words);
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
     size_t most = sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1;
     if (strlen(url->path) > most)
-        return evl_fail(EVLOCK_EPATH, "URL: the socket's path is %zu bytes long; the system takes %zu",
-                        strlen(url->path), most);
+        return evl_trouble(words, EVLOCK_EPATH, "the socket's path is %zu bytes long; the system takes %zu",
+                           strlen(url->path), most);
     if (rest.at == rest.end)
-        return EVLOCK_OK;
+        return evl_no_trouble;
     if (!url_take_prefix(&rest, "?db="))
-        return evl_fail(EVLOCK_EURL, "URL: after the socket's path may stand only ?db=N");
-    return url_parse_number(&url->db, rest, "database", 0, INT_MAX);
+        return url_malformed("after the socket's path may stand only ?db=N");
+    return url_parse_number(&url->db, rest, "database", 0, INT_MAX, words);
 }
 
-int evl_url_parse(struct url *ret_url, const char *text) {
+struct trouble evl_url_parse(struct url *ret_url, const char *text, struct words *words) {
     struct url url = {0};
     struct part rest = {text, text + strlen(text)};
-    int status;
+    struct trouble trouble;
     for (const char *c = text; c < rest.end; c++)
         if ((unsigned char)*c <= ' ' || *c == 0x7f)
-            return evl_fail(EVLOCK_EURL, "URL: byte %td is blank or unprintable; write it as %%%02X", c - text + 1,
-                            (unsigned)*c);
+            return evl_trouble(words, EVLOCK_EURL, "byte %td is blank or unprintable; write it as %%%02X", c - text + 1,
+                               (unsigned)*c);
     if (url_take_prefix(&rest, "redis://") || url_take_prefix(&rest, "valkey://"))
-        status = url_parse_tcp(&url, rest);
+        trouble = url_parse_tcp(&url, rest, words);
     else if (url_take_prefix(&rest, "unix://"))
-        status = url_parse_unix(&url, rest);
+        trouble = url_parse_unix(&url, rest, words);
     else if (url_take_prefix(&rest, "rediss://"))
-        status = evl_fail(EVLOCK_ESCHEME, "URL: rediss:// needs TLS, which is not built in");
+        trouble = (struct trouble){EVLOCK_ESCHEME, "rediss:// needs TLS, which is not built in"};
     else if (url_take_prefix(&rest, "valkeys://"))
-        status = evl_fail(EVLOCK_ESCHEME, "URL: valkeys:// needs TLS, which is not built in");
+        trouble = (struct trouble){EVLOCK_ESCHEME, "valkeys:// needs TLS, which is not built in"};
     else if (strstr(text, "://"))
-        status = evl_fail(EVLOCK_ESCHEME, "URL: the scheme must be redis://, valkey:// or unix://");
+        trouble = (struct trouble){EVLOCK_ESCHEME, "the scheme must be redis://, valkey:// or unix://"};
     else
-        status = evl_fail(EVLOCK_EURL, "URL: it must begin with redis://, valkey:// or unix://");
-    if (status == EVLOCK_OK)
+        trouble = url_malformed("it must begin with redis://, valkey:// or unix://");
+    if (trouble.status == EVLOCK_OK)
         *ret_url = url;
     else
         evl_url_free(&url);
-    return status;
+    return trouble;
 }
 
 bool evl_url_is_same_server(const struct url *one, const struct url *other) {

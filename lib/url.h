@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#include "status.h"
+
 struct url {
     char *host;     /* name or address; NULL: a unix socket */
     char *path;     /* of the unix socket, else NULL */
@@ -17,8 +19,9 @@ struct url {
     bool literal; /* the host is an address, so that there is nothing to resolve */
 };
 
-/* Parses `text`. `*ret_url` is set on success only. Returns EVLOCK_OK, _EURL, _ESCHEME, _EPATH or _ENOMEM. */
-int evl_url_parse(struct url *ret_url, const char *text);
+/* Parses `text`. `*ret_url` is set on success only. EVLOCK_OK, _EURL, _ESCHEME, _EPATH or _ENOMEM; the words may be put
+ * together in `words`, and stand without "URL". */
+struct trouble evl_url_parse(struct url *ret_url, const char *text, struct words *words);
 
 /* Whether both lead to one server, as far as the text says: its databases are no servers of their own. */
 bool evl_url_is_same_server(const struct url *one, const struct url *other);

@@ -58,11 +58,12 @@ static void check_whole(const struct url *url) {
 
 static void check_again(const struct url *url, size_t size) {
     char *text = malloc(3 * size + 64);
+    struct words words;
     struct url again;
 
     check(text);
     write_down(text, url);
-    check(evl_url_parse(&again, text) == EVLOCK_OK);
+    check(evl_url_parse(&again, text, &words).status == EVLOCK_OK);
     check_same(url, &again);
     evl_url_free(&again);
     check(evl_url_copy(&again, url) == EVLOCK_OK);
@@ -74,20 +75,21 @@ static void check_again(const struct url *url, size_t size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct url url;
     char *text = malloc(size + 1);
-    int status;
+    struct trouble trouble;
+    struct words words;
 
     check(text);
     memcpy(text, data, size);
     text[size] = '\0';
     counted_begin(NULL);
-    status = evl_url_parse(&url, text);
-    if (status == EVLOCK_OK) {
+    trouble = evl_url_parse(&url, text, &words);
+    if (trouble.status == EVLOCK_OK) {
         check_whole(&url);
         check_again(&url, size);
         evl_url_free(&url);
     } else {
-        check(status == EVLOCK_EURL || status == EVLOCK_ESCHEME || status == EVLOCK_EPATH);
-        check(evlock_last_error()[0] && !strstr(evlock_last_error(), "s3cr3t"));
+        check(trouble.status == EVLOCK_EURL || trouble.status == EVLOCK_ESCHEME || trouble.status == EVLOCK_EPATH);
+        check(trouble.words[0] && !strstr(trouble.words, "s3cr3t"));
     }
     check(counted_live() == 0);
     free(text);

@@ -131,7 +131,7 @@ static void urls_of_one_server_are_refused(void **state) {
     evlock_client *client;
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
         assert_status(refused(f, pairs[i], 2), EVLOCK_ESAME);
-        assert_string_equal(evlock_last_error(), "the URL of node 1: URL: it names the server of node 0, too");
+        assert_string_equal(evlock_last_error(), "the URL of node 1: it names the server of node 0, too");
     }
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         assert_status(evlock_client_new_quorum(&client, loop_for_evlock(f->loop), others[i], 2, NULL), EVLOCK_OK);

@@ -20,19 +20,23 @@ static evlock_options queueing(void) {
     return options;
 }
 
-/* The options are refused with this status, and with words. */
-static void refuses(const evlock_options *options, int status) {
-    struct config *config = NULL;
+static struct words words;
 
-    assert_int_equal(evl_config_get(&config, NULL, options), status);
+/* The options are refused with this status, and with words, which are returned. */
+static const char *refuses(const evlock_options *options, int status) {
+    struct config *config = NULL;
+    struct trouble trouble = evl_config_get(&config, NULL, options, &words);
+
+    assert_int_equal(trouble.status, status);
     assert_null(config);
-    assert_true(evlock_last_error()[0]);
+    assert_true(trouble.words[0]);
+    return trouble.words;
 }
 
 static struct config *takes(struct config *last, const evlock_options *options) {
     struct config *config = NULL;
 
-    assert_int_equal(evl_config_get(&config, last, options), EVLOCK_OK);
+    assert_int_equal(evl_config_get(&config, last, options, &words).status, EVLOCK_OK);
     assert_non_null(config);
     return config;
 }
@@ -78,8 +82,8 @@ CASE(a_queue_counts_no_retries) {
         evlock_options options = queueing();
         options.retry_times = counted[i];
         refuses(&options, EVLOCK_EQUEUE);
-        assert_int_equal(evl_config_validate_retries(true, counted[i]), EVLOCK_EQUEUE);
-        assert_int_equal(evl_config_validate_retries(false, counted[i]), EVLOCK_OK);
+        assert_int_equal(evl_config_validate_retries(true, counted[i]).status, EVLOCK_EQUEUE);
+        assert_int_equal(evl_config_validate_retries(false, counted[i]).status, EVLOCK_OK);
     }
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
         evlock_options options = queueing();
@@ -133,9 +137,8 @@ static int64_t lead_of(int64_t ttl_ms, int64_t interval_ms, int64_t lead_ms) {
         options.auto_renewal = 1;
         options.renewal_interval_ms = interval_ms;
     }
-    if (evl_config_get(&config, NULL, &options) != EVLOCK_OK) {
-        refuses(&options, EVLOCK_EINVAL);
-        assert_non_null(strstr(evlock_last_error(), "lost_lead_ms"));
+    if (evl_config_get(&config, NULL, &options, &words).status != EVLOCK_OK) {
+        assert_non_null(strstr(refuses(&options, EVLOCK_EINVAL), "lost_lead_ms"));
         return -1;
     }
     lead = config->terms.lead;

@@ -60,10 +60,15 @@ CASE(failing_formats_and_returns) {
     assert_string_equal(evlock_last_error(), "");
 }
 
-CASE(the_last_error_may_go_into_the_next) {
-    evl_error_set("inner");
-    evl_fail(EVLOCK_EURL, "outer: %s, again: %s", evlock_last_error(), evlock_last_error());
-    assert_string_equal(evlock_last_error(), "outer: inner, again: inner");
+CASE(words_may_go_into_others_in_the_same_room) {
+    struct words words;
+    struct trouble trouble = evl_trouble(&words, EVLOCK_EURL, "inner %d", 1);
+    trouble = evl_trouble(&words, trouble.status, "outer: %s, again: %s", trouble.words, trouble.words);
+    assert_string_equal(trouble.words, "outer: inner 1, again: inner 1");
+    assert_int_equal(evl_report(trouble), EVLOCK_EURL);
+    assert_string_equal(evlock_last_error(), trouble.words);
+    assert_int_equal(evl_report(evl_no_trouble), EVLOCK_OK);
+    assert_string_equal(evlock_last_error(), "");
 }
 
 CASE(unprintable_bytes_are_replaced) {
@@ -99,10 +104,14 @@ CASE(each_thread_has_its_own) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_status_has_words_of_its_own), cmocka_unit_test(no_status_is_without_words),
-        cmocka_unit_test(every_reason_has_words_of_its_own), cmocka_unit_test(the_version_is_the_header_s),
-        cmocka_unit_test(failing_formats_and_returns),       cmocka_unit_test(the_last_error_may_go_into_the_next),
-        cmocka_unit_test(unprintable_bytes_are_replaced),    cmocka_unit_test(long_texts_are_cut),
+        cmocka_unit_test(every_status_has_words_of_its_own),
+        cmocka_unit_test(no_status_is_without_words),
+        cmocka_unit_test(every_reason_has_words_of_its_own),
+        cmocka_unit_test(the_version_is_the_header_s),
+        cmocka_unit_test(failing_formats_and_returns),
+        cmocka_unit_test(words_may_go_into_others_in_the_same_room),
+        cmocka_unit_test(unprintable_bytes_are_replaced),
+        cmocka_unit_test(long_texts_are_cut),
         cmocka_unit_test(each_thread_has_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,6 +17,8 @@
 #include "status.h"
 #include "url.h"
 
+static struct words words;
+
 /* As struct url, of constant strings. */
 struct parts {
     const char *host, *path, *user, *password;
@@ -63,7 +65,7 @@ CASE(good_urls_are_taken) {
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct url url;
         print_message("# %s\n", good[i].text);
-        assert_int_equal(evl_url_parse(&url, good[i].text), EVLOCK_OK);
+        assert_int_equal(evl_url_parse(&url, good[i].text, &words).status, EVLOCK_OK);
         assert_same(url.host, good[i].parts.host);
         assert_same(url.path, good[i].parts.path);
         assert_same(url.user, good[i].parts.user);
@@ -143,51 +145,69 @@ static const struct {
 CASE(bad_urls_are_refused_in_words) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct url url = {.port = 12345};
+        struct trouble trouble;
         print_message("# %s\n", bad[i].text);
         counted_begin("secret");
-        assert_int_equal(evl_url_parse(&url, bad[i].text), bad[i].status);
+        trouble = evl_url_parse(&url, bad[i].text, &words);
+        assert_int_equal(trouble.status, bad[i].status);
         assert_int_equal(url.port, 12345);
-        assert_non_null(strstr(evlock_last_error(), bad[i].words));
-        assert_null(strstr(evlock_last_error(), "secret"));
+        assert_non_null(strstr(trouble.words, bad[i].words));
+        assert_null(strstr(trouble.words, "secret"));
         assert_int_equal(counted_live(), 0);
         assert_false(counted_leaked_secret());
         counted_end();
     }
 }
 
-CASE(no_url_is_refused_in_words) {
+static void refuses(const char *const *urls, size_t count, const evlock_client_options *options, int status,
+                    const char *in_words) {
     evlock_client *client = NULL;
-    assert_int_equal(evlock_client_new(&client, evlock_libevent(NULL), NULL, NULL), EVLOCK_EINVAL);
-    assert_string_equal(evlock_last_error(), "URL: it is NULL");
+    assert_int_equal(evlock_client_new_quorum(&client, evlock_libevent(NULL), urls, count, options), status);
+    assert_string_equal(evlock_last_error(), in_words);
     assert_null(client);
+}
+
+CASE(words_say_which_url_is_refused) {
+    static const char *const none[] = {NULL}, *const bad_one[] = {"redis://"},
+                             *const sound[] = {"redis://a", "redis://b"};
+    static const char *const later_none[] = {"redis://a", NULL}, *const later_bad[] = {"redis://a", "redis://b%"};
+    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    refuses(none, 1, NULL, EVLOCK_EINVAL, "URL: it is NULL");
+    refuses(bad_one, 1, NULL, EVLOCK_EURL, "URL: no host");
+    refuses(later_none, 2, NULL, EVLOCK_EINVAL, "the URL of node 1: it is NULL");
+    refuses(later_bad, 2, NULL, EVLOCK_EURL,
+            "the URL of node 1: in the host, '%' is not followed by two hexadecimal digits other than 00");
+    options.user = "me";
+    refuses(sound, 1, &options, EVLOCK_EINVAL, "a user needs a password");
+    refuses(sound, 2, &options, EVLOCK_EINVAL, "the URL of node 0: a user needs a password");
 }
 
 CASE(a_path_fits_or_is_refused) {
     char text[200];
     struct url url;
     snprintf(text, sizeof text, "unix:///%0106d", 0);
-    assert_int_equal(evl_url_parse(&url, text), EVLOCK_OK);
+    assert_int_equal(evl_url_parse(&url, text, &words).status, EVLOCK_OK);
     assert_int_equal(strlen(url.path), 107);
     evl_url_free(&url);
     snprintf(text, sizeof text, "unix:///%0107d", 0);
-    assert_int_equal(evl_url_parse(&url, text), EVLOCK_EPATH);
-    assert_non_null(strstr(evlock_last_error(), "108 bytes"));
+    assert_int_equal(evl_url_parse(&url, text, &words).status, EVLOCK_EPATH);
+    assert_non_null(strstr(words.text, "108 bytes"));
     snprintf(text, sizeof text, "unix:///%%30%0105d", 0);
-    assert_int_equal(evl_url_parse(&url, text), EVLOCK_OK);
+    assert_int_equal(evl_url_parse(&url, text, &words).status, EVLOCK_OK);
     evl_url_free(&url);
 }
 
 CASE(a_password_is_wiped) {
     struct url url;
     counted_begin("secret");
-    assert_int_equal(evl_url_parse(&url, "redis://me:secret@h"), EVLOCK_OK);
+    assert_int_equal(evl_url_parse(&url, "redis://me:secret@h", &words).status, EVLOCK_OK);
     evl_url_free(&url);
     assert_int_equal(counted_live(), 0);
     assert_false(counted_leaked_secret());
 
     /* Decoding shortens: "%78%78%78ecret" leaves the tail of the longer text behind the shorter one. */
     counted_begin("ecret");
-    assert_int_equal(evl_url_parse(&url, "redis://me:%78%78%78ecret@h"), EVLOCK_OK);
+    assert_int_equal(evl_url_parse(&url, "redis://me:%78%78%78ecret@h", &words).status, EVLOCK_OK);
     evl_url_free(&url);
     assert_false(counted_leaked_secret());
     counted_end();
@@ -214,7 +234,7 @@ CASE(memory_may_end_anywhere) {
         for (; status != EVLOCK_OK; good_allocations++) {
             counted_begin("secret");
             counted_fail_after(good_allocations);
-            status = evl_url_parse(&url, texts[i]);
+            status = evl_url_parse(&url, texts[i], &words).status;
             if (status == EVLOCK_OK)
                 evl_url_free(&url);
             else
@@ -237,7 +257,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(good_urls_are_taken, restore),
         cmocka_unit_test_teardown(bad_urls_are_refused_in_words, restore),
-        cmocka_unit_test_teardown(no_url_is_refused_in_words, restore),
+        cmocka_unit_test_teardown(words_say_which_url_is_refused, restore),
         cmocka_unit_test_teardown(a_path_fits_or_is_refused, restore),
         cmocka_unit_test_teardown(a_password_is_wiped, restore),
         cmocka_unit_test_teardown(a_password_that_gives_way_is_wiped, restore),
