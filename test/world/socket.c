@@ -119,7 +119,8 @@ static struct socket *use_socket(int fd) {
 static int socket_join(struct socket *socket, const char *path) {
     unsigned place = (unsigned)(path[strlen(SOCKETS_FOLDER)] - '0');
 
-    if (!socket->ended)
+    /* hiredis from 1.0 on asks by this whether it is connected, also when the other end has closed meanwhile. */
+    if (!socket->ended || socket->accepted)
         return socket_fail(EISCONN);
     if (strncmp(path, SOCKETS_FOLDER, strlen(SOCKETS_FOLDER)) != 0 || place >= SOCKET_PLACES)
         return socket_fail(ENOENT);
