@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -140,21 +141,50 @@ static void a_sigpipe_of_the_programs_own_stays(void **state) {
     loses_its_server(*state, true);
 }
 
-static void sockets_are_closed_on_exec(void **state) {
-    struct fixture *f = *state;
+/* Each socket that the library made is what it should be; how many there are. */
+static int sockets_that(struct fixture *f, void (*judge)(int fd)) {
     int sockets = 0;
-    client_new(f, f->server->tcp_url, NULL);
-    await_connected(f, f->clients[0]);
-    await_connected(f, f->clients[1]);
     for (int fd = 3; fd < 1024; fd++) {
         struct stat what;
         if (fd == f->server->side->fd || fstat(fd, &what) || !S_ISSOCK(what.st_mode))
             continue;
         sockets++;
-        if (!(fcntl(fd, F_GETFD) & FD_CLOEXEC))
-            fail_msg("the socket %d is not closed on exec", fd);
+        judge(fd);
     }
-    assert_true(sockets >= 2);
+    return sockets;
+}
+
+static void two_clients(struct fixture *f) {
+    client_new(f, f->server->tcp_url, NULL);
+    await_connected(f, f->clients[0]);
+    await_connected(f, f->clients[1]);
+}
+
+static void closes_on_exec(int fd) {
+    if (!(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+        fail_msg("the socket %d is not closed on exec", fd);
+}
+
+static void sockets_are_closed_on_exec(void **state) {
+    two_clients(*state);
+    assert_true(sockets_that(*state, closes_on_exec) >= 2);
+}
+
+static int kept_alive;
+
+static void counts_if_kept_alive(int fd) {
+    int domain = 0, keeps = 0;
+    socklen_t len = sizeof(int);
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len), 0);
+    assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &keeps, &len), 0);
+    kept_alive += domain == AF_INET && keeps;
+}
+
+/* Or else a server whose machine went would never be found away while nothing is asked. */
+static void a_tcp_connection_is_kept_alive(void **state) {
+    two_clients(*state);
+    (void)sockets_that(*state, counts_if_kept_alive);
+    assert_int_equal(kept_alive, 1);
 }
 
 int main(void) {
@@ -164,6 +194,7 @@ int main(void) {
         TEST_BARE(a_server_that_goes_away_raises_no_sigpipe),
         TEST_BARE(a_sigpipe_of_the_programs_own_stays),
         TEST(sockets_are_closed_on_exec),
+        TEST(a_tcp_connection_is_kept_alive),
     };
     return run_suite("process", tests);
 }
