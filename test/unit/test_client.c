@@ -747,6 +747,28 @@ static evlock *held(evlock_client *client, const char *name) {
     return lock;
 }
 
+/* The release goes on waiting, and has been told. */
+CASE(that_a_node_is_away_is_told_behind_what_waits_on) {
+    evlock_acquire_options once = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_client *client = client_new();
+    evlock *released = held(client, "a"), *lock;
+
+    once.retry_times = 0;
+    assert_int_equal(evlock_release(released, NULL, NULL), EVLOCK_OK);
+    assert_int_equal(evlock_new(&lock, client, "b", EVLOCK_CSTRING, NULL), EVLOCK_OK);
+    assert_int_equal(evlock_acquire(lock, &once, failed, NULL), EVLOCK_OK);
+    told = 0;
+    cut(node_of(client));
+    ring();
+    ring();
+    assert_int_equal(told, 1);
+    assert_int_equal(told_status, EVLOCK_EUNREACHABLE);
+    assert_true(request_of(released)->waiting);
+    evlock_free(lock);
+    evlock_free(released);
+    finish(client);
+}
+
 /* Both are lost at once, and one is told before the other. */
 CASE(no_loss_is_told_after_a_release_was_asked_for) {
     evlock_client *client = client_new();
@@ -759,6 +781,24 @@ CASE(no_loss_is_told_after_a_release_was_asked_for) {
     assert_int_equal(losses, 1);
     evlock_free(first);
     evlock_free(second);
+    finish(client);
+}
+
+/* The loss is the end of the hold. */
+CASE(what_is_lost_was_held_until_then) {
+    evlock_client *client = client_new();
+    evlock *lock = held(client, "name");
+    const uint64_t *hold = evl_client_deployment(client)->stats.hold;
+    uint64_t ended = 0;
+
+    beside = NULL;
+    ring_at(loop.now + 60000 * 1000);
+    while (losses == 0)
+        ring();
+    for (int i = 0; i < EVLOCK_STATS_BUCKETS; i++)
+        ended += hold[i];
+    assert_int_equal(ended, 1);
+    evlock_free(lock);
     finish(client);
 }
 
@@ -776,6 +816,59 @@ CASE(a_release_that_finds_nothing_is_no_disagreement) {
 }
 
 static const char own[] = "own";
+
+static int closed;
+
+static void note_closed(int status, void *arg) {
+    (void)status;
+    (void)arg;
+    closed++;
+}
+
+static evlock_client *to_close;
+
+/* The other one waits for its token to be undone, and has no lease meanwhile. */
+static void acquire_beside_and_close(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+    evlock_acquire_options given = EVLOCK_ACQUIRE_OPTIONS_INIT;
+
+    (void)lock;
+    (void)reason;
+    (void)arg;
+    given.token = own;
+    given.token_len = strlen(own);
+    assert_int_equal(losses++, 0);
+    assert_int_equal(evlock_acquire(beside, &given, ended, NULL), EVLOCK_OK);
+    assert_null(beside->tenure);
+    assert_int_equal(evlock_client_close(to_close, note_closed, NULL), EVLOCK_OK);
+}
+
+/* Both are lost at once, and the client is closed before the other loss is told. */
+CASE(no_loss_is_told_after_a_close) {
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_acquire_options given = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock *locks[2];
+
+    to_close = client_new();
+    options.ttl_ms = 60000;
+    options.on_lost = acquire_beside_and_close;
+    given.token = own;
+    given.token_len = strlen(own);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(evlock_new(&locks[i], to_close, &i, sizeof(i), &options), EVLOCK_OK);
+        assert_int_equal(evlock_acquire(locks[i], &given, ended, NULL), EVLOCK_OK);
+        grant(to_close, locks[i]);
+    }
+    ring();
+    beside = locks[1];
+    losses = closed = 0;
+    ring_at(loop.now + 60000 * 1000);
+    while (!closed)
+        ring_next();
+    assert_int_equal(losses, 1);
+    beside = NULL;
+    evlock_free(locks[0]);
+    evlock_free(locks[1]);
+}
 
 static evlock *acquire_own(evlock_client *client, int64_t retries) {
     evlock_acquire_options given = EVLOCK_ACQUIRE_OPTIONS_INIT;
@@ -940,18 +1033,40 @@ CASE(a_node_that_takes_the_token_by_a_renewal_has_renewed) {
     client_end(client);
 }
 
+static bool is_refused(struct node *node, const char *run_id) {
+    open_up(&node->pipe);
+    strcpy(node->pipe.login.run_id, run_id);
+    node->pipe.login.hooks->met(&node->pipe.login);
+    return evl_node_connection(node)->broken == EVLOCK_ESAME;
+}
+
+/* The same server must not vote again by its other address. */
+CASE(a_server_that_has_voted_is_no_other_node_before_the_longest_lease_has_ended) {
+    evlock_client *client = client_of_three();
+    struct node *first = node_of(client), *later = first + 1;
+
+    cut(first);
+    strcpy(first->pipe.login.old_run_id, "a");
+    evl_node_connection(first)->served = loop.now;
+    loop.now += evl_node_connection(first)->config->max_ttl - 1;
+    assert_true(is_refused(later, "a"));
+    cut(later);
+    assert_false(is_refused(later, "b"));
+    cut(later);
+    loop.now++;
+    assert_false(is_refused(later, "a"));
+    cut(later);
+    client_end(client);
+}
+
 /* Neither served when the server said to either which process it is. */
 CASE(of_two_logins_of_one_server_at_a_time_the_later_is_refused) {
     evlock_client *client = client_of_three();
     struct node *first = node_of(client), *later = first + 1;
     const struct connection *refused = evl_node_connection(later);
 
-    for (struct node *node = first; node <= later; node++) {
-        open_up(&node->pipe);
-        strcpy(node->pipe.login.run_id, "a");
-        node->pipe.login.hooks->met(&node->pipe.login);
-        assert_false(evl_node_connection(node)->broken);
-    }
+    for (struct node *node = first; node <= later; node++)
+        assert_false(is_refused(node, "a"));
     log_in(first, true);
     later->pipe.login.hooks->done(&later->pipe.login, true);
     evl_turn_rearm(refused->turn);
@@ -989,6 +1104,33 @@ static void serve(struct node *node) {
     log_in(node, true);
     evl_connection_ring(&evl_node_connection(node)->alarm, loop.now);
     assert_int_equal(evl_node_state(node), CONNECTION_READY);
+}
+
+/* The first step of a login without a password is answered by this. */
+static void say(struct node *node, const char *info) {
+    char reply[256];
+    struct socket *peer = socket_accept(0);
+    int len = snprintf(reply, sizeof(reply), "$%zu\r\n%s\r\n", strlen(info), info);
+
+    assert_non_null(peer);
+    socket_put(peer, reply, (size_t)len);
+    evlock_on_readable(evl_node_connection(node)->context);
+    socket_end(peer);
+}
+
+/* The room is for a number of 40 digits. */
+CASE(what_is_longer_than_its_room_is_not_known) {
+    static const char digits[] = "0123456789012345678901234567890123456789x";
+    char info[128];
+
+    for (int len = 40; len <= 41; len++) {
+        evlock_client *client = client_at_socket();
+        struct node *node = node_of(client);
+        snprintf(info, sizeof(info), "# Server\r\nrun_id:%.*s\r\n", len, digits);
+        say(node, info);
+        assert_string_equal(node->pipe.login.run_id, len == 40 ? "0123456789012345678901234567890123456789" : "");
+        finish_at_socket(client);
+    }
 }
 
 CASE(a_login_begins_without_what_the_last_one_found) {
@@ -1160,6 +1302,7 @@ CASE(a_listener_follows_a_node_that_does_not_say_who_it_is) {
     assert_false(connection->broken);
     log_in(node, true);
     assert_int_equal(connection->broken, EVLOCK_EUNREACHABLE);
+    assert_false(evl_listener_hears(client->locks.listener));
     evlock_free(lock);
     finish_at_socket(client);
 }
@@ -1276,6 +1419,34 @@ CASE(a_child_does_not_set_its_parents_timer) {
     client_end(client);
 }
 
+static long live;
+
+static void fork_and_free(evlock_client *client, enum evlock_connection connection, int status, void *arg) {
+    fork_inside(client, connection, status, arg);
+    if (child != 0)
+        return;
+    evlock_client_free(client);
+    live = counted_live();
+}
+
+/* The library is still at work on its copy of the client. */
+CASE(a_child_that_frees_its_copy_in_a_callback_returns_from_that) {
+    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    int status = -1;
+
+    options.on_connection = fork_and_free;
+    counted_begin(NULL);
+    evlock_client *client = client_with(&options);
+    ring();
+    if (child == 0)
+        _exit(live > 0 && counted_live() == 0 ? 0 : 1);
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    client_end(client);
+    counted_end();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(handles_of_a_client_renew_in_one_phase),
@@ -1297,7 +1468,10 @@ int main(void) {
         cmocka_unit_test(a_login_that_is_kept_is_done_with_the_connection_before),
         cmocka_unit_test(a_node_that_is_back_has_no_words_of_trouble),
         cmocka_unit_test(a_break_whose_first_step_was_lost_is_not_the_one_that_ended_a_lease),
+        cmocka_unit_test(that_a_node_is_away_is_told_behind_what_waits_on),
         cmocka_unit_test(no_loss_is_told_after_a_release_was_asked_for),
+        cmocka_unit_test(no_loss_is_told_after_a_close),
+        cmocka_unit_test(what_is_lost_was_held_until_then),
         cmocka_unit_test(a_release_that_finds_nothing_is_no_disagreement),
         cmocka_unit_test(an_attempt_that_waits_for_its_token_again_waits_as_long_again),
         cmocka_unit_test(an_acquire_is_told_at_once_that_no_replica_can_be_asked),
@@ -1305,7 +1479,9 @@ int main(void) {
         cmocka_unit_test(no_other_address_is_tried_where_a_server_refused),
         cmocka_unit_test(a_node_that_does_not_say_since_when_it_runs_does_not_count_yet),
         cmocka_unit_test(a_node_that_takes_the_token_by_a_renewal_has_renewed),
+        cmocka_unit_test(a_server_that_has_voted_is_no_other_node_before_the_longest_lease_has_ended),
         cmocka_unit_test(of_two_logins_of_one_server_at_a_time_the_later_is_refused),
+        cmocka_unit_test(what_is_longer_than_its_room_is_not_known),
         cmocka_unit_test(a_login_begins_without_what_the_last_one_found),
         cmocka_unit_test(a_shorter_lease_that_was_sent_late_is_lost_by_its_own_time),
         cmocka_unit_test(a_lease_that_is_handed_counts_from_what_the_newest_look_found),
@@ -1316,6 +1492,7 @@ int main(void) {
         cmocka_unit_test(no_token_is_used_again_before_all_know_what_was_lost),
         cmocka_unit_test(what_a_socket_does_not_take_waits_unsent),
         cmocka_unit_test(a_child_does_not_set_its_parents_timer),
+        cmocka_unit_test(a_child_that_frees_its_copy_in_a_callback_returns_from_that),
     };
 #ifdef EVL_CHECKS
     evl_checks_all = true;

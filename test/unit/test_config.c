@@ -188,7 +188,47 @@ CASE(what_a_shorter_struct_lacks_keeps_its_default) {
     evl_config_unref(config);
 }
 
+static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+    (void)lock;
+    (void)reason;
+    (void)arg;
+}
+
+static void on_at_risk(evlock *lock, int64_t remaining_ms, void *arg) {
+    (void)lock;
+    (void)remaining_ms;
+    (void)arg;
+}
+
+static void is_not_shared(struct config *config, const evlock_options *other) {
+    struct config *another = takes(config, other);
+
+    assert_ptr_not_equal(another, config);
+    evl_config_unref(another);
+}
+
 CASE(only_what_is_the_same_is_shared) {
+    static const struct {
+        size_t at;
+        int64_t value;
+    } numbers[] = {
+        {offsetof(evlock_options, ttl_ms), 20000},          {offsetof(evlock_options, auto_renewal), 1},
+        {offsetof(evlock_options, max_hold_ms), 2},         {offsetof(evlock_options, at_risk_percent), 2},
+        {offsetof(evlock_options, retry_delay_ms), 2},      {offsetof(evlock_options, retry_jitter), 2},
+        {offsetof(evlock_options, retry_times), 0},         {offsetof(evlock_options, wait_timeout_ms), 2},
+        {offsetof(evlock_options, node_timeout_ms), 2},     {offsetof(evlock_options, min_replicas), 2},
+        {offsetof(evlock_options, lost_lead_ms), 2},        {offsetof(evlock_options, replica_timeout_ms), 2},
+        {offsetof(evlock_options, wait), EVLOCK_WAIT_POLL},
+    };
+    static const struct {
+        size_t at;
+        const char *value;
+    } texts[] = {
+        {offsetof(evlock_options, holder), "host:2"},
+        {offsetof(evlock_options, holder), NULL},
+        {offsetof(evlock_options, prefix), "a"},
+        {offsetof(evlock_options, label), "a"},
+    };
     evlock_options first = queueing(), other;
     char same_name[] = "host:1";
 
@@ -200,18 +240,22 @@ CASE(only_what_is_the_same_is_shared) {
     assert_ptr_equal(takes(config, &other), config);
     evl_config_unref(config);
 
-    for (int difference = 0; difference < 4; difference++) {
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         other = first;
-        if (difference == 0)
-            other.wait = EVLOCK_WAIT_POLL;
-        else if (difference == 3)
-            other.lost_lead_ms = 2;
-        else
-            other.holder = difference == 1 ? "host:2" : NULL;
-        struct config *another = takes(config, &other);
-        assert_ptr_not_equal(another, config);
-        evl_config_unref(another);
+        memcpy((char *)&other + numbers[i].at, &numbers[i].value, sizeof numbers[i].value);
+        is_not_shared(config, &other);
     }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        other = first;
+        memcpy((char *)&other + texts[i].at, &texts[i].value, sizeof texts[i].value);
+        is_not_shared(config, &other);
+    }
+    other = first;
+    other.on_lost = on_lost;
+    is_not_shared(config, &other);
+    other = first;
+    other.on_at_risk = on_at_risk;
+    is_not_shared(config, &other);
     evl_config_unref(config);
 }
 
