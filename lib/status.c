@@ -90,7 +90,7 @@ void evl_error_clear(void) {
 }
 
 /* Aside, since an argument may be what stands there. */
-static void status_format(struct words *words, const char *format, va_list args) {
+__attribute__((format(printf, 2, 0))) static void status_format(struct words *words, const char *format, va_list args) {
     struct words made = {""};
 
     (void)vsnprintf(made.text, sizeof(made.text), format, args);
