@@ -784,6 +784,23 @@ CASE(no_loss_is_told_after_a_release_was_asked_for) {
     finish(client);
 }
 
+/* It was over before it could be reported: what is there may be its giver's again. */
+CASE(an_adoption_that_is_lost_untold_leaves_the_token) {
+    evlock_client *client = client_new();
+    evlock *lock = lock_with(client, NULL);
+
+    told = 0;
+    assert_int_equal(evlock_adopt(lock, "token", EVLOCK_CSTRING, failed, NULL), EVLOCK_OK);
+    answer(client, request_of(lock), number(60000));
+    assert_non_null(lock->untold);
+    ring_at(loop.now + 60000 * 1000);
+    assert_int_equal(told, 1);
+    assert_int_equal(told_status, EVLOCK_ENOTOWNED);
+    assert_true(TAILQ_EMPTY(&client->locks.tenures.ghosts));
+    evlock_free(lock);
+    finish(client);
+}
+
 /* The loss is the end of the hold. */
 CASE(what_is_lost_was_held_until_then) {
     evlock_client *client = client_new();
@@ -1471,6 +1488,7 @@ int main(void) {
         cmocka_unit_test(that_a_node_is_away_is_told_behind_what_waits_on),
         cmocka_unit_test(no_loss_is_told_after_a_release_was_asked_for),
         cmocka_unit_test(no_loss_is_told_after_a_close),
+        cmocka_unit_test(an_adoption_that_is_lost_untold_leaves_the_token),
         cmocka_unit_test(what_is_lost_was_held_until_then),
         cmocka_unit_test(a_release_that_finds_nothing_is_no_disagreement),
         cmocka_unit_test(an_attempt_that_waits_for_its_token_again_waits_as_long_again),
