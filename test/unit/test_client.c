@@ -1259,21 +1259,36 @@ CASE(no_lease_that_is_handed_counts_from_later_than_now) {
     assert_int_equal(handed_after(PASSED, 60 * PASSED), PASSED);
 }
 
+/* How long after an answered look the next one is due, of one with these options. */
+static int64_t look_pause(evlock_options options, const char *answered) {
+    evlock_client *client = client_at_socket();
+    evlock *lock = queueing_as(client, options);
+    int64_t pause;
+
+    (void)listening(client);
+    ring();
+    answer(client, request_of(lock), text(REPLY_STRING, answered));
+    pause = (int64_t)lock->calls->alarm.at - loop.now;
+    evlock_free(lock);
+    finish_at_socket(client);
+    return pause;
+}
+
 /* The hundredth that a look's age takes from the lease is not to be much of it, however many wait ahead. */
 CASE(no_look_is_as_old_as_ten_ttls) {
     enum { SHORT_MS = 50 };
-    evlock_client *client = client_at_socket();
     evlock_options options = EVLOCK_OPTIONS_INIT;
-    evlock *lock;
 
     options.ttl_ms = options.retry_delay_ms = SHORT_MS;
-    lock = queueing_as(client, options);
-    (void)listening(client);
-    ring();
-    answer(client, request_of(lock), text(REPLY_STRING, "5000000 9 20000"));
-    assert_int_in_range(lock->calls->alarm.at, loop.now, loop.now + 10 * SHORT_MS * 1000);
-    evlock_free(lock);
-    finish_at_socket(client);
+    assert_int_in_range(look_pause(options, "5000000 9 20000"), 0, 10 * SHORT_MS * 1000);
+}
+
+/* A tenth of a second, of which half at most is taken by chance. */
+CASE(no_look_follows_at_once_however_short_the_retry_delay_is) {
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+
+    options.retry_delay_ms = 1;
+    assert_int_in_range(look_pause(options, "5000000 0 20000"), 50 * 1000, 100 * 1000);
 }
 
 static int connected;
@@ -1505,6 +1520,7 @@ int main(void) {
         cmocka_unit_test(a_lease_that_is_handed_counts_from_what_the_newest_look_found),
         cmocka_unit_test(no_lease_that_is_handed_counts_from_later_than_now),
         cmocka_unit_test(no_look_is_as_old_as_ten_ttls),
+        cmocka_unit_test(no_look_follows_at_once_however_short_the_retry_delay_is),
         cmocka_unit_test(a_listener_that_is_connected_is_in_the_log),
         cmocka_unit_test(a_listener_follows_a_node_that_does_not_say_who_it_is),
         cmocka_unit_test(no_token_is_used_again_before_all_know_what_was_lost),
