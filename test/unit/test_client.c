@@ -784,6 +784,31 @@ CASE(no_loss_is_told_after_a_release_was_asked_for) {
     finish(client);
 }
 
+static int acquired_with_fence(evlock_client *client, evlock *lock, int64_t fence) {
+    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+
+    told_status = EVLOCK_OK;
+    fenced.fence = 1;
+    assert_int_equal(evlock_acquire(lock, &fenced, failed, NULL), EVLOCK_OK);
+    answer(client, request_of(lock), number(fence));
+    ring();
+    return told_status;
+}
+
+/* Two holders with one number cannot be told apart by what they guard. */
+CASE(no_fence_is_told_twice) {
+    for (int64_t fence = 4; fence <= 6; fence++) {
+        evlock_client *client = client_new();
+        evlock *first = lock_with(client, NULL), *second = lock_with(client, NULL);
+
+        assert_int_equal(acquired_with_fence(client, first, 5), EVLOCK_OK);
+        assert_int_equal(acquired_with_fence(client, second, fence), fence > 5 ? EVLOCK_OK : EVLOCK_EFENCE);
+        evlock_free(first);
+        evlock_free(second);
+        finish(client);
+    }
+}
+
 /* It was over before it could be reported: what is there may be its giver's again. */
 CASE(an_adoption_that_is_lost_untold_leaves_the_token) {
     evlock_client *client = client_new();
@@ -1503,6 +1528,7 @@ int main(void) {
         cmocka_unit_test(that_a_node_is_away_is_told_behind_what_waits_on),
         cmocka_unit_test(no_loss_is_told_after_a_release_was_asked_for),
         cmocka_unit_test(no_loss_is_told_after_a_close),
+        cmocka_unit_test(no_fence_is_told_twice),
         cmocka_unit_test(an_adoption_that_is_lost_untold_leaves_the_token),
         cmocka_unit_test(what_is_lost_was_held_until_then),
         cmocka_unit_test(a_release_that_finds_nothing_is_no_disagreement),

@@ -188,6 +188,17 @@ CASE(what_a_shorter_struct_lacks_keeps_its_default) {
     evl_config_unref(config);
 }
 
+CASE(no_struct_ends_within_a_member) {
+    static const size_t wrong[] = {0, sizeof(size_t) - 1, offsetof(evlock_options, lost_lead_ms) + 1,
+                                   offsetof(evlock_options, lost_lead_ms) + 2, 4096 + sizeof(int64_t)};
+    evlock_options options = EVLOCK_OPTIONS_INIT;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        options.size = wrong[i];
+        refuses(&options, EVLOCK_EINVAL);
+    }
+}
+
 static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
     (void)lock;
     (void)reason;
@@ -270,6 +281,7 @@ int main(void) {
         cmocka_unit_test(losses_are_told_a_moment_ahead_unless_said_otherwise),
         cmocka_unit_test(a_lead_leaves_time_to_hold_and_to_renew),
         cmocka_unit_test(what_a_shorter_struct_lacks_keeps_its_default),
+        cmocka_unit_test(no_struct_ends_within_a_member),
         cmocka_unit_test(only_what_is_the_same_is_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
