@@ -4,16 +4,12 @@
  */
 #include "picture.h"
 
-enum {
-    LEFT = 92,
-    RIGHT = 24,
-    TOP = 104,
-    LANE = 28,
-    GAP = 12,              /* between the lock's lane and the workers' */
-    MIN_WIDTH = 760,       /* of the lanes; room for the legend */
-    MAX_WIDTH = 20000,     /* of the lanes */
-    WIDTH_OF_A_SECOND = 50 /* if that is neither too much nor too little */
-};
+static const double left_margin = 92, right_margin = 24, top_margin = 104;
+static const double lane_height = 28;
+static const double gap = 12;               /* between the lock's lane and the workers' */
+static const double min_width = 760;        /* of the lanes; room for the legend */
+static const double max_width = 20000;      /* of the lanes */
+static const double width_of_a_second = 50; /* if that is neither too much nor too little */
 
 struct picture {
     FILE *out;
@@ -62,17 +58,17 @@ static const char style[] = "<style>\n"
                             "patternTransform=\"rotate(45)\"><path class=\"stripe\" d=\"M1 0V7\"/></pattern></defs>\n";
 
 static double x_of(const struct picture *picture, int64_t at) {
-    return LEFT + (double)(at - picture->start) / 1e6 / picture->seconds * picture->width;
+    return left_margin + (double)(at - picture->start) / 1e6 / picture->seconds * picture->width;
 }
 
 /* The middle of the lane of a worker, or of the lock for 0. */
 static double y_of(int worker) {
-    return TOP + LANE * (worker + 0.5) + (worker > 0 ? GAP : 0);
+    return top_margin + lane_height * (worker + 0.5) + (worker > 0 ? gap : 0);
 }
 
 /* The end of the lanes. */
 static double bottom(const struct picture *picture) {
-    return y_of(picture->workers) + LANE / 2.0;
+    return y_of(picture->workers) + lane_height / 2.0;
 }
 
 /* --- Marks -------------------------------------------------------------------------------------------------------- */
@@ -107,9 +103,9 @@ static void draw_lanes(const struct picture *picture) {
         char name[24] = "the lock";
         if (worker > 0)
             snprintf(name, sizeof name, "worker-%d", worker);
-        bar(picture, "lane", LEFT, LEFT + picture->width, y_of(worker), LANE - 4);
+        bar(picture, "lane", left_margin, left_margin + picture->width, y_of(worker), lane_height - 4);
         end_bar(picture);
-        label(picture, "name", LEFT - 10, y_of(worker) + 4.5, name);
+        label(picture, "name", left_margin - 10, y_of(worker) + 4.5, name);
     }
 }
 
@@ -121,9 +117,9 @@ static void draw_axis(const struct picture *picture) {
         i++;
     for (int second = 0; second <= picture->seconds; second += steps[i]) {
         char text[24];
-        double x = LEFT + second / picture->seconds * picture->width;
+        double x = left_margin + second / picture->seconds * picture->width;
         snprintf(text, sizeof text, "%d s", second);
-        fprintf(picture->out, "<path class=\"grid\" d=\"M%.2f %dV%.1f\"/>\n", x, TOP - 4, bottom(picture) + 4);
+        fprintf(picture->out, "<path class=\"grid\" d=\"M%.2f %.0fV%.1f\"/>\n", x, top_margin - 4, bottom(picture) + 4);
         label(picture, "tick", x, bottom(picture) + 20, text);
     }
 }
@@ -217,13 +213,13 @@ void picture_draw(const struct timeline *timeline, int workers, int64_t start, i
     struct picture picture = {.out = out, .workers = workers, .start = start, .seconds = (double)(end - start) / 1e6};
     if (picture.seconds < 1)
         picture.seconds = 1;
-    picture.width = picture.seconds * WIDTH_OF_A_SECOND;
-    if (picture.width < MIN_WIDTH)
-        picture.width = MIN_WIDTH;
-    if (picture.width > MAX_WIDTH)
-        picture.width = MAX_WIDTH;
+    picture.width = picture.seconds * width_of_a_second;
+    if (picture.width < min_width)
+        picture.width = min_width;
+    if (picture.width > max_width)
+        picture.width = max_width;
 
-    double width = LEFT + picture.width + RIGHT, height = bottom(&picture) + 40;
+    double width = left_margin + picture.width + right_margin, height = bottom(&picture) + 40;
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
             "role=\"img\">\n<title>Who held the lock, and who waited</title>\n",
