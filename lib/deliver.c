@@ -59,7 +59,7 @@ static void deliver_tell_notices(struct evlock *lock) {
     bool risky = lock->risky;
 
     evl_lock_drop_notices(lock);
-    evl_error_clear();
+    evl_error_set("");
     if (reason) {
         if (config->deployment->node_count > 1)
             evl_fail(EVLOCK_ELOST, "%u of %u nodes still agreed", lock->agreed, config->deployment->node_count);
@@ -80,7 +80,7 @@ static void deliver_tell_call(struct call *call) {
         lock->untold = NULL;
     if (call->sort->count)
         call->sort->count(call);
-    evl_error_clear();
+    evl_error_set("");
     if (call->error && call->status != EVLOCK_OK)
         evl_error_set(call->error);
     if (call->cb)
@@ -94,7 +94,7 @@ static void deliver_tell_call(struct call *call) {
 }
 
 void evl_deliver_closed(evlock_closed_cb cb, int status, void *arg) {
-    evl_error_clear();
+    evl_error_set("");
     cb(status, arg);
 }
 

@@ -63,7 +63,7 @@ static void scope_on_released(evlock *lock, int status, void *arg) {
 void evlock_scope_end(evlock_scope *scope) {
     int status = EVLOCK_ECANCELLED;
 
-    evl_error_clear();
+    evl_error_set("");
     scope->held = evlock_is_held(scope->lock);
     if (!scope->lock->freed)
         status = evlock_release(scope->lock, scope_on_released, scope);

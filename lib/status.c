@@ -85,10 +85,6 @@ void evl_error_set(const char *text) {
     last_error.text[len] = '\0';
 }
 
-void evl_error_clear(void) {
-    last_error.text[0] = '\0';
-}
-
 /* Aside, since an argument may be what stands there. */
 __attribute__((format(printf, 2, 0))) static void status_format(struct words *words, const char *format, va_list args) {
     struct words made = {""};

@@ -34,7 +34,4 @@ int evl_fail(int status, const char *format, ...) __attribute__((format(printf, 
 /* Sets the text as it is, cut to its room, with anything but printable ASCII replaced by '?'. */
 void evl_error_set(const char *text);
 
-/* Makes the text "". */
-void evl_error_clear(void);
-
 #endif

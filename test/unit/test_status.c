@@ -56,7 +56,7 @@ CASE(the_version_is_the_header_s) {
 CASE(failing_formats_and_returns) {
     assert_int_equal(evl_fail(EVLOCK_ETTL, "ttl %d of %s", 7, "x"), EVLOCK_ETTL);
     assert_string_equal(evlock_last_error(), "ttl 7 of x");
-    evl_error_clear();
+    evl_error_set("");
     assert_string_equal(evlock_last_error(), "");
 }
 
