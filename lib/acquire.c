@@ -335,8 +335,8 @@ static struct trouble acquire_read_options(const evlock_acquire_options *options
         trouble = evl_config_validate_retries(config->queue, *times);
     if (trouble.status == EVLOCK_OK && given->fence != EVLOCK_DEFAULT && given->fence != 0 && given->fence != 1)
         trouble = (struct trouble){EVLOCK_EINVAL, "fence is neither 0 nor 1"};
-    if (trouble.status == EVLOCK_OK &&
-        *wait == 0) { /* no time to wait: one attempt, however long the server takes for it */
+    /* No time to wait: one attempt, however long the server takes for it. */
+    if (trouble.status == EVLOCK_OK && *wait == 0) {
         *times = 0;
         *wait = EVLOCK_UNLIMITED;
     }
