@@ -6,7 +6,7 @@
 
 #include "acquire.h"
 #include "check.h"
-#include "hold.h"
+#include "held.h"
 #include "replicas.h"
 #include "waiter.h"
 
@@ -80,7 +80,7 @@ static void outcome_on_released(struct evlock *lock, struct trouble trouble) {
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "released: %s", evlock_strerror(trouble.status));
     lock->config->deployment->stats.released += trouble.status == EVLOCK_OK;
     evl_tenure_drop(lock->tenure);
-    evl_hold_end(evl_call_pending(lock, CALL_RELEASE), trouble);
+    evl_held_end(evl_call_pending(lock, CALL_RELEASE), trouble);
 }
 
 static void outcome_on_risk(struct evlock *lock) {
@@ -102,7 +102,7 @@ static void outcome_happened(struct evlock *lock, const struct lease_out *out, c
     if (out->events & LEASE_TELL_FAILED)
         outcome_on_failed(lock, out->status, out->denied, words);
     if (out->events & LEASE_TELL_EXTENDED)
-        evl_hold_extended(lock, trouble);
+        evl_held_extended(lock, trouble);
     if (out->events & LEASE_TELL_RELEASED)
         outcome_on_released(lock, trouble);
     if (out->events & LEASE_TELL_RISK)
@@ -111,6 +111,6 @@ static void outcome_happened(struct evlock *lock, const struct lease_out *out, c
 
 const struct tenure_hooks evl_outcome_hooks = {
     .happened = outcome_happened,
-    .spoken = evl_hold_note,
+    .spoken = evl_held_note,
     .queued = evl_waiter_queued,
 };

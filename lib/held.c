@@ -1,5 +1,5 @@
-/* Holding; see hold.h. */
-#include "hold.h"
+/* What a holder asks of its lease; see held.h. */
+#include "held.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,13 +10,13 @@ static const struct call_sort releases = {CALL_RELEASE, NULL, NULL};
 static const struct call_sort extensions = {CALL_EXTEND, NULL, NULL};
 static const struct call_sort adoptions = {CALL_ADOPT, NULL, NULL};
 
-static enum lease_state hold_state_of(const struct evlock *lock) {
+static enum lease_state held_state_of(const struct evlock *lock) {
     return lock->tenure && !evl_lock_acquiring(lock) ? evl_lease_state(evl_tenure_lease(lock->tenure)) : LEASE_ENDED;
 }
 
 /* Whether the handle holds a lease: EVLOCK_OK, EVLOCK_ELOST or EVLOCK_ENOTHELD. */
-static struct trouble hold_validate_held(const struct evlock *lock) {
-    enum lease_state state = hold_state_of(lock);
+static struct trouble held_validate_held(const struct evlock *lock) {
+    enum lease_state state = held_state_of(lock);
 
     if (evl_lock_holds(lock))
         return evl_no_trouble;
@@ -25,7 +25,7 @@ static struct trouble hold_validate_held(const struct evlock *lock) {
     return (struct trouble){EVLOCK_ENOTHELD, "this handle holds nothing"};
 }
 
-static void hold_end_extensions(struct evlock *lock, int status) {
+static void held_end_extensions(struct evlock *lock, int status) {
     struct call *call;
 
     while ((call = evl_call_pending(lock, CALL_EXTEND)))
@@ -40,7 +40,7 @@ int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
 
     if (trouble.status != EVLOCK_OK)
         return evl_report(trouble);
-    switch (hold_state_of(lock)) {
+    switch (held_state_of(lock)) {
     case LEASE_HELD:
     case LEASE_LOST:
         break;
@@ -54,7 +54,7 @@ int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
         return evl_fail(EVLOCK_ENOMEM, "no memory for a release");
     call->cb = cb;
     evl_lock_drop_notices(lock);
-    hold_end_extensions(lock, EVLOCK_ECANCELLED);
+    held_end_extensions(lock, EVLOCK_ECANCELLED);
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "releasing");
     evl_tenure_release(lock->tenure);
     evl_turn_rearm(evl_handle_turn(lock));
@@ -63,29 +63,29 @@ int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
 
 /* --- Extensions --------------------------------------------------------------------------------------------------- */
 
-static void hold_begin_extension(struct call *call) {
+static void held_begin_extension(struct call *call) {
     assert(call == evl_call_pending(call->lock, CALL_EXTEND));
     evl_tenure_extend(call->lock->tenure, call->extend.command, call->extend.ttl);
 }
 
-void evl_hold_end(struct call *call, struct trouble trouble) {
+void evl_held_end(struct call *call, struct trouble trouble) {
     bool silent = trouble.status == EVLOCK_EUNREACHABLE && !trouble.words[0];
 
     evl_call_end(call, trouble.status, silent ? "no answer in time" : trouble.words);
 }
 
-void evl_hold_extended(struct evlock *lock, struct trouble trouble) {
+void evl_held_extended(struct evlock *lock, struct trouble trouble) {
     struct call *call = evl_call_pending(lock, CALL_EXTEND);
 
     if (call)
-        evl_hold_end(call, trouble);
-    if (hold_state_of(lock) != LEASE_HELD)
-        hold_end_extensions(lock, EVLOCK_ELOST);
+        evl_held_end(call, trouble);
+    if (held_state_of(lock) != LEASE_HELD)
+        held_end_extensions(lock, EVLOCK_ELOST);
     else if ((call = evl_call_pending(lock, CALL_EXTEND)))
-        hold_begin_extension(call);
+        held_begin_extension(call);
 }
 
-void evl_hold_note(struct evlock *lock, const char *words) {
+void evl_held_note(struct evlock *lock, const char *words) {
     struct call *call = evl_call_pending(lock, CALL_RELEASE);
 
     if (!call)
@@ -95,7 +95,7 @@ void evl_hold_note(struct evlock *lock, const char *words) {
 }
 
 /* Among several nodes no lease may outlast what a restarted node is kept out for. */
-static struct trouble hold_validate_max_ttl(const struct evlock *lock, int64_t ttl, enum lease_command command,
+static struct trouble held_validate_max_ttl(const struct evlock *lock, int64_t ttl, enum lease_command command,
                                             struct words *words) {
     const struct deployment *deployment = lock->config->deployment;
     int64_t max = deployment->config.max_ttl;
@@ -112,7 +112,7 @@ static struct trouble hold_validate_max_ttl(const struct evlock *lock, int64_t t
 }
 
 /* Else it would be told lost at once. */
-static struct trouble hold_validate_lead(const struct evlock *lock, int64_t ttl_ms, struct words *words) {
+static struct trouble held_validate_lead(const struct evlock *lock, int64_t ttl_ms, struct words *words) {
     int64_t lead = lock->config->terms.lead;
 
     if (ttl_ms * 1000 > evl_lease_drift(ttl_ms * 1000) + lead)
@@ -122,16 +122,16 @@ static struct trouble hold_validate_lead(const struct evlock *lock, int64_t ttl_
                        lead);
 }
 
-static struct trouble hold_extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlock_cb cb, void *arg,
+static struct trouble held_extend(evlock *lock, int64_t ttl_ms, enum lease_command command, evlock_cb cb, void *arg,
                                   struct words *words) {
     struct call *call;
-    struct trouble trouble = hold_validate_held(lock);
+    struct trouble trouble = held_validate_held(lock);
 
     if (trouble.status != EVLOCK_OK)
         return trouble;
     if (evl_lease_deadline(evl_tenure_lease(lock->tenure)) == LEASE_NEVER)
         return (struct trouble){EVLOCK_ENOTTL, "the lock has no expiry to extend"};
-    trouble = hold_validate_max_ttl(lock, ttl_ms * 1000, command, words);
+    trouble = held_validate_max_ttl(lock, ttl_ms * 1000, command, words);
     if (trouble.status != EVLOCK_OK)
         return trouble;
     call = evl_call_new(lock, &extensions, arg);
@@ -141,7 +141,7 @@ static struct trouble hold_extend(evlock *lock, int64_t ttl_ms, enum lease_comma
     call->extend.command = command;
     call->extend.ttl = ttl_ms * 1000;
     if (evl_call_pending(lock, CALL_EXTEND) == call) /* no other is before it */
-        hold_begin_extension(call);
+        held_begin_extension(call);
     evl_turn_rearm(evl_handle_turn(lock));
     return evl_no_trouble;
 }
@@ -158,9 +158,9 @@ int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mode mode, evlock
         return evl_fail(EVLOCK_ETTL, "an extension is 1 ms or more");
     trouble = evl_config_validate_ttl(mode == EVLOCK_EXTEND_ADD && ms < 10 ? 10 : ms, &words);
     if (trouble.status == EVLOCK_OK && mode == EVLOCK_EXTEND_REPLACE)
-        trouble = hold_validate_lead(lock, ms, &words);
+        trouble = held_validate_lead(lock, ms, &words);
     if (trouble.status == EVLOCK_OK)
-        trouble = hold_extend(lock, ms, mode == EVLOCK_EXTEND_ADD ? LEASE_ADD : LEASE_REPLACE, cb, arg, &words);
+        trouble = held_extend(lock, ms, mode == EVLOCK_EXTEND_ADD ? LEASE_ADD : LEASE_REPLACE, cb, arg, &words);
     return evl_report(trouble);
 }
 
@@ -169,12 +169,12 @@ int evlock_reacquire(evlock *lock, evlock_cb cb, void *arg) {
     struct words words;
 
     if (trouble.status == EVLOCK_OK)
-        trouble = hold_validate_held(lock);
+        trouble = held_validate_held(lock);
     if (trouble.status != EVLOCK_OK)
         return evl_report(trouble);
     if (lock->config->terms.ttl == 0)
         return evl_fail(EVLOCK_ENOTTL, "the lock has no ttl to go back to");
-    return evl_report(hold_extend(lock, lock->config->terms.ttl / 1000, LEASE_REPLACE, cb, arg, &words));
+    return evl_report(held_extend(lock, lock->config->terms.ttl / 1000, LEASE_REPLACE, cb, arg, &words));
 }
 
 /* --- The token's way ---------------------------------------------------------------------------------------------- */
@@ -183,7 +183,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
     struct trouble trouble = evl_lock_validate(lock);
 
     if (trouble.status == EVLOCK_OK)
-        trouble = hold_validate_held(lock);
+        trouble = held_validate_held(lock);
     if (trouble.status != EVLOCK_OK)
         return evl_report(trouble);
     if (!token || !ret_len || size < evl_tenure_token(lock->tenure).len)
@@ -194,7 +194,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
     *ret_len = evl_tenure_token(lock->tenure).len;
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "handed over");
     evl_lock_drop_notices(lock);
-    hold_end_extensions(lock, EVLOCK_ECANCELLED);
+    held_end_extensions(lock, EVLOCK_ECANCELLED);
     evl_tenure_export(lock->tenure);
     evl_turn_rearm(evl_handle_turn(lock));
     return evl_report(evl_no_trouble);
@@ -202,7 +202,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
 
 /* A lease that was lost and not released is given up, unless it is the very one to be adopted. Where something on its
  * way might still change that one unseen, it is released too, and must not be adopted before: false. */
-static bool hold_drop_lost_but(struct evlock *lock, struct bytes token) {
+static bool held_drop_lost_but(struct evlock *lock, struct bytes token) {
     struct tenure *lost = lock->tenure;
     bool same = lost && evl_same_bytes(evl_tenure_token(lost), token);
     bool stays = same && evl_lease_exportable(evl_tenure_lease(lost));
@@ -230,7 +230,7 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
         return evl_fail(EVLOCK_ENOMEM, "no memory for an adoption");
     call->cb = cb;
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "adopting");
-    if (!hold_drop_lost_but(lock, (struct bytes){token, token_len})) {
+    if (!held_drop_lost_but(lock, (struct bytes){token, token_len})) {
         evl_call_end(call, EVLOCK_ENOTOWNED, "what this handle lost is released");
         return evl_report(evl_no_trouble);
     }
