@@ -265,3 +265,9 @@ static const evlock_loop_ops libevent_ops = {
 evlock_loop evlock_libevent(struct event_base *base) {
     return (evlock_loop){&libevent_ops, base};
 }
+
+int evlock_client_new_libevent(evlock_client **ret_client, struct event_base *base, const char *url,
+                               const evlock_client_options *options) {
+    evlock_loop loop = evlock_libevent(base);
+    return evlock_client_new(ret_client, base ? &loop : NULL, url, options);
+}

@@ -152,6 +152,12 @@ static const evlock_loop_ops libuv_ops = {
     .forks = 1,
 };
 
-evlock_loop evlock_libuv(struct uv_loop_s *loop) {
+evlock_loop evlock_libuv(uv_loop_t *loop) {
     return (evlock_loop){&libuv_ops, loop};
+}
+
+int evlock_client_new_libuv(evlock_client **ret_client, uv_loop_t *loop, const char *url,
+                            const evlock_client_options *options) {
+    evlock_loop adapter = evlock_libuv(loop);
+    return evlock_client_new(ret_client, loop ? &adapter : NULL, url, options);
 }

@@ -210,7 +210,7 @@ static int acquire(struct worker *worker, struct event_base *base, const char *u
     client_options.connect_timeout_ms = CONNECT_MS;
     client_options.on_connection = on_connection;
     client_options.arg = worker;
-    int status = evlock_client_new(&worker->client, evlock_libevent(base), url, &client_options);
+    int status = evlock_client_new_libevent(&worker->client, base, url, &client_options);
     if (status != EVLOCK_OK)
         return status;
 

@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
     evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
     client_options.connect_timeout_ms = 900;
     client_options.on_connection = on_connection;
-    int status = evlock_client_new(&client, evlock_libevent(base), url, &client_options);
+    int status = evlock_client_new_libevent(&client, base, url, &client_options);
 
     evlock_options options = EVLOCK_OPTIONS_INIT;
     options.ttl_ms = 2000;

@@ -185,8 +185,7 @@ static int start_client(struct program *program, int client) {
     client_options.connect_timeout_ms = CONNECT_MS;
     client_options.on_connection = on_connection;
     client_options.arg = program;
-    int status =
-        evlock_client_new(&program->clients[client], evlock_libevent(program->base), program->url, &client_options);
+    int status = evlock_client_new_libevent(&program->clients[client], program->base, program->url, &client_options);
     if (status != EVLOCK_OK)
         return status;
 

@@ -421,7 +421,7 @@ static int start(struct server *server) {
         fputs("http-server: no event loop\n", stderr);
         return -1;
     }
-    int status = evlock_client_new(&server->client, evlock_libevent(server->base), server->url, &options);
+    int status = evlock_client_new_libevent(&server->client, server->base, server->url, &options);
     if (status != EVLOCK_OK) {
         fprintf(stderr, "http-server: %s: %s\n", evlock_strerror(status), evlock_last_error());
         return -1;

@@ -256,7 +256,7 @@ static int start_task(struct task *task) {
     client_options.connect_timeout_ms = CONNECT_MS;
     client_options.on_connection = on_connection;
     client_options.arg = task;
-    int status = evlock_client_new(&task->client, evlock_libevent(task->base), task->url, &client_options);
+    int status = evlock_client_new_libevent(&task->client, task->base, task->url, &client_options);
     if (status != EVLOCK_OK)
         return status;
 

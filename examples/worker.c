@@ -308,8 +308,7 @@ static int start_lock(struct worker *worker) {
     client_options.connect_timeout_ms = CONNECT_MS;
     client_options.on_connection = on_connection;
     client_options.arg = worker;
-    int status =
-        evlock_client_new(&worker->client, evlock_libevent(worker->base), worker->options->url, &client_options);
+    int status = evlock_client_new_libevent(&worker->client, worker->base, worker->options->url, &client_options);
     if (status != EVLOCK_OK)
         return status;
 

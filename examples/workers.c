@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <evlock/evlock.h>
+#include <evlock/loop.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>

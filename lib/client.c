@@ -14,10 +14,6 @@ enum evlock_connection evlock_client_connection(const evlock_client *client) {
     return evl_deployment_connection(deployment, &trouble);
 }
 
-size_t evlock_client_nodes(const evlock_client *client) {
-    return client ? client->locks.tenures.deployment.node_count : 0;
-}
-
 static enum evlock_connection client_connection_of(const struct node *node) {
     switch (evl_node_state(node)) {
     case CONNECTION_READY:

@@ -77,16 +77,19 @@ static const struct deployment_hooks deployment_hooks = {
 
 /* --- The beginning ------------------------------------------------------------------------------------------------ */
 
-static struct trouble create_validate_loop(evlock_loop loop) {
-    if (!loop.ops || loop.ops->size < offsetof(evlock_loop_ops, forks) || !loop.ops->now || !loop.ops->timer_new ||
-        !loop.ops->timer_set || !loop.ops->timer_free || !loop.ops->attach ||
-        (loop.ops->resolve && !loop.ops->resolve_cancel))
+static struct trouble create_validate_loop(const evlock_loop *loop) {
+    const evlock_loop_ops *ops = loop ? loop->ops : NULL;
+
+    if (!loop)
+        return (struct trouble){EVLOCK_EINVAL, "the event loop is NULL"};
+    if (!ops || ops->size < offsetof(evlock_loop_ops, forks) || !ops->now || !ops->timer_new || !ops->timer_set ||
+        !ops->timer_free || !ops->attach || (ops->resolve && !ops->resolve_cancel))
         return (struct trouble){EVLOCK_EINVAL, "the event loop lacks an operation"};
     return evl_no_trouble;
 }
 
 /* A client of zeroed memory gets a turn, and nodes that are not started. */
-static struct trouble create_make(struct evlock_client *client, evlock_loop loop, const char *const *urls, size_t count,
+static struct trouble create_make(struct evlock_client *client, const evlock_loop *loop, const struct url_list *urls,
                                   const struct client_config *config, const evlock_client_options *given,
                                   struct words *words) {
     struct deployment *deployment = evl_client_deployment(client);
@@ -94,9 +97,9 @@ static struct trouble create_make(struct evlock_client *client, evlock_loop loop
     struct trouble trouble;
 
     deployment->config = *config;
-    trouble = evl_deployment_make(deployment, urls, count, given, &deployment_hooks, request_ops, words);
+    trouble = evl_deployment_make(deployment, urls, given, &deployment_hooks, request_ops, words);
     if (trouble.status == EVLOCK_OK &&
-        !evl_turn_init(&deployment->turn, &loop, &turn_hooks, &log, config->command_timeout))
+        !evl_turn_init(&deployment->turn, loop, &turn_hooks, &log, config->command_timeout))
         trouble = (struct trouble){EVLOCK_ESYSTEM, "the event loop has no timer to give"};
     if (trouble.status != EVLOCK_OK) {
         evl_deployment_free(deployment);
@@ -108,20 +111,21 @@ static struct trouble create_make(struct evlock_client *client, evlock_loop loop
     return evl_no_trouble;
 }
 
-int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const char *const *urls, size_t count,
-                             const evlock_client_options *options) {
+int evlock_client_new(evlock_client **ret_client, const evlock_loop *loop, const char *url,
+                      const evlock_client_options *options) {
     evlock_client_options given;
     struct client_config config;
     evlock_client *client;
     struct trouble trouble;
+    struct url_list urls;
     struct words words;
     struct turn *turn;
 
-    if (!ret_client || !urls)
-        return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_client ? "the list of URLs" : "ret_client");
-    if (count < 1 || count > EVLOCK_NODES_MAX)
-        return evl_fail(EVLOCK_EINVAL, "%zu URLs, not 1 to %d", count, EVLOCK_NODES_MAX);
+    if (!ret_client || !url)
+        return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_client ? "the URL" : "ret_client");
     trouble = create_validate_loop(loop);
+    if (trouble.status == EVLOCK_OK && (trouble = evl_url_list(&urls, url)).status != EVLOCK_OK)
+        return evl_fail(trouble.status, "URL: %s", trouble.words);
     if (trouble.status == EVLOCK_OK)
         trouble = evl_config_read_client(&config, &given, options, &words);
     if (trouble.status != EVLOCK_OK)
@@ -129,7 +133,7 @@ int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const
     client = evl_alloc(sizeof(*client));
     if (!client)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a client");
-    trouble = create_make(client, loop, urls, count, &config, &given, &words);
+    trouble = create_make(client, loop, &urls, &config, &given, &words);
     if (trouble.status != EVLOCK_OK) {
         evl_free(client);
         return evl_report(trouble);
@@ -141,9 +145,4 @@ int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const
     *ret_client = client;
     evl_turn_rearm(turn);
     return evl_report(evl_no_trouble);
-}
-
-int evlock_client_new(evlock_client **ret_client, evlock_loop loop, const char *url,
-                      const evlock_client_options *options) {
-    return evlock_client_new_quorum(ret_client, loop, &url, 1, options);
 }

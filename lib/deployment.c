@@ -70,12 +70,11 @@ static struct trouble deployment_log_in_as(struct url *url, const evlock_client_
 }
 
 /* One that stands alone has no number to be called by. */
-static struct trouble deployment_parse(struct url *ret_url, const char *text, bool alone, struct words *words) {
-    struct trouble trouble = {EVLOCK_EINVAL, "it is NULL"};
+static struct trouble deployment_parse(struct url *ret_url, const struct url_list *urls, unsigned index,
+                                       struct words *words) {
+    struct trouble trouble = evl_url_parse(ret_url, urls->urls[index].at, urls->urls[index].len, words);
 
-    if (text)
-        trouble = evl_url_parse(ret_url, text, words);
-    if (trouble.status == EVLOCK_OK || !alone)
+    if (trouble.status == EVLOCK_OK || urls->count > 1)
         return trouble;
     return evl_trouble(words, trouble.status, "URL: %s", trouble.words);
 }
@@ -96,7 +95,7 @@ static struct trouble deployment_make_node(struct deployment *deployment, struct
     return evl_no_trouble;
 }
 
-struct trouble evl_deployment_make(struct deployment *deployment, const char *const *urls, size_t count,
+struct trouble evl_deployment_make(struct deployment *deployment, const struct url_list *urls,
                                    const evlock_client_options *options, const struct deployment_hooks *hooks,
                                    const struct request_ops *const ops[REQUEST_KINDS], struct words *words) {
     struct trouble trouble = evl_no_trouble;
@@ -110,15 +109,15 @@ struct trouble evl_deployment_make(struct deployment *deployment, const char *co
         .changed = hooks->changed,
     };
     evl_connections_init(&deployment->connections, &deployment->turn, &deployment->config);
-    deployment->nodes = evl_alloc(count * sizeof(*deployment->nodes));
+    deployment->nodes = evl_alloc(urls->count * sizeof(*deployment->nodes));
     if (!deployment->nodes)
         return (struct trouble){EVLOCK_ENOMEM, "no memory for a client"};
-    for (unsigned i = 0; trouble.status == EVLOCK_OK && i < count; i++) {
-        deployment->nodes[i].excludable = count > 1 && !deployment->config.durable;
-        trouble = deployment_parse(&url, urls[i], count == 1, words);
+    for (unsigned i = 0; trouble.status == EVLOCK_OK && i < urls->count; i++) {
+        deployment->nodes[i].excludable = urls->count > 1 && !deployment->config.durable;
+        trouble = deployment_parse(&url, urls, i, words);
         if (trouble.status == EVLOCK_OK)
             trouble = deployment_make_node(deployment, &url, options, words);
-        if (trouble.status != EVLOCK_OK && count > 1)
+        if (trouble.status != EVLOCK_OK && urls->count > 1)
             trouble = evl_trouble(words, trouble.status, "the URL of node %u: %s", i, trouble.words);
     }
     return trouble;

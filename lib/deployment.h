@@ -31,7 +31,7 @@ struct deployment {
 
 /* Parses the URLs into nodes, which are not started; the config is there. EVLOCK_OK, or what is wrong with which URL,
  * in words that may be put together in `words`; evl_deployment_free() is to be called in any case. */
-struct trouble evl_deployment_make(struct deployment *deployment, const char *const *urls, size_t count,
+struct trouble evl_deployment_make(struct deployment *deployment, const struct url_list *urls,
                                    const evlock_client_options *options, const struct deployment_hooks *hooks,
                                    const struct request_ops *const ops[REQUEST_KINDS], struct words *words);
 

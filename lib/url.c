@@ -1,6 +1,7 @@
 /*
- * URLs: where a server is and who logs in there. A parsed URL owns its strings and wipes the password when it goes. It
- * resolves nothing, and its error texts never quote the URL, which may hold a password.
+ * URLs: where a server is and who logs in there, and how several stand in one string. A parsed URL owns its strings and
+ * wipes the password when it goes. It resolves nothing, and its error texts never quote the URL, which may hold a
+ * password.
  */
 #include "url.h"
 
@@ -14,6 +15,8 @@
 #include "memory.h"
 
 #define DEFAULT_PORT 6379
+
+#define SEVERAL "several are written as \"quorum:URL URL URL\", with spaces"
 
 /* A stretch of the URL's text, not yet decoded. */
 struct part {
@@ -150,7 +153,7 @@ static struct trouble url_parse_tcp(struct url *url, struct part rest, struct wo
         authority.at = at + 1;
     }
     if (trouble.status == EVLOCK_OK && memchr(authority.at, ',', (size_t)(authority.end - authority.at)))
-        trouble = url_malformed("it names one server; evlock_client_new_quorum() takes a URL for each");
+        trouble = url_malformed("it names one server; " SEVERAL);
     if (trouble.status == EVLOCK_OK)
         trouble = url_parse_host(url, &authority, words);
     if (trouble.status != EVLOCK_OK)
@@ -190,9 +193,31 @@ static struct trouble url_parse_unix(struct url *url, struct part rest, struct w
     return url_parse_number(&url->db, rest, "database", 0, INT_MAX, words);
 }
 
-struct trouble evl_url_parse(struct url *ret_url, const char *text, struct words *words) {
-    struct url url = {0};
+struct trouble evl_url_list(struct url_list *ret, const char *text) {
     struct part rest = {text, text + strlen(text)};
+    const char *space = strchr(text, ' ');
+
+    *ret = (struct url_list){{{text, strlen(text)}}, 1};
+    if (!url_take_prefix(&rest, "quorum:"))
+        return space && strstr(space, "://") ? url_malformed("it stands for one server; " SEVERAL) : evl_no_trouble;
+    ret->count = 0;
+    while (rest.at < rest.end) {
+        struct part url = url_take_until(&rest, " ");
+        while (url_take_prefix(&rest, " "))
+            ;
+        if (url.at == url.end)
+            continue;
+        if (ret->count == EVLOCK_NODES_MAX)
+            return url_malformed("there are more URLs than a client can have nodes");
+        ret->urls[ret->count].at = url.at;
+        ret->urls[ret->count++].len = (size_t)(url.end - url.at);
+    }
+    return ret->count ? evl_no_trouble : url_malformed("after \"quorum:\" must stand a URL for each server");
+}
+
+struct trouble evl_url_parse(struct url *ret_url, const char *text, size_t len, struct words *words) {
+    struct url url = {0};
+    struct part rest = {text, text + len};
     struct trouble trouble;
     for (const char *c = text; c < rest.end; c++)
         if ((unsigned char)*c <= ' ' || *c == 0x7f)
@@ -206,7 +231,7 @@ struct trouble evl_url_parse(struct url *ret_url, const char *text, struct words
         trouble = (struct trouble){EVLOCK_ESCHEME, "rediss:// needs TLS, which is not built in"};
     else if (url_take_prefix(&rest, "valkeys://"))
         trouble = (struct trouble){EVLOCK_ESCHEME, "valkeys:// needs TLS, which is not built in"};
-    else if (strstr(text, "://"))
+    else if (memmem(text, len, "://", 3))
         trouble = (struct trouble){EVLOCK_ESCHEME, "the scheme must be redis://, valkey:// or unix://"};
     else
         trouble = url_malformed("it must begin with redis://, valkey:// or unix://");

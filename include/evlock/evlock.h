@@ -10,7 +10,7 @@
  *             evlock_release(lock, NULL, NULL);
  *     }
  *
- *     evlock_client_new(&client, evlock_libevent(base), "redis://127.0.0.1", NULL);
+ *     evlock_client_new_libevent(&client, base, "redis://127.0.0.1", NULL);
  *     evlock_new(&lock, client, "invoices", EVLOCK_CSTRING, NULL);
  *     evlock_acquire(lock, NULL, got, NULL);
  *     event_base_dispatch(base);
@@ -63,7 +63,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <evlock/loop.h>
+#include <evlock/export.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -217,6 +217,9 @@ enum evlock_connection {
  */
 typedef void (*evlock_connection_cb)(evlock_client *client, enum evlock_connection state, int status, void *arg);
 
+/** The greatest number of nodes. */
+#define EVLOCK_NODES_MAX 15
+
 /** Options of a client. Start from EVLOCK_CLIENT_OPTIONS_INIT; a newer library takes an older program's struct. */
 typedef struct evlock_client_options {
     size_t size;                        /**< set by EVLOCK_CLIENT_OPTIONS_INIT */
@@ -261,7 +264,9 @@ typedef struct evlock_client_options {
  * Makes a client and begins to connect, in the background; a connection that fails or is lost is tried again for as
  * long as the client lives. Calls may be made at once.
  *
- * `loop` says which event loop: evlock_libevent(base) of <evlock/libevent.h>, or another adapter's. `url` is one of
+ * Programs call evlock_client_new_libevent() of <evlock/libevent.h> or evlock_client_new_libuv() of <evlock/libuv.h>,
+ * with their own loop. This function is for any other loop that has an adapter, see <evlock/loop.h>. `loop` is copied.
+ * `url` is one of
  *
  *     redis://[[user]:password@]host[:port][/db]      a TCP address; port 6379 and db 0 unless given; [::1] for IPv6
  *     unix:///path/to.sock[?db=N]                     a unix socket
@@ -269,20 +274,13 @@ typedef struct evlock_client_options {
  * valkey:// means the same as redis://. %XX stands for any byte. A password without a user is the default user's.
  * Host names are resolved without blocking.
  *
- * `options` may be NULL. `*ret_client` is set on success only. Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_EURL,
- * EVLOCK_ESCHEME, EVLOCK_EPATH, EVLOCK_ESYSTEM, EVLOCK_ENOMEM. That no server answers is no error here: on_connection
- * and the calls on locks tell.
- */
-EVLOCK_EXPORT int evlock_client_new(evlock_client **ret_client, evlock_loop loop, const char *url,
-                                    const evlock_client_options *options);
-
-/** The greatest number of nodes. */
-#define EVLOCK_NODES_MAX 15
-
-/**
- * Makes a client of `count` independent servers, 1 to EVLOCK_NODES_MAX, that holds a lock where a majority of them
- * (count / 2 + 1) does: the Redlock quorum. The servers must share nothing: no replication between them. One URL makes
- * the client that evlock_client_new() makes. Every call on locks works unchanged, and on several nodes means:
+ * Several independent servers stand in one string, behind the word `quorum:`, with spaces between them:
+ *
+ *     quorum:redis://a redis://b redis://c
+ *
+ * There are 1 to EVLOCK_NODES_MAX of them. Such a client holds a lock where a majority of the servers (count / 2 + 1)
+ * does: the Redlock quorum. The servers must share nothing: no replication between them. One URL behind the word makes
+ * the client that the URL alone makes. Every call on locks works unchanged, and on several nodes means:
  *
  *   - All nodes are asked at once, and an acquire is granted by the answer that completes the quorum. The deadline is
  *     the quorum-th greatest of the nodes' deadlines. A failed attempt is undone on every node.
@@ -305,11 +303,16 @@ EVLOCK_EXPORT int evlock_client_new(evlock_client **ret_client, evlock_loop loop
  *     whatever the database. Else it is found by its run_id, and the node that logs in later is kept away with that
  *     status, until max_ttl_ms after the other was last connected.
  *
- * Returns as evlock_client_new(), and EVLOCK_EINVAL for no URL or too many. evlock_last_error() says which URL is
- * wrong.
+ * `options` may be NULL. `*ret_client` is set on success only. Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ESAME,
+ * EVLOCK_ESYSTEM, EVLOCK_ENOMEM, and:
+ *   EVLOCK_EURL     a URL is malformed; or there are several without the word, none behind it, or too many
+ *   EVLOCK_ESCHEME  the scheme of a URL is not supported
+ *   EVLOCK_EPATH    the path of a URL's unix socket is too long
+ * evlock_last_error() says which URL is wrong, by its number from 0, and never quotes a password. That no server
+ * answers is no error here: on_connection and the calls on locks report it.
  */
-EVLOCK_EXPORT int evlock_client_new_quorum(evlock_client **ret_client, evlock_loop loop, const char *const *urls,
-                                           size_t count, const evlock_client_options *options);
+EVLOCK_EXPORT int evlock_client_new(evlock_client **ret_client, const evlock_loop *loop, const char *url,
+                                    const evlock_client_options *options);
 
 /** What is known of one node. */
 typedef struct evlock_node_info {
@@ -319,13 +322,10 @@ typedef struct evlock_node_info {
     int agreed;                        /**< 1: its last answer to an acquire, renewal or extension was yes */
 } evlock_node_info;
 
-/** How many nodes a client has; 0 for NULL. */
-EVLOCK_EXPORT size_t evlock_client_nodes(const evlock_client *client);
-
 /**
- * Tells of one node, in the order of the URLs, from 0. `size` is sizeof(evlock_node_info): a newer library fills in as
- * much as an older program knows. evlock_last_error() is then what troubles the node, in words.
- * Returns EVLOCK_OK, EVLOCK_EINVAL, or EVLOCK_EFORKED.
+ * Reports on one node, in the order of the URLs, from 0. Past the last one it returns EVLOCK_EINVAL. `size` is
+ * sizeof(evlock_node_info): a newer library fills in as much as an older program knows. evlock_last_error() is then
+ * what troubles the node, in words. Returns EVLOCK_OK, EVLOCK_EINVAL, or EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_client_node(const evlock_client *client, size_t index, evlock_node_info *ret_info,
                                      size_t size);
@@ -581,7 +581,7 @@ EVLOCK_EXPORT int64_t evlock_remaining_ms(const evlock *lock);
  * How many nodes keep the lock until its deadline, all but a millisecond, as far as is known: a majority
  * (`count / 2 + 1`) at least, 1 on a single server; 0 when not held. As many as there are beyond the majority may
  * forget the lock, and nobody else is granted it meanwhile. A node that has forgotten it is counted until a renewal or
- * an extension finds that. Nodes that lack it are given it as they can be: see evlock_client_new_quorum(). Local.
+ * an extension finds that. Nodes that lack it are given it as they can be: see evlock_client_new(). Local.
  */
 EVLOCK_EXPORT size_t evlock_keepers(const evlock *lock);
 

@@ -2,20 +2,27 @@
 #ifndef EVLOCK_LIBEVENT_H
 #define EVLOCK_LIBEVENT_H
 
+#include <event2/event.h>
+
+#include <evlock/evlock.h>
 #include <evlock/loop.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-struct event_base;
-
 /**
- * The loop of a libevent base, for evlock_client_new(). The base must outlive every client on it; nothing is allocated
- * here. Host names are resolved by libevent's evdns, with the hosts file, from the machine's resolv.conf, of which the
- * options `timeout` and `attempts` are not used: a nameserver that does not answer costs a second. A client that ends
- * while it resolves leaves that to be freed on the next turn of the loop.
+ * Makes a client on a libevent base, as evlock_client_new() does. The base must outlive the client. Returns as
+ * evlock_client_new(), and EVLOCK_EINVAL if `base` is NULL.
+ *
+ * libevent's evdns resolves host names, by the hosts file and the machine's resolv.conf. It does not use that file's
+ * options `timeout` and `attempts`: a nameserver that does not answer costs a second. A client that ends while it
+ * resolves leaves that to be freed on the next turn of the loop.
  */
+EVLOCK_EXPORT int evlock_client_new_libevent(evlock_client **ret_client, struct event_base *base, const char *url,
+                                             const evlock_client_options *options);
+
+/** The loop of a libevent base, for programs that wrap a loop. Nothing is allocated here. */
 EVLOCK_EXPORT evlock_loop evlock_libevent(struct event_base *base);
 
 #ifdef __cplusplus

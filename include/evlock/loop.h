@@ -23,14 +23,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <evlock/export.h>
+
 #ifdef __cplusplus
 extern "C" {
-#endif
-
-#if defined(__GNUC__)
-#define EVLOCK_EXPORT __attribute__((visibility("default")))
-#else
-#define EVLOCK_EXPORT
 #endif
 
 struct redisAsyncContext;
@@ -82,10 +78,10 @@ typedef struct evlock_loop_ops {
 } evlock_loop_ops;
 
 /** An event loop: its operations, which must outlive every client on it, and what they work on. */
-typedef struct evlock_loop {
+struct evlock_loop {
     const evlock_loop_ops *ops; /**< what it can do */
     void *data;                 /**< handed to every operation */
-} evlock_loop;
+};
 
 /** The clock of evlock's deadlines: microseconds of CLOCK_BOOTTIME, or CLOCK_MONOTONIC where that is missing. */
 EVLOCK_EXPORT int64_t evlock_clock_us(void);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "../urls.h"
 #include "check.h"
 #include "floor.h"
 
@@ -18,8 +19,8 @@ static bool is_ready(const struct locks *locks, size_t node) {
     return info.connection == EVLOCK_CONNECTED && info.status == EVLOCK_OK;
 }
 
-static void connect_all(struct locks *locks) {
-    for (size_t i = 0; i < evlock_client_nodes(locks->client); i++)
+static void connect_all(struct locks *locks, size_t nodes) {
+    for (size_t i = 0; i < nodes; i++)
         while (!is_ready(locks, i))
             CHECK(event_base_loop(locks->base, EVLOOP_ONCE) == 0, "the loop ended");
 }
@@ -35,8 +36,8 @@ void locks_open(struct locks *locks, struct event_base *base, size_t nodes, size
     client_options.durable = 1; /* of several nodes: ones that have just started count */
     *locks = (struct locks){.base = base, .count = count, .at = calloc(count, sizeof(evlock *))};
     CHECK(locks->at, "out of memory");
-    expect_ok(evlock_client_new_quorum(&locks->client, evlock_libevent(base), urls, nodes, &client_options));
-    connect_all(locks);
+    expect_ok(evlock_client_new_libevent(&locks->client, base, urls_joined(urls, nodes).text, &client_options));
+    connect_all(locks, nodes);
     for (size_t i = 0; i < count; i++) {
         key_write(key, i);
         expect_ok(evlock_new(&locks->at[i], locks->client, key, KEY_LEN, options));

@@ -13,7 +13,7 @@ static void open_all(struct event_base *base, enum evlock_wait wait) {
     evlock_options options = EVLOCK_OPTIONS_INIT;
 
     options.wait = wait;
-    expect_ok(evlock_client_new(&client, evlock_libevent(base), servers[0].url, NULL));
+    expect_ok(evlock_client_new_libevent(&client, base, servers[0].url, NULL));
     for (size_t i = 0; i < SHARE; i++)
         expect_ok(evlock_new(&handles[i], client, "lock", EVLOCK_CSTRING, &options));
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <evlock/evlock.h>
+#include <evlock/loop.h>
 
 #include "history.h"
 #include "judge.h"

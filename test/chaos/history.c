@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include <evlock/evlock.h>
+#include <evlock/loop.h>
 
 const char *const operation_names[OPERATIONS] = {"acquire", "release", "extend", "query", "cancel", "free", "close"};
 

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include <evlock/evlock.h>
+#include <evlock/loop.h>
 
 enum {
     PIECE = 4096,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <evlock/evlock.h>
+#include <evlock/loop.h>
 
 #include "history.h"
 

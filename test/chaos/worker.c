@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #include <evlock/evlock.h>
+#include <evlock/loop.h>
 
 #include "../redis/loops.h"
+#include "../urls.h"
 
 enum {
     PATIENT_TURNS = 3, /* after a deadline has passed, by the end of which its loss must have been told */
@@ -476,8 +478,8 @@ static void begin(struct worker *worker) {
     options.command_timeout_ms = steady(worker) ? 3000 : 400; /* the close of one that is steady must not end early */
     options.backoff_min_ms = 10;
     options.backoff_max_ms = 100;
-    int status = evlock_client_new_quorum(&worker->client, loop_for_evlock(worker->loop), worker->employment.urls,
-                                          (size_t)worker->mode->wires, &options);
+    int status = evlock_client_new(&worker->client, loop_for_evlock(worker->loop),
+                                   urls_joined(worker->employment.urls, (size_t)worker->mode->wires).text, &options);
     if (status != EVLOCK_OK)
         exit(2);
     for (int i = 0; i < HANDS; i++) {

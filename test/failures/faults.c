@@ -290,11 +290,13 @@ static void *guarded_resolve(void *data, const char *host, evlock_resolve_cb cb,
     return resolution;
 }
 
-evlock_loop faults_loop(evlock_loop loop) {
-    unguarded = guarded = *loop.ops;
+const evlock_loop *faults_loop(const evlock_loop *loop) {
+    static evlock_loop faulty;
+    unguarded = guarded = *loop->ops;
     guarded.attach = guarded_attach;
     guarded.resolve = guarded_resolve;
-    return (evlock_loop){&guarded, loop.data};
+    faulty = (evlock_loop){&guarded, loop->data};
+    return &faulty;
 }
 
 /* libevent would warn of each refusal. */

@@ -30,7 +30,7 @@ void faults_install(void);
 /* Whether this build has any point of that kind. */
 bool faults_possible(enum fault_kind kind);
 /* The adapter's loop, so that its operations are refused only what they can survive. */
-evlock_loop faults_loop(evlock_loop loop);
+const evlock_loop *faults_loop(const evlock_loop *loop);
 
 /* The point number `at` of that kind, from 0 and from now on, will be refused: that one alone, or all that follow as
  * well (of system calls: those of the same name). Negative: none will be, and points are just counted. */

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "../urls.h"
+
 enum {
     WAIT_MS = 30 * 1000, /* what must happen has happened by then, also under valgrind on a busy machine */
     VAIN_MS = 8,         /* for how long a run waits for what a refusal may have made impossible, before it heals */
@@ -250,7 +252,7 @@ evlock_client_options stage_client_options(struct stage *stage) {
     return options;
 }
 
-static evlock_loop loop_of(struct stage *stage) {
+static const evlock_loop *loop_of(struct stage *stage) {
     return faults_loop(loop_for_evlock(stage->loop));
 }
 
@@ -272,13 +274,14 @@ void stage_client(struct stage *stage, const char *url, const evlock_client_opti
 
 void stage_quorum(struct stage *stage) {
     evlock_client_options options = stage_client_options(stage);
-    const char *urls[STAGE_SERVERS];
+    const char *list[STAGE_SERVERS];
     for (size_t i = 0; i < STAGE_SERVERS; i++)
-        urls[i] = stage_servers[i].url;
+        list[i] = stage_servers[i].url;
+    struct urls urls = urls_joined(list, STAGE_SERVERS);
     options.max_ttl_ms = STAGE_TTL_MS;
     stage->url[0] = '\0';
     faults_arm();
-    judge_client(stage, evlock_client_new_quorum(&stage->client, loop_of(stage), urls, STAGE_SERVERS, &options));
+    judge_client(stage, evlock_client_new(&stage->client, loop_of(stage), urls.text, &options));
 }
 
 static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {

@@ -90,10 +90,12 @@ static void take_options(struct input *input, evlock_options *options, char text
 
 /* What a lock that takes turns needs; an older program's struct says nothing of turns. */
 static void check_queue(const evlock_options *options, const evlock_client *client) {
+    evlock_node_info second;
+
     if (options->size != sizeof(*options))
         return;
     if (options->wait == EVLOCK_WAIT_QUEUE)
-        check(evlock_client_nodes(client) == 1 && options->ttl_ms != 0);
+        check(evlock_client_node(client, 1, &second, sizeof(second)) == EVLOCK_EINVAL && options->ttl_ms != 0);
     check(!options->holder || (options->holder[0] && strlen(options->holder) <= 91));
 }
 
@@ -185,11 +187,13 @@ static void make_lock(struct input *input, evlock_client *client, int *told, int
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const char *const urls[] = {"unix:///nowhere/a", "unix:///nowhere/b", "unix:///nowhere/c"};
+    static const char *const urls[] = {"unix:///nowhere/a",
+                                       "quorum:unix:///nowhere/a unix:///nowhere/b unix:///nowhere/c"};
     struct input input = {data, data + size};
     char texts[2][LONGEST + 1];
     evlock_client_options options;
     evlock_client *client = NULL;
+    evlock_loop adapter;
     struct loop loop;
     int told = 0, expected = 0, status;
 
@@ -197,7 +201,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     loop_begin(&loop);
     take_client_options(&input, &options, texts);
     options.on_log = on_log;
-    status = evlock_client_new_quorum(&client, loop_adapter(&loop), urls, take_below(&input, 2) ? 3 : 1, &options);
+    adapter = loop_adapter(&loop);
+    status = evlock_client_new(&client, &adapter, urls[take_below(&input, 2)], &options);
     check_status(status);
     check((status == EVLOCK_OK) == (client != NULL));
     for (int i = 0; client && i < 3; i++)

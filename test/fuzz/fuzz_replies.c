@@ -10,6 +10,7 @@
 #include <evlock/evlock.h>
 
 #include "../unit/counted.h"
+#include "../urls.h"
 #include "input.h"
 #include "loop.h"
 #include "server.h"
@@ -472,6 +473,7 @@ static void begin(void) {
     evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
     const char *urls[SERVER_NODES];
     uint8_t how = take_byte(&input);
+    evlock_loop adapter = loop_adapter(&loop);
 
     counted_begin(password);
     memset(&run, 0, sizeof(run));
@@ -491,7 +493,7 @@ static void begin(void) {
     options.log_level = how & 16 ? EVLOCK_LOG_DEBUG : EVLOCK_DEFAULT;
     options.on_log = on_log;
     options.on_connection = on_connection;
-    check(evlock_client_new_quorum(&client, loop_adapter(&loop), urls, run.nodes, &options) == EVLOCK_OK);
+    check(evlock_client_new(&client, &adapter, urls_joined(urls, run.nodes).text, &options) == EVLOCK_OK);
     for (int i = 0; i < HANDLES; i++)
         make(&handles[i]);
 }

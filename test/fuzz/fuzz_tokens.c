@@ -87,6 +87,7 @@ static void acquire(evlock *one, evlock *other, const uint8_t *token, size_t len
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct input input = {data, data + size};
+    evlock_loop adapter;
     evlock_client *client;
     evlock *one, *other;
     size_t room = take_byte(&input);
@@ -95,10 +96,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
     counted_begin(NULL);
     loop_begin(&loop);
+    adapter = loop_adapter(&loop);
     server.said = nothing_said;
     server_begin(&server);
     url = server.urls[0];
-    check(evlock_client_new(&client, loop_adapter(&loop), url, NULL) == EVLOCK_OK);
+    check(evlock_client_new(&client, &adapter, url, NULL) == EVLOCK_OK);
     check(evlock_new(&one, client, "a", 1, NULL) == EVLOCK_OK);
     check(evlock_new(&other, client, "a", 1, NULL) == EVLOCK_OK);
     settle();

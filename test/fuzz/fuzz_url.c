@@ -63,7 +63,7 @@ static void check_again(const struct url *url, size_t size) {
 
     check(text);
     write_down(text, url);
-    check(evl_url_parse(&again, text, &words).status == EVLOCK_OK);
+    check(evl_url_parse(&again, text, strlen(text), &words).status == EVLOCK_OK);
     check_same(url, &again);
     evl_url_free(&again);
     check(evl_url_copy(&again, url) == EVLOCK_OK);
@@ -72,24 +72,42 @@ static void check_again(const struct url *url, size_t size) {
     free(text);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    struct url url;
-    char *text = malloc(size + 1);
-    struct trouble trouble;
+static void check_trouble(struct trouble trouble) {
+    check(trouble.status == EVLOCK_EURL || trouble.status == EVLOCK_ESCHEME || trouble.status == EVLOCK_EPATH);
+    check(trouble.words[0] && !strstr(trouble.words, "s3cr3t"));
+}
+
+static void parse(const char *text, size_t len) {
     struct words words;
+    struct url url;
+    struct trouble trouble = evl_url_parse(&url, text, len, &words);
+
+    if (trouble.status != EVLOCK_OK) {
+        check_trouble(trouble);
+        return;
+    }
+    check_whole(&url);
+    check_again(&url, len);
+    evl_url_free(&url);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    char *text = malloc(size + 1);
+    struct url_list list;
+    struct trouble trouble;
 
     check(text);
     memcpy(text, data, size);
     text[size] = '\0';
     counted_begin(NULL);
-    trouble = evl_url_parse(&url, text, &words);
-    if (trouble.status == EVLOCK_OK) {
-        check_whole(&url);
-        check_again(&url, size);
-        evl_url_free(&url);
-    } else {
-        check(trouble.status == EVLOCK_EURL || trouble.status == EVLOCK_ESCHEME || trouble.status == EVLOCK_EPATH);
-        check(trouble.words[0] && !strstr(trouble.words, "s3cr3t"));
+    trouble = evl_url_list(&list, text);
+    if (trouble.status != EVLOCK_OK)
+        check_trouble(trouble);
+    else
+        check(list.count >= 1 && list.count <= EVLOCK_NODES_MAX);
+    for (unsigned i = 0; trouble.status == EVLOCK_OK && i < list.count; i++) {
+        check(list.urls[i].at >= text && list.urls[i].at + list.urls[i].len <= text + strlen(text));
+        parse(list.urls[i].at, list.urls[i].len);
     }
     check(counted_live() == 0);
     free(text);

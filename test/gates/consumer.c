@@ -11,7 +11,7 @@ int main(void) {
     evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
     evlock_options options = EVLOCK_OPTIONS_INIT;
     evlock_client *client = NULL;
-    int status = evlock_client_new(&client, evlock_libevent(base), "no-url", &client_options);
+    int status = evlock_client_new_libevent(&client, base, "no-url", &client_options);
     event_base_free(base);
     if (status != EVLOCK_EURL || client || options.size != sizeof options)
         return 1;

@@ -6,7 +6,7 @@
 
 int main(void) {
     evlock_client *client = NULL;
-    int status = evlock_client_new(&client, evlock_libuv(uv_default_loop()), "no-url", NULL);
+    int status = evlock_client_new_libuv(&client, uv_default_loop(), "no-url", NULL);
     puts(evlock_version());
     return status != EVLOCK_EURL || client;
 }

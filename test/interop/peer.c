@@ -174,7 +174,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     base = event_base_new();
     input = evbuffer_new();
-    if (argc != 2 || !base || !input || evlock_client_new(&client, evlock_libevent(base), argv[1], NULL) != EVLOCK_OK) {
+    if (argc != 2 || !base || !input || evlock_client_new_libevent(&client, base, argv[1], NULL) != EVLOCK_OK) {
         fprintf(stderr, "usage: peer URL\n");
         return 2;
     }

@@ -12,6 +12,7 @@
 #include <evlock/evlock.h>
 #include <evlock/libevent.h>
 
+#include "../urls.h"
 #include "contend.h"
 #include "windows.h"
 
@@ -132,7 +133,7 @@ static evlock_client *new_client(struct event_base *base, const char *const *url
     options.connect_timeout_ms = 1000;
     options.command_timeout_ms = 1000;
     options.backoff_max_ms = 100;
-    die_unless(evlock_client_new_quorum(&client, evlock_libevent(base), urls, count, &options) == EVLOCK_OK, 7);
+    die_unless(evlock_client_new_libevent(&client, base, urls_joined(urls, count).text, &options) == EVLOCK_OK, 7);
     return client;
 }
 

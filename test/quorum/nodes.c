@@ -93,7 +93,8 @@ evlock_client *quorum_client_of(struct fixture *f, const char *const *urls, size
                                 const evlock_client_options *options) {
     evlock_client_options own = durable_options(f);
     evlock_client *client = NULL;
-    int status = evlock_client_new_quorum(&client, loop_for_evlock(f->loop), urls, count, options ? options : &own);
+    int status =
+        evlock_client_new(&client, loop_for_evlock(f->loop), urls_joined(urls, count).text, options ? options : &own);
     assert_status(status, EVLOCK_OK);
     assert_true(f->clients_len < MAX_CLIENTS);
     f->clients[f->clients_len++] = client;
@@ -146,6 +147,15 @@ evlock_node_info node_info(const evlock_client *client, size_t node) {
     return info;
 }
 
+size_t nodes_of(const evlock_client *client) {
+    evlock_node_info info;
+    size_t count = 0;
+    while (evlock_client_node(client, count, &info, sizeof(info)) == EVLOCK_OK)
+        count++;
+    assert_status(evlock_client_node(client, count, &info, sizeof(info)), EVLOCK_EINVAL);
+    return count;
+}
+
 bool node_counts(const evlock_client *client, size_t node) {
     evlock_node_info info = node_info(client, node);
     return info.connection == EVLOCK_CONNECTED && info.status == EVLOCK_OK && info.excluded_ms == 0;
@@ -153,7 +163,7 @@ bool node_counts(const evlock_client *client, size_t node) {
 
 size_t nodes_counting(const evlock_client *client) {
     size_t count = 0;
-    for (size_t i = 0; i < evlock_client_nodes(client); i++)
+    for (size_t i = 0, all = nodes_of(client); i < all; i++)
         count += node_counts(client, i);
     return count;
 }

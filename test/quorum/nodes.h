@@ -9,6 +9,7 @@
 #define EVLOCK_TEST_NODES_H
 
 #include "../redis/harness.h"
+#include "../urls.h"
 
 enum {
     NODES = 5,
@@ -57,6 +58,8 @@ evlock *renewed_everywhere(struct fixture *fixture, struct record *lost);
 evlock_node_info node_info(const evlock_client *client, size_t node);
 /* Connected, and not excluded. */
 bool node_counts(const evlock_client *client, size_t node);
+/* How many nodes the client has. */
+size_t nodes_of(const evlock_client *client);
 size_t nodes_counting(const evlock_client *client);
 
 /* --- What is on the nodes: of those that run and are not paused --------------------------------------------------- */

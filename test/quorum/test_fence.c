@@ -190,7 +190,7 @@ static void grows_though(struct fixture *f, evlock_client *client, size_t count,
         lock_free(f, lock);
         for (size_t node = 0; node < count; node++)
             forget(&nodes[node]);
-        await(f, nodes_counting(client) == evlock_client_nodes(client));
+        await(f, nodes_counting(client) == nodes_of(client));
     }
     assert_grown(draw(f, lock_new_on(f, client, "a", &options)), last);
 }

@@ -19,6 +19,7 @@
 enum { TICK_MS = 5 };
 
 struct test_loop {
+    evlock_loop for_evlock;
     struct event_base *base; /* libevent's, or NULL */
     struct event *tick;
 #ifdef EVLOCK_TEST_LIBUV
@@ -40,6 +41,7 @@ static void event_loop_init(struct test_loop *loop) {
     loop->base = event_base_new();
     loop->tick = event_new(loop->base, -1, EV_PERSIST, event_ticked, NULL);
     event_add(loop->tick, &tick);
+    loop->for_evlock = evlock_libevent(loop->base);
 }
 
 static void event_loop_done(struct test_loop *loop) {
@@ -58,6 +60,7 @@ static void uv_loop_begin(struct test_loop *loop) {
     uv_loop_init(&loop->uv);
     uv_timer_init(&loop->uv, &loop->uv_tick);
     uv_timer_start(&loop->uv_tick, uv_ticked, TICK_MS, TICK_MS);
+    loop->for_evlock = evlock_libuv(&loop->uv);
 }
 
 static void uv_count(uv_handle_t *handle, void *arg) {
@@ -99,12 +102,8 @@ struct test_loop *loop_new(void) {
     return NULL;
 }
 
-evlock_loop loop_for_evlock(struct test_loop *loop) {
-#ifdef EVLOCK_TEST_LIBUV
-    if (!loop->base)
-        return evlock_libuv(&loop->uv);
-#endif
-    return evlock_libevent(loop->base);
+const evlock_loop *loop_for_evlock(struct test_loop *loop) {
+    return &loop->for_evlock;
 }
 
 void loop_turn(struct test_loop *loop) {

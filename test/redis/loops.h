@@ -6,13 +6,14 @@
 #define EVLOCK_TEST_LOOPS_H
 
 #include <evlock/evlock.h>
+#include <evlock/loop.h>
 
 struct test_loop;
 
 /* NULL when EVLOCK_TEST_LOOP names a loop that is not built in. */
 struct test_loop *loop_new(void);
-/* The loop as evlock takes it. */
-evlock_loop loop_for_evlock(struct test_loop *loop);
+/* The loop as evlock takes it, for as long as the loop lives. */
+const evlock_loop *loop_for_evlock(struct test_loop *loop);
 /* Waits for something to do, a few milliseconds at most, and does it. */
 void loop_turn(struct test_loop *loop);
 /* How many events and timers are registered on the loop, not counting the harness's own. */

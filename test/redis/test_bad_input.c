@@ -339,6 +339,58 @@ static void urls_are_checked(void **state) {
     assert_nothing_happened(f);
 }
 
+static void assert_words(const char *words) {
+    if (!strstr(evlock_last_error(), words))
+        fail_msg("\"%s\" is not in \"%s\"", words, evlock_last_error());
+}
+
+/* The earliest call says which URL is wrong. */
+static void the_urls_of_several_servers_are_checked(void **state) {
+    struct fixture *f = *state;
+    const struct {
+        const char *text;
+        int status;
+        const char *words;
+    } bad[] = {
+        {"redis://a redis://b", EVLOCK_EURL, "\"quorum:URL URL URL\""},
+        {"redis://:s3cret@a redis://:s3cret@b", EVLOCK_EURL, "\"quorum:URL URL URL\""},
+        {"redis://a,redis://b", EVLOCK_EURL, "\"quorum:URL URL URL\""},
+        {"redis://a,b", EVLOCK_EURL, "\"quorum:URL URL URL\""},
+        {"quorum:redis://a,redis://b", EVLOCK_EURL, "with spaces"},
+        {"redis://:s3cret s3cret@a", EVLOCK_EURL, "%20"},
+        {"quorum:", EVLOCK_EURL, "a URL for each server"},
+        {"quorum:   ", EVLOCK_EURL, "a URL for each server"},
+        {"quorum", EVLOCK_EURL, "must begin with"},
+        {"quorum://a", EVLOCK_EURL, "URL: "},
+        {"quorum:redis://a quorum:redis://b", EVLOCK_ESCHEME, "node 1"},
+        {"quorum:redis://a redis://u:s3cret@b:x redis://c", EVLOCK_EURL, "node 1: the port"},
+        {"quorum:redis://a redis://b rediss://:s3cret@c", EVLOCK_ESCHEME, "node 2: rediss:// needs TLS"},
+        {"quorum:redis://a redis://:s3cret s3cret@b redis://c", EVLOCK_EURL, "node 1: "},
+        {"quorum:redis://a\tredis://b", EVLOCK_EURL, "URL: "},
+        {"quorum:redis://a redis://b\n", EVLOCK_EURL, "node 1: byte 10"},
+        {"quorum:redis://a redis://b redis://:s3cret@a:6379/0", EVLOCK_ESAME, "node 2: it names the server of node 0"},
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        refuse_url(f, bad[i].text, bad[i].status);
+        assert_words(bad[i].words);
+    }
+    assert_nothing_happened(f);
+}
+
+static void spaces_between_urls_may_be_many(void **state) {
+    struct fixture *f = *state;
+    evlock_node_info info;
+    char url[300];
+    snprintf(url, sizeof(url), "QuOrUm:  redis://127.0.0.1:1   %s  ", f->server->url);
+    evlock_client *client = client_new(f, url, NULL);
+    assert_status(evlock_client_node(client, 1, &info, sizeof(info)), EVLOCK_OK);
+    assert_refused(evlock_client_node(client, 2, &info, sizeof(info)), EVLOCK_EINVAL);
+    snprintf(url, sizeof(url), "quorum:%s", f->server->url);
+    client = client_new(f, url, NULL); /* as without the word */
+    assert_refused(evlock_client_node(client, 1, &info, sizeof(info)), EVLOCK_EINVAL);
+    assert_status(await_acquire(f, lock_new_on(f, client, "a", NULL), NULL), EVLOCK_OK);
+}
+
 static void schemes_are_checked(void **state) {
     struct fixture *f = *state;
     refuse_url(f, "http://host", EVLOCK_ESCHEME);
@@ -362,7 +414,8 @@ static void clients_need_their_pieces(void **state) {
     struct fixture *f = *state;
     evlock_client *client = NULL;
     assert_refused(evlock_client_new(NULL, loop_for_evlock(f->loop), f->server->url, NULL), EVLOCK_EINVAL);
-    assert_refused(evlock_client_new(&client, (evlock_loop){0}, f->server->url, NULL), EVLOCK_EINVAL);
+    assert_refused(evlock_client_new(&client, NULL, f->server->url, NULL), EVLOCK_EINVAL);
+    assert_refused(evlock_client_new(&client, &(evlock_loop){0}, f->server->url, NULL), EVLOCK_EINVAL);
     const size_t offsets[] = {
         offsetof(evlock_client_options, connect_timeout_ms), offsetof(evlock_client_options, command_timeout_ms),
         offsetof(evlock_client_options, backoff_min_ms),     offsetof(evlock_client_options, backoff_max_ms),
@@ -466,6 +519,8 @@ int main(void) {
         TEST(tokens_are_1_to_128_bytes),
         TEST(extensions_are_checked),
         TEST(urls_are_checked),
+        TEST(the_urls_of_several_servers_are_checked),
+        TEST(spaces_between_urls_may_be_many),
         TEST(schemes_are_checked),
         TEST(socket_paths_are_checked),
         TEST(clients_need_their_pieces),

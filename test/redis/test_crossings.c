@@ -701,7 +701,7 @@ static void cancel_two(void *resolution) {
 static void a_silent_address_leaves_time_for_the_next(void **state) {
     struct fixture *f = *state;
     evlock_client_options options = client_options(f);
-    evlock_loop loop = loop_for_evlock(f->loop);
+    evlock_loop loop = *loop_for_evlock(f->loop);
     static evlock_loop_ops ops; /* outlives the client, also where the test fails */
     int fillers[3];
     char url[64];
@@ -716,7 +716,7 @@ static void a_silent_address_leaves_time_for_the_next(void **state) {
     options.connect_timeout_ms = 4000;
     snprintf(url, sizeof(url), "redis://two.example:%d", f->server->port);
     evlock_client *client = NULL;
-    assert_status(evlock_client_new(&client, loop, url, &options), EVLOCK_OK);
+    assert_status(evlock_client_new(&client, &loop, url, &options), EVLOCK_OK);
     f->clients[f->clients_len++] = client;
     await_connected(f, client);
     assert_int_equal(f->connection_states[EVLOCK_AWAY], 0); /* it was within the first connect_timeout */

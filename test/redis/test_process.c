@@ -81,7 +81,7 @@ static void *fail_once(void *arg) {
 CASE(the_last_error_is_the_threads_own) {
     pthread_t thread;
     char before[256];
-    evlock_client_new(NULL, (evlock_loop){0}, NULL, NULL);
+    evlock_client_new(NULL, NULL, NULL, NULL);
     snprintf(before, sizeof(before), "%s", evlock_last_error());
     assert_int_equal(pthread_create(&thread, NULL, fail_once, NULL), 0);
     pthread_join(thread, NULL);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../urls.h"
 #include "waiters.h"
 
 /* As `then`: releases the handle at once. */
@@ -848,7 +849,7 @@ static void a_queue_is_refused_where_there_can_be_none(void **state) {
 
     urls[0] = "redis://127.0.0.1:1";
     urls[2] = "redis://127.0.0.1:2";
-    assert_status(evlock_client_new_quorum(&several, loop_for_evlock(f->loop), urls, 3, NULL), EVLOCK_OK);
+    assert_status(evlock_client_new(&several, loop_for_evlock(f->loop), urls_joined(urls, 3).text, NULL), EVLOCK_OK);
     assert_status(evlock_new(&lock, several, "a", 1, &options), EVLOCK_EQUEUE);
     assert_string_not_equal(evlock_last_error(), "");
     lock = lock_new_on(f, several, "a", NULL);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../urls.h"
 #include "forks.h"
 #include "loop.h"
 #include "node.h"
@@ -131,6 +132,7 @@ static void begin_client(struct actor *actor) {
     evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
     char urls[NODES_MAX][128];
     const char *list[NODES_MAX];
+    evlock_loop loop = loop_of(actor->process);
     int status;
 
     if (world->now < world->newcomers_at)
@@ -160,8 +162,7 @@ static void begin_client(struct actor *actor) {
     if (actor->process->left_out) /* what it set over the one path before it knew, it deletes by the other in vain */
         judge_unclean(world->judge, actor->process->client_number);
     note(world, actor->process, "client %u begins", actor->process->client_number);
-    status =
-        evlock_client_new_quorum(&actor->process->client, loop_of(actor->process), list, world->plan.nodes, &options);
+    status = evlock_client_new(&actor->process->client, &loop, urls_joined(list, world->plan.nodes).text, &options);
     if (status != EVLOCK_OK)
         violated(world, "no client could be made: %s", evlock_strerror(status));
 }

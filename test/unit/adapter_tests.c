@@ -42,6 +42,25 @@ void evlock_on_writable(struct redisAsyncContext *connection) {
     redisAsyncHandleWrite(connection);
 }
 
+/* What a client was asked for with. */
+static struct {
+    evlock_loop loop; /* zero: there was none */
+    evlock_client **ret_client;
+    const char *url;
+    const evlock_client_options *options;
+} asked;
+
+int evlock_client_new(evlock_client **ret_client, const evlock_loop *on, const char *url,
+                      const evlock_client_options *options) {
+    memset(&asked, 0, sizeof(asked));
+    if (on)
+        asked.loop = *on;
+    asked.ret_client = ret_client;
+    asked.url = url;
+    asked.options = options;
+    return on ? EVLOCK_EURL : EVLOCK_EINVAL;
+}
+
 static int64_t now(void) {
     return loop.ops->now(loop.data);
 }
@@ -472,6 +491,27 @@ static int end(void **state) {
     return 0;
 }
 
+/* --- Clients ------------------------------------------------------------------------------------------------------ */
+
+static void a_client_is_made_on_the_loop(void **state) {
+    static const evlock_client_options options;
+    evlock_client *client;
+    (void)state;
+    assert_int_equal(adapter->client(&client, loop_data, "url", &options), EVLOCK_EURL);
+    assert_ptr_equal(asked.loop.ops, loop.ops);
+    assert_ptr_equal(asked.loop.data, loop.data);
+    assert_ptr_equal(asked.ret_client, &client);
+    assert_string_equal(asked.url, "url");
+    assert_ptr_equal(asked.options, &options);
+}
+
+static void no_client_is_made_on_no_loop(void **state) {
+    evlock_client *client;
+    (void)state;
+    assert_int_equal(adapter->client(&client, NULL, "url", NULL), EVLOCK_EINVAL);
+    assert_null(asked.loop.ops);
+}
+
 int adapter_tests(const struct adapter *tested) {
     adapter = tested;
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -498,6 +538,8 @@ int adapter_tests(const struct adapter *tested) {
         TEST(a_connection_talks_and_ends),
         TEST(a_connection_can_be_freed_by_its_reply),
         TEST(a_refused_connection_is_told),
+        TEST(a_client_is_made_on_the_loop),
+        TEST(no_client_is_made_on_no_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #ifndef EVLOCK_TEST_ADAPTER_TESTS_H
 #define EVLOCK_TEST_ADAPTER_TESTS_H
 
+#include <evlock/evlock.h>
 #include <evlock/loop.h>
 
 struct adapter {
@@ -12,6 +13,8 @@ struct adapter {
     void *(*open)(void);
     /** The loop as evlock takes it. */
     evlock_loop (*loop)(void *data);
+    /** Makes a client on it. */
+    int (*client)(evlock_client **ret_client, void *data, const char *url, const evlock_client_options *options);
     /** One turn of the loop, without waiting. */
     void (*turn)(void *data);
     /** How much is registered or under way on it. */

@@ -80,7 +80,7 @@ static void ring(void) {
 static evlock_client *client_at(const char *url, const evlock_client_options *options) {
     evlock_client *client;
 
-    assert_int_equal(evlock_client_new(&client, (evlock_loop){&ops, &loop}, url, options), EVLOCK_OK);
+    assert_int_equal(evlock_client_new(&client, &(evlock_loop){&ops, &loop}, url, options), EVLOCK_OK);
     return client;
 }
 
@@ -1026,11 +1026,10 @@ CASE(no_other_address_is_tried_where_a_server_refused) {
 /* --- Several nodes ------------------------------------------------------------------------------------------------ */
 
 static evlock_client *client_of_three(void) {
-    static const char *const urls[] = {"redis://never.resolved:1", "redis://never.resolved:2",
-                                       "redis://never.resolved:3"};
+    static const char urls[] = "quorum:redis://never.resolved:1 redis://never.resolved:2 redis://never.resolved:3";
     evlock_client *client;
 
-    assert_int_equal(evlock_client_new_quorum(&client, (evlock_loop){&ops, &loop}, urls, 3, NULL), EVLOCK_OK);
+    assert_int_equal(evlock_client_new(&client, &(evlock_loop){&ops, &loop}, urls, NULL), EVLOCK_OK);
     return client;
 }
 

@@ -33,6 +33,10 @@ static evlock_loop base_loop(void *base) {
     return evlock_libevent(base);
 }
 
+static int base_client(evlock_client **ret_client, void *base, const char *url, const evlock_client_options *options) {
+    return evlock_client_new_libevent(ret_client, base, url, options);
+}
+
 static void turn_base(void *base) {
     event_base_loop(base, EVLOOP_NONBLOCK);
 }
@@ -45,7 +49,7 @@ static void close_base(void *base) {
     event_base_free(base);
 }
 
-static const struct adapter libevent = {open_base, base_loop, turn_base, count_events, close_base};
+static const struct adapter libevent = {open_base, base_loop, base_client, turn_base, count_events, close_base};
 
 /* --- Memory that ends --------------------------------------------------------------------------------------------- */
 

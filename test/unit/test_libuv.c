@@ -23,6 +23,10 @@ static evlock_loop loop_of(void *loop) {
     return evlock_libuv(loop);
 }
 
+static int client_on(evlock_client **ret_client, void *loop, const char *url, const evlock_client_options *options) {
+    return evlock_client_new_libuv(ret_client, loop, url, options);
+}
+
 static void turn_loop(void *loop) {
     uv_run(loop, UV_RUN_NOWAIT);
 }
@@ -35,7 +39,7 @@ static void close_loop(void *loop) {
     assert_int_equal(uv_loop_close(loop), 0);
 }
 
-static const struct adapter libuv = {open_loop, loop_of, turn_loop, is_alive, close_loop};
+static const struct adapter libuv = {open_loop, loop_of, client_on, turn_loop, is_alive, close_loop};
 
 int main(void) {
     return adapter_tests(&libuv);

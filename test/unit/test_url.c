@@ -65,7 +65,7 @@ CASE(good_urls_are_taken) {
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         struct url url;
         print_message("# %s\n", good[i].text);
-        assert_int_equal(evl_url_parse(&url, good[i].text, &words).status, EVLOCK_OK);
+        assert_int_equal(evl_url_parse(&url, good[i].text, strlen(good[i].text), &words).status, EVLOCK_OK);
         assert_same(url.host, good[i].parts.host);
         assert_same(url.path, good[i].parts.path);
         assert_same(url.user, good[i].parts.user);
@@ -148,7 +148,7 @@ CASE(bad_urls_are_refused_in_words) {
         struct trouble trouble;
         print_message("# %s\n", bad[i].text);
         counted_begin("secret");
-        trouble = evl_url_parse(&url, bad[i].text, &words);
+        trouble = evl_url_parse(&url, bad[i].text, strlen(bad[i].text), &words);
         assert_int_equal(trouble.status, bad[i].status);
         assert_int_equal(url.port, 12345);
         assert_non_null(strstr(trouble.words, bad[i].words));
@@ -159,55 +159,52 @@ CASE(bad_urls_are_refused_in_words) {
     }
 }
 
-static void refuses(const char *const *urls, size_t count, const evlock_client_options *options, int status,
-                    const char *in_words) {
+static void refuses(const char *url, const evlock_client_options *options, int status, const char *in_words) {
+    const evlock_loop loop = evlock_libevent(NULL);
     evlock_client *client = NULL;
-    assert_int_equal(evlock_client_new_quorum(&client, evlock_libevent(NULL), urls, count, options), status);
+    assert_int_equal(evlock_client_new(&client, &loop, url, options), status);
     assert_string_equal(evlock_last_error(), in_words);
     assert_null(client);
 }
 
 CASE(words_say_which_url_is_refused) {
-    static const char *const none[] = {NULL}, *const bad_one[] = {"redis://"},
-                             *const sound[] = {"redis://a", "redis://b"};
-    static const char *const later_none[] = {"redis://a", NULL}, *const later_bad[] = {"redis://a", "redis://b%"};
     evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
-    refuses(none, 1, NULL, EVLOCK_EINVAL, "URL: it is NULL");
-    refuses(bad_one, 1, NULL, EVLOCK_EURL, "URL: no host");
-    refuses(later_none, 2, NULL, EVLOCK_EINVAL, "the URL of node 1: it is NULL");
-    refuses(later_bad, 2, NULL, EVLOCK_EURL,
+    refuses(NULL, NULL, EVLOCK_EINVAL, "the URL is NULL");
+    refuses("redis://", NULL, EVLOCK_EURL, "URL: no host");
+    refuses("quorum:redis://", NULL, EVLOCK_EURL, "URL: no host");
+    refuses("quorum:redis://a redis://b%", NULL, EVLOCK_EURL,
             "the URL of node 1: in the host, '%' is not followed by two hexadecimal digits other than 00");
     options.user = "me";
-    refuses(sound, 1, &options, EVLOCK_EINVAL, "a user needs a password");
-    refuses(sound, 2, &options, EVLOCK_EINVAL, "the URL of node 0: a user needs a password");
+    refuses("redis://a", &options, EVLOCK_EINVAL, "a user needs a password");
+    refuses("quorum:redis://a redis://b", &options, EVLOCK_EINVAL, "the URL of node 0: a user needs a password");
 }
 
 CASE(a_path_fits_or_is_refused) {
     char text[200];
     struct url url;
     snprintf(text, sizeof text, "unix:///%0106d", 0);
-    assert_int_equal(evl_url_parse(&url, text, &words).status, EVLOCK_OK);
+    assert_int_equal(evl_url_parse(&url, text, strlen(text), &words).status, EVLOCK_OK);
     assert_int_equal(strlen(url.path), 107);
     evl_url_free(&url);
     snprintf(text, sizeof text, "unix:///%0107d", 0);
-    assert_int_equal(evl_url_parse(&url, text, &words).status, EVLOCK_EPATH);
+    assert_int_equal(evl_url_parse(&url, text, strlen(text), &words).status, EVLOCK_EPATH);
     assert_non_null(strstr(words.text, "108 bytes"));
     snprintf(text, sizeof text, "unix:///%%30%0105d", 0);
-    assert_int_equal(evl_url_parse(&url, text, &words).status, EVLOCK_OK);
+    assert_int_equal(evl_url_parse(&url, text, strlen(text), &words).status, EVLOCK_OK);
     evl_url_free(&url);
 }
 
 CASE(a_password_is_wiped) {
     struct url url;
     counted_begin("secret");
-    assert_int_equal(evl_url_parse(&url, "redis://me:secret@h", &words).status, EVLOCK_OK);
+    assert_int_equal(evl_url_parse(&url, "redis://me:secret@h", 19, &words).status, EVLOCK_OK);
     evl_url_free(&url);
     assert_int_equal(counted_live(), 0);
     assert_false(counted_leaked_secret());
 
     /* Decoding shortens: "%78%78%78ecret" leaves the tail of the longer text behind the shorter one. */
     counted_begin("ecret");
-    assert_int_equal(evl_url_parse(&url, "redis://me:%78%78%78ecret@h", &words).status, EVLOCK_OK);
+    assert_int_equal(evl_url_parse(&url, "redis://me:%78%78%78ecret@h", 27, &words).status, EVLOCK_OK);
     evl_url_free(&url);
     assert_false(counted_leaked_secret());
     counted_end();
@@ -215,12 +212,12 @@ CASE(a_password_is_wiped) {
 
 /* The options' password takes the place of the URL's; the second URL is why nothing comes of it. */
 CASE(a_password_that_gives_way_is_wiped) {
-    const char *const urls[] = {"redis://me:secret@h", ""};
+    const evlock_loop loop = evlock_libevent(NULL);
     evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
     evlock_client *client;
     options.password = "other";
     counted_begin("secret");
-    assert_int_equal(evlock_client_new_quorum(&client, evlock_libevent(NULL), urls, 2, &options), EVLOCK_EURL);
+    assert_int_equal(evlock_client_new(&client, &loop, "quorum:redis://me:secret@h redis://", &options), EVLOCK_EURL);
     assert_int_equal(counted_live(), 0);
     assert_false(counted_leaked_secret());
 }
@@ -234,7 +231,7 @@ CASE(memory_may_end_anywhere) {
         for (; status != EVLOCK_OK; good_allocations++) {
             counted_begin("secret");
             counted_fail_after(good_allocations);
-            status = evl_url_parse(&url, texts[i], &words).status;
+            status = evl_url_parse(&url, texts[i], strlen(texts[i]), &words).status;
             if (status == EVLOCK_OK)
                 evl_url_free(&url);
             else
