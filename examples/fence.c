@@ -153,10 +153,10 @@ static void on_connection(evlock_client *client, enum evlock_connection now, int
         fprintf(stderr, "fence: %s: %s: %s\n", worker->name, evlock_strerror(status), evlock_last_error());
 }
 
-static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+static void on_lost(evlock *lock, int reason, void *arg) {
     struct worker *worker = arg;
     (void)lock;
-    say(worker->name, "is told that its lease is lost: %s", evlock_lost_reason_string(reason));
+    say(worker->name, "is told that its lease is lost: %s", evlock_strerror(reason));
     end(worker);
 }
 

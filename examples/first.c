@@ -35,9 +35,9 @@ static void on_worked(evutil_socket_t fd, short events, void *arg) {
     evlock_release(invoices, on_released, NULL);
 }
 
-static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+static void on_lost(evlock *lock, int reason, void *arg) {
     (void)lock, (void)arg;
-    printf("the work must stop: %s\n", evlock_lost_reason_string(reason));
+    printf("the work must stop: %s\n", evlock_strerror(reason));
     end("lost", EVLOCK_ELOST);
 }
 

@@ -178,7 +178,7 @@ static void work(evlock_scope *scope, evlock *lock, void *arg) {
 }
 
 /* The scope will tell EVLOCK_ELOST. */
-static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+static void on_lost(evlock *lock, int reason, void *arg) {
     struct job *job = arg;
     (void)lock, (void)reason;
     if (job->scope)

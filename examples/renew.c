@@ -194,14 +194,14 @@ static void on_step(evutil_socket_t fd, short events, void *arg) {
         fail(task, "release", status);
 }
 
-static void on_at_risk(evlock *lock, int64_t remaining_ms, void *arg) {
-    (void)lock, (void)arg;
-    printf("at risk: no renewal got through, and %" PRId64 " ms are left\n", remaining_ms);
+static void on_at_risk(evlock *lock, int status, void *arg) {
+    (void)arg;
+    printf("at risk: %s, and %" PRId64 " ms are left\n", evlock_strerror(status), evlock_remaining_ms(lock));
 }
 
-static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+static void on_lost(evlock *lock, int reason, void *arg) {
     (void)lock;
-    printf("lost: %s; the task stops\n", evlock_lost_reason_string(reason));
+    printf("lost: %s; the task stops\n", evlock_strerror(reason));
     end(arg);
 }
 

@@ -118,11 +118,11 @@ static void stall(struct worker *worker, time_t seconds, void (*next)(struct wor
 
 /* --- The steps ---------------------------------------------------------------------------------------------------- */
 
-static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+static void on_lost(evlock *lock, int reason, void *arg) {
     struct worker *worker = arg;
     (void)lock;
     worker->holding = false;
-    tell(worker, LOSES, "lost the lock: %s", evlock_lost_reason_string(reason));
+    tell(worker, LOSES, "lost the lock: %s", evlock_strerror(reason));
 }
 
 static void on_released(evlock *lock, int status, void *arg) {

@@ -45,8 +45,8 @@ struct config {
     int64_t min_replicas;
     int64_t replica_timeout;
     bool queue; /* how to wait: in the queue, or by polling */
-    evlock_lost_cb on_lost;
-    evlock_risk_cb on_at_risk;
+    evlock_cb on_lost;
+    evlock_cb on_at_risk;
     char *holder; /* NULL: none is given */
     char *prefix;
     char *label; /* NULL: the name */

@@ -53,21 +53,26 @@ static void deliver_tell_connection(struct evlock_client *client) {
                                          deployment->config.arg);
 }
 
+/* What is known of it in words: how many of several nodes agreed, or why the only one is of no use. */
+static void deliver_explain(const struct evlock *lock, int why) {
+    const struct deployment *deployment = lock->config->deployment;
+    const struct connection *only = evl_node_connection_of(&deployment->nodes[0]);
+
+    if (deployment->node_count > 1)
+        evl_fail(why, "%u of %u nodes still agreed", lock->agreed, deployment->node_count);
+    else
+        evl_error_set(only->status == why ? only->error : "");
+}
+
 static void deliver_tell_notices(struct evlock *lock) {
-    enum evlock_lost_reason reason = lock->lost;
-    const struct config *config = lock->config;
-    bool risky = lock->risky;
+    evlock_cb cb = lock->lost ? lock->config->on_lost : lock->config->on_at_risk;
+    int why = lock->why;
 
     evl_lock_drop_notices(lock);
-    evl_error_set("");
-    if (reason) {
-        if (config->deployment->node_count > 1)
-            evl_fail(EVLOCK_ELOST, "%u of %u nodes still agreed", lock->agreed, config->deployment->node_count);
-        if (config->on_lost)
-            config->on_lost(lock, reason, lock->arg);
-    } else if (risky && config->on_at_risk) {
-        config->on_at_risk(lock, evlock_remaining_ms(lock), lock->arg);
-    }
+    if (!why || !cb)
+        return;
+    deliver_explain(lock, why);
+    cb(lock, why, lock->arg);
 }
 
 /* It is told after the user has been called, and not before: that may have ended the connection, and with it the last

@@ -61,8 +61,9 @@ void evl_handle_check(const struct evlock *lock) {
     uint32_t own = !lock->freed + (lock->tenure != NULL) + lock->noticed;
 
     assert(lock->references >= own + (lock->calls != NULL));
-    implies(lock->lost || lock->risky, lock->noticed);
-    implies(lock->freed, !lock->tenure && !lock->untold && !lock->lost && !lock->risky);
+    implies(lock->why, lock->noticed);
+    implies(lock->lost, lock->why);
+    implies(lock->freed, !lock->tenure && !lock->untold && !lock->why);
     implies(lock->untold, lock->tenure);
 }
 

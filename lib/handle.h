@@ -25,10 +25,10 @@ struct evlock {
     void *arg;
     uint32_t references; /* the user's, one for each tenure and call, and one while it is `noticed` */
     uint16_t key_len;
-    uint8_t agreed;                   /* with `lost`: the nodes that had confirmed the last renewal */
-    enum evlock_lost_reason lost : 4; /* to be reported; 0: none */
-    bool risky : 1;                   /* to be reported */
-    bool noticed : 1;                 /* in the list by `notice`, even if there is nothing left to report */
+    enum evlock_status why : 8; /* of the loss or the risk that is to be reported; 0: neither is */
+    uint8_t agreed : 4;         /* with `why`: the nodes that had confirmed the last renewal */
+    bool lost : 1;              /* `why` is that of a loss */
+    bool noticed : 1;           /* in the list by `notice`, even if there is nothing left to report */
     bool freed : 1;
     bool crowded : 1; /* its last acquire waited in the queue: the next one joins it at once */
     char key[];

@@ -552,14 +552,21 @@ static void lease_end_extension(struct lease *lease, int status, struct lease_ou
     lease_tell(out, LEASE_TELL_EXTENDED, status);
 }
 
-static void lease_lose(struct lease *lease, int reason, struct lease_out *out) {
-    int64_t deadline = evl_lease_deadline(lease); /* 0, if a quorum said that the token is gone */
+/* The deadline is 0, if a quorum said that the token is gone. */
+static uint8_t lease_agreed_beyond(const struct lease *lease) {
+    int64_t deadline = evl_lease_deadline(lease);
+    unsigned count = 0;
 
+    for (unsigned i = 0; i < lease->nodes; i++)
+        count += lease->slots[i].deadline > deadline;
+    return (uint8_t)count;
+}
+
+static void lease_lose(struct lease *lease, int reason, struct lease_out *out) {
     if (lease->extending)
         lease_end_extension(
-            lease, reason == EVLOCK_LOST_GONE || reason == EVLOCK_LOST_DATA ? EVLOCK_ENOTOWNED : EVLOCK_ELOST, out);
-    for (unsigned i = 0; i < lease->nodes; i++)
-        out->agreed = (uint8_t)(out->agreed + (lease->slots[i].deadline > deadline));
+            lease, reason == EVLOCK_ENOTOWNED || reason == EVLOCK_EDATALOSS ? EVLOCK_ENOTOWNED : EVLOCK_ELOST, out);
+    out->agreed = lease_agreed_beyond(lease);
     lease->state = LEASE_LOST;
     lease->due = LEASE_NEVER;
     lease_want_nothing(lease);
@@ -601,6 +608,7 @@ static void lease_confirm(struct lease *lease, unsigned node, int64_t ttl) {
     slot->trace = THERE;
     slot->replaced = false;
     slot->fresh = true;
+    slot->trouble = EVLOCK_OK;
     slot->deadline = evl_max(slot->deadline, deadline); /* both are what the server keeps at least */
     lease_note_life(lease, lease_lifetime(ttl));
     if (lease_confirmed(lease)) {
@@ -622,11 +630,19 @@ static void lease_note_unconfirmed(struct lease *lease, enum lease_command comma
         lease->due = evl_min(lease->due, now + lease_retry_pause(evl_min(lease->terms->interval, left)));
 }
 
+/* The node did not do it, or may not have. An extension's trouble is its user's own. */
+static void lease_note_hindered(struct lease *lease, struct lease_slot *slot, enum lease_command command, int status,
+                                int64_t now) {
+    if (command == LEASE_RENEW)
+        slot->trouble = (int8_t)status;
+    lease_note_unconfirmed(lease, command, now);
+}
+
 /* Its deadline comes before anything else, also before an answer that would have moved it. */
 static bool lease_lose_in_time(struct lease *lease, int64_t now, struct lease_out *out) {
     if (now < lease_told_lost_at(lease))
         return false;
-    lease_lose(lease, lease_hung(lease, now) ? EVLOCK_LOST_MAX_HOLD : EVLOCK_LOST_DEADLINE, out);
+    lease_lose(lease, lease_hung(lease, now) ? EVLOCK_EMAXHOLD : EVLOCK_EEXPIRED, out);
     return true;
 }
 
@@ -638,7 +654,7 @@ static void lease_note_gone(struct lease *lease, unsigned node, int64_t now, str
     lease_note_absent(lease, slot);
     slot->deadline = 0;
     if (!evl_lease_deadline(lease))
-        lease_lose(lease, slot->replaced ? EVLOCK_LOST_DATA : EVLOCK_LOST_GONE, out);
+        lease_lose(lease, slot->replaced ? EVLOCK_EDATALOSS : EVLOCK_ENOTOWNED, out);
     else
         lease_lose_in_time(lease, now, out);
 }
@@ -745,7 +761,7 @@ static void lease_note_prolonged(struct lease *lease, unsigned node, enum lease_
     else if (answer->verdict == LEASE_NO)
         lease_note_gone(lease, node, now, out);
     else
-        lease_note_unconfirmed(lease, command, now);
+        lease_note_hindered(lease, slot, command, answer->status, now);
     if (extension && lease->extending)
         lease_decide_extension(lease, node, answer, out);
 }
@@ -780,6 +796,21 @@ static int64_t lease_risk_at(const struct lease *lease) {
     return evl_max(deadline - lease->terms->risk, lease->asked + (deadline - lease->asked) / 4);
 }
 
+/* What stands in the way of the renewal: of several nodes, none speaks for the others. Nothing but silence is known of
+ * a node that owes its answer. */
+static int lease_danger(const struct lease *lease) {
+    if (lease->nodes > 1)
+        return EVLOCK_EQUORUM;
+    return lease->slots[0].trouble ? lease->slots[0].trouble : EVLOCK_EUNREACHABLE;
+}
+
+static void lease_warn(struct lease *lease, struct lease_out *out) {
+    lease->warned = true;
+    out->events |= LEASE_TELL_RISK;
+    out->reason = lease_danger(lease);
+    out->agreed = lease_agreed_beyond(lease);
+}
+
 /* What ends by its time has no answer: of several nodes, none speaks for those that are silent. */
 static int lease_out_of_time(const struct lease *lease) {
     return lease->nodes == 1 && lease->status ? lease->status : EVLOCK_EUNREACHABLE;
@@ -791,10 +822,8 @@ static void lease_hold_on(struct lease *lease, int64_t now, int64_t heard, struc
     if (now >= lease->due)
         lease_renew(lease, now, out);
     lease_mend(lease, now, out);
-    if (heard >= lease_risk_at(lease)) {
-        lease->warned = true;
-        out->events |= LEASE_TELL_RISK;
-    }
+    if (heard >= lease_risk_at(lease))
+        lease_warn(lease, out);
     if (lease->extending && heard >= lease->until) {
         enum lease_command command = lease->extending;
         lease_end_extension(lease, lease_out_of_time(lease), out);
@@ -1057,7 +1086,10 @@ void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t
         lease_decide_acquire(lease, node, 0, now, out);
         break;
     case LEASE_HELD:
-        lease->failing |= slot->want == LEASE_RENEW;
+        if (slot->want == LEASE_RENEW) {
+            lease->failing = true;
+            slot->trouble = (int8_t)status;
+        }
         lease->status = (int8_t)status;
         if (lease->nodes > 1)
             lease_do_without(lease, node, status, out);
@@ -1353,6 +1385,8 @@ static void lease_check_slot(const struct lease *lease, const struct lease_slot 
     implies(slot->mend_ms != LEASE_AGES, lease->granted && lease->nodes > 1);
     implies(slot->twice, lease->granted && lease->nodes > 1);
     implies(slot->removed || slot->resent, lease->state >= LEASE_RELEASING);
+    implies(slot->trouble, lease->granted);
+    implies(lease->state == LEASE_HELD && lease->nodes == 1 && slot->trouble, lease->failing);
 }
 
 /* Something will still come of a node that has not voted, and of one that may have the token to undo. */

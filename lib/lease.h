@@ -82,17 +82,17 @@ enum lease_event {
     LEASE_TELL_FAILED = 2,   /* the attempt: status */
     LEASE_TELL_EXTENDED = 4, /* the extension: status */
     LEASE_TELL_RELEASED = 8, /* the release: status */
-    LEASE_TELL_LOST = 16,    /* reason */
-    LEASE_TELL_RISK = 32,
+    LEASE_TELL_LOST = 16,    /* reason, agreed */
+    LEASE_TELL_RISK = 32,    /* reason, agreed */
 };
 
 struct lease_out {
     uint32_t wake; /* nodes (by bit) for which evl_lease_take() has a command */
     uint32_t events;
     int status;     /* of the failed attempt, the extension or the release */
-    int reason;     /* enum evlock_lost_reason */
+    int reason;     /* why it is lost, or what stands in the way of its renewal */
     uint8_t denied; /* with FAILED: the nodes that did not agree */
-    uint8_t agreed; /* with LOST: the nodes that keep it longer than the quorum did */
+    uint8_t agreed; /* the nodes that keep it longer than the quorum does */
 };
 
 /* What a lease knows of one node. This and the lease are laid out to be small: there may be very many. */
@@ -119,6 +119,7 @@ struct lease_slot {
     bool fresh : 1;                /* confirmed since the renewal began */
     bool replaced : 1;             /* the server is not the process that last confirmed */
     bool twice : 1;                /* mended where it may have been: two commands may set it, one after a release */
+    int8_t trouble;                /* while HELD: why the last renewal failed here; 0: it did not */
 };
 
 struct lease {

@@ -161,8 +161,8 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
 }
 
 void evl_lock_drop_notices(struct evlock *lock) {
-    lock->lost = 0;
-    lock->risky = false;
+    lock->why = EVLOCK_OK;
+    lock->lost = false;
 }
 
 /* A lease that was adopted and not yet told is left as it was found. */

@@ -8,6 +8,7 @@
 #include "check.h"
 #include "held.h"
 #include "replicas.h"
+#include "stats.h"
 #include "waiter.h"
 
 static void outcome_on_granted(struct evlock *lock) {
@@ -57,7 +58,14 @@ static void outcome_on_lost_untold(struct evlock *lock) {
     }
 }
 
-static void outcome_on_lost(struct evlock *lock, int reason, uint8_t agreed) {
+static void outcome_notice(struct evlock *lock, bool lost, const struct lease_out *out) {
+    lock->why = (enum evlock_status)out->reason;
+    lock->lost = lost;
+    lock->agreed = out->agreed & 15U;
+    evl_locks_notice(evl_locks_of(lock), lock);
+}
+
+static void outcome_on_lost(struct evlock *lock, const struct lease_out *out) {
     struct call *acquire = evl_call_pending(lock, CALL_ACQUIRE);
 
     if (lock->untold) {
@@ -68,12 +76,10 @@ static void outcome_on_lost(struct evlock *lock, int reason, uint8_t agreed) {
         evl_replicas_fail(acquire, "the lease was over before its replicas had confirmed it");
         return;
     }
-    evl_handle_log(lock, EVLOCK_LOG_ERROR, "lost: %s", evlock_lost_reason_string((enum evlock_lost_reason)reason));
-    lock->config->deployment->stats.lost[reason]++;
+    evl_handle_log(lock, EVLOCK_LOG_ERROR, "lost: %s", evlock_strerror(out->reason));
+    evl_stats_count_loss(&lock->config->deployment->stats, out->reason);
     evl_tenure_count_hold(lock->tenure, evl_turn_now(evl_handle_turn(lock)));
-    lock->lost = (enum evlock_lost_reason)reason;
-    lock->agreed = agreed;
-    evl_locks_notice(evl_locks_of(lock), lock);
+    outcome_notice(lock, true, out);
 }
 
 static void outcome_on_released(struct evlock *lock, struct trouble trouble) {
@@ -83,12 +89,13 @@ static void outcome_on_released(struct evlock *lock, struct trouble trouble) {
     evl_held_end(evl_call_pending(lock, CALL_RELEASE), trouble);
 }
 
-static void outcome_on_risk(struct evlock *lock) {
-    evl_handle_log(lock, EVLOCK_LOG_WARN, "at risk: %" PRId64 " ms left, and not renewed", evlock_remaining_ms(lock));
+static void outcome_on_risk(struct evlock *lock, const struct lease_out *out) {
+    evl_handle_log(lock, EVLOCK_LOG_WARN, "at risk: %" PRId64 " ms left, and not renewed: %s",
+                   evlock_remaining_ms(lock), evlock_strerror(out->reason));
     if (evl_lock_acquiring(lock)) /* its user does not know yet that it holds */
         return;
-    lock->risky = true;
-    evl_locks_notice(evl_locks_of(lock), lock);
+    if (!lock->lost) /* a loss of the lease before is still to be reported */
+        outcome_notice(lock, false, out);
 }
 
 static void outcome_happened(struct evlock *lock, const struct lease_out *out, const char *words) {
@@ -96,7 +103,7 @@ static void outcome_happened(struct evlock *lock, const struct lease_out *out, c
 
     assert(evl_locks_of(lock) && !lock->freed);
     if (out->events & LEASE_TELL_LOST)
-        outcome_on_lost(lock, out->reason, out->agreed);
+        outcome_on_lost(lock, out);
     if (out->events & LEASE_TELL_GRANTED)
         outcome_on_granted(lock);
     if (out->events & LEASE_TELL_FAILED)
@@ -106,7 +113,7 @@ static void outcome_happened(struct evlock *lock, const struct lease_out *out, c
     if (out->events & LEASE_TELL_RELEASED)
         outcome_on_released(lock, trouble);
     if (out->events & LEASE_TELL_RISK)
-        outcome_on_risk(lock);
+        outcome_on_risk(lock, out);
 }
 
 const struct tenure_hooks evl_outcome_hooks = {

@@ -7,6 +7,9 @@
 
 #include <evlock/evlock.h>
 
+/* Counts a lease that was lost for this reason. */
+void evl_stats_count_loss(struct evlock_stats *stats, int reason);
+
 /* Counts a duration in microseconds. */
 void evl_stats_count(uint64_t buckets[EVLOCK_STATS_BUCKETS], int64_t duration);
 

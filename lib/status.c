@@ -29,6 +29,9 @@ static const char *const status_words[] = {
     [-EVLOCK_EREPLICAS] = "too few replicas confirmed the lock in time",
     [-EVLOCK_EFENCE] = "the fence went backwards, or its counter is beyond reason",
     [-EVLOCK_EEXCLUDED] = "restarted or replaced lately: it may have forgotten locks",
+    [-EVLOCK_EEXPIRED] = "the lease's deadline passed",
+    [-EVLOCK_EDATALOSS] = "the server lost its data",
+    [-EVLOCK_EMAXHOLD] = "the lease's maximum hold passed",
     [-EVLOCK_EINVAL] = "invalid argument",
     [-EVLOCK_ENAME] = "a name must be 1 to 512 bytes long, its prefix included",
     [-EVLOCK_ETOKEN] = "a token must be 1 to 128 bytes long",
@@ -58,20 +61,6 @@ const char *evlock_strerror(int status) {
     bool known =
         status <= 0 && status > -(int)(sizeof(status_words) / sizeof(status_words[0])) && status_words[-status];
     return known ? status_words[-status] : "unknown status";
-}
-
-const char *evlock_lost_reason_string(enum evlock_lost_reason reason) {
-    switch (reason) {
-    case EVLOCK_LOST_DEADLINE:
-        return "its deadline passed";
-    case EVLOCK_LOST_GONE:
-        return "the token is gone from the server";
-    case EVLOCK_LOST_DATA:
-        return "the server lost its data";
-    case EVLOCK_LOST_MAX_HOLD:
-        return "its maximum hold passed";
-    }
-    return "unknown reason";
 }
 
 const char *evlock_last_error(void) {

@@ -100,8 +100,8 @@ enum evlock_status {
     EVLOCK_ETIMEDOUT = -2,  /**< the wait timeout passed before the lock was free */
     EVLOCK_ECANCELLED = -3, /**< cancelled, or its handle or client was freed or closed */
     EVLOCK_ENOTHELD = -4,   /**< this handle holds nothing (or: nobody holds the lock); nothing was sent */
-    EVLOCK_ENOTOWNED = -5,  /**< the server says that the token is not there: expired, broken or taken */
-    EVLOCK_ELOST = -6,      /**< the lease was lost, as on_lost told */
+    EVLOCK_ENOTOWNED = -5,  /**< the server says that the token is not there: expired there, broken or taken */
+    EVLOCK_ELOST = -6,      /**< the lease was lost; on_lost reported why */
     EVLOCK_ENOTTL = -7,     /**< the lock has no expiry, so there is none to extend or to tell */
     EVLOCK_EALREADY = -8,   /**< this handle is acquiring, holds, or is being released already */
     EVLOCK_EQUORUM = -9,    /**< too few nodes agreed */
@@ -109,6 +109,9 @@ enum evlock_status {
     EVLOCK_EFENCE = -11,    /**< the server gave a fence that is not greater than one this client has seen, or its
                                  counter is beyond reason */
     EVLOCK_EEXCLUDED = -12, /**< of a node: it restarted or was replaced lately, and does not count yet */
+    EVLOCK_EEXPIRED = -13,  /**< the lease's deadline passed: it was not renewed in time, or not to be renewed */
+    EVLOCK_EDATALOSS = -14, /**< as ENOTOWNED, and the server is not the process that granted it: it lost its data */
+    EVLOCK_EMAXHOLD = -15,  /**< as EEXPIRED, after max_hold_ms had ended the lease's renewal */
 
     /* What can be wrong with an argument; found before anything is sent. */
     EVLOCK_EINVAL = -20,   /**< NULL, out of range, or options that exclude each other */
@@ -151,33 +154,17 @@ EVLOCK_EXPORT const char *evlock_strerror(int status);
  */
 EVLOCK_EXPORT const char *evlock_last_error(void);
 
-/** How a lease was lost. */
-enum evlock_lost_reason {
-    EVLOCK_LOST_DEADLINE = 1, /**< its deadline passed: it was not renewed in time, or not to be renewed */
-    EVLOCK_LOST_GONE = 2,     /**< the server says that the token is gone: expired there, broken, or taken */
-    EVLOCK_LOST_DATA = 3,     /**< as GONE, and the server is not the process that granted it: it lost its data */
-    EVLOCK_LOST_MAX_HOLD = 4, /**< as DEADLINE, after max_hold_ms had ended its renewal */
-};
-
-/** What a reason means, in a few words; a static string. */
-EVLOCK_EXPORT const char *evlock_lost_reason_string(enum evlock_lost_reason reason);
-
 /* --- Callback types ----------------------------------------------------------------------------------------------- */
 
-/** The end of a call. `lock` is NULL if the handle has been freed meanwhile. */
+/**
+ * The end of a call, or what happened to a lease: see on_lost and on_at_risk. `lock` is NULL if the handle has been
+ * freed meanwhile.
+ */
 typedef void (*evlock_cb)(evlock *lock, int status, void *arg);
 /** The end of a query; `value` is 0 unless `status` is EVLOCK_OK. */
 typedef void (*evlock_value_cb)(evlock *lock, int status, int64_t value, void *arg);
 /** The end of a query for a text of `len` bytes, with a NUL behind them; valid during the call. */
 typedef void (*evlock_text_cb)(evlock *lock, int status, const char *text, size_t len, void *arg);
-/**
- * A lease ended other than by release. Losses are told before the ends of calls that are due at the same time. Say two
- * handles lose their leases at once, and the first one's on_lost acquires anew with the second. Then the second's
- * on_lost comes after that call and before its callback: it is still of the lease before.
- */
-typedef void (*evlock_lost_cb)(evlock *lock, enum evlock_lost_reason reason, void *arg);
-/** A lease is in danger; `remaining_ms` is what is left of it. */
-typedef void (*evlock_risk_cb)(evlock *lock, int64_t remaining_ms, void *arg);
 
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
 
@@ -346,7 +333,10 @@ typedef struct evlock_stats {
     uint64_t failed;                     /**< acquires told otherwise, cancelled ones too */
     uint64_t released;                   /**< releases told EVLOCK_OK */
     uint64_t renewals;                   /**< automatic renewals confirmed, by each node */
-    uint64_t lost[5];                    /**< leases lost, by enum evlock_lost_reason; the first is unused */
+    uint64_t lost_expired;               /**< leases lost with EVLOCK_EEXPIRED */
+    uint64_t lost_not_owned;             /**< leases lost with EVLOCK_ENOTOWNED */
+    uint64_t lost_data;                  /**< leases lost with EVLOCK_EDATALOSS */
+    uint64_t lost_max_hold;              /**< leases lost with EVLOCK_EMAXHOLD */
     uint64_t reconnects;                 /**< connections to nodes made anew */
     uint64_t wait[EVLOCK_STATS_BUCKETS]; /**< from the acquire's call to the grant */
     uint64_t hold[EVLOCK_STATS_BUCKETS]; /**< from the grant to the release's call, or the loss */
@@ -449,8 +439,15 @@ typedef struct evlock_options {
                                       a host and a process; it becomes the beginning of random tokens; default none */
     const char *prefix;          /**< put before the name to make the key; default none */
     const char *label;           /**< what logs call this lock, unprintable bytes as \xXX; default the name */
-    evlock_lost_cb on_lost;      /**< may be NULL */
-    evlock_risk_cb on_at_risk;   /**< may be NULL */
+    evlock_cb on_lost;           /**< a lease ended other than by release; may be NULL. The status is the reason:
+                                      EVLOCK_EEXPIRED, EVLOCK_ENOTOWNED, EVLOCK_EDATALOSS or EVLOCK_EMAXHOLD. Losses are
+                                      reported before the ends of calls that are due at the same time. Say two handles
+                                      lose their leases at once, and the first one's on_lost acquires with the second.
+                                      Then the second's on_lost comes after that call and before its callback */
+    evlock_cb on_at_risk;        /**< a lease is in danger, see at_risk_percent; may be NULL. It is still held, and
+                                      evlock_remaining_ms() of it are left. The status is why the last attempt to renew
+                                      it failed; EVLOCK_EUNREACHABLE where none was answered. On several nodes it is
+                                      EVLOCK_EQUORUM: too few of them confirmed */
     void *arg;                   /**< for on_lost and on_at_risk */
     int64_t lost_lead_ms;        /**< how long before the deadline on_lost is called, and the lease ends here, by the
                                       first turn of the loop: a lead of N ms covers a loop that is N ms late. 0 or more,

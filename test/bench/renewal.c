@@ -85,9 +85,9 @@ static void look(void *arg) {
     }
 }
 
-static void lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+static void lost(evlock *lock, int reason, void *arg) {
     (void)lock, (void)arg;
-    CHECK(false, "a lease was lost: %s", evlock_lost_reason_string(reason));
+    CHECK(false, "a lease was lost: %s", evlock_strerror(reason));
 }
 
 /* The server ends evlock's connection as soon as it can; its answer is read when it has gone on. */

@@ -172,7 +172,7 @@ static void check_robbed(struct hand *hand, int64_t deadline, const char *how) {
         complain(hand, "%s before the deadline", how);
 }
 
-static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+static void on_lost(evlock *lock, int reason, void *arg) {
     struct hand *hand = arg;
     int64_t now = evlock_clock_us();
     hand->worker->diary->lost++;
@@ -182,8 +182,8 @@ static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
     }
     if (evlock_is_held(lock))
         complain(hand, "a loss was told of what is still held");
-    if (reason == EVLOCK_LOST_GONE || reason == EVLOCK_LOST_DATA)
-        check_robbed(hand, hand->deadline, evlock_lost_reason_string(reason));
+    if (reason == EVLOCK_ENOTOWNED || reason == EVLOCK_EDATALOSS)
+        check_robbed(hand, hand->deadline, evlock_strerror(reason));
     hand->lost = true;
     history_let_go(hand->belief, now);
 }

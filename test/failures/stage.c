@@ -284,7 +284,7 @@ void stage_quorum(struct stage *stage) {
     judge_client(stage, evlock_client_new(&stage->client, loop_of(stage), urls.text, &options));
 }
 
-static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+static void on_lost(evlock *lock, int reason, void *arg) {
     struct stage *stage = arg;
     (void)reason;
     stage->lost++;

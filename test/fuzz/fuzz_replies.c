@@ -124,21 +124,26 @@ static void on_text(evlock *lock, int status, const char *text, size_t len, void
     reenter();
 }
 
-static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+static void on_lost(evlock *lock, int reason, void *arg) {
     struct handle *handle = arg;
 
     check(!run.calling && !run.closing && lock && lock == handle->lock);
     check(handle->losable);
     check(!evlock_is_held(lock));
-    check(strcmp(evlock_lost_reason_string(reason), "unknown reason") != 0);
+    check(reason == EVLOCK_EEXPIRED || reason == EVLOCK_ENOTOWNED || reason == EVLOCK_EDATALOSS ||
+          reason == EVLOCK_EMAXHOLD);
     handle->granted = handle->losable = false;
     reenter();
 }
 
-static void on_risk(evlock *lock, int64_t remaining_ms, void *arg) {
+static void on_risk(evlock *lock, int trouble, void *arg) {
     struct handle *handle = arg;
 
-    check(!run.calling && lock == handle->lock && handle->granted && remaining_ms >= 0);
+    check(!run.calling && lock == handle->lock && handle->granted && evlock_remaining_ms(lock) >= 0);
+    if (run.nodes > 1)
+        check(trouble == EVLOCK_EQUORUM);
+    else
+        check(trouble <= EVLOCK_EUNREACHABLE && trouble >= EVLOCK_EPROTOCOL);
     reenter();
 }
 

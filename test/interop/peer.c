@@ -46,9 +46,9 @@ static void tell_end(evlock *lock, int status, void *arg) {
     tell_value(lock, status, 0, arg);
 }
 
-static void tell_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+static void tell_lost(evlock *lock, int reason, void *arg) {
     (void)lock;
-    printf("lost %ld %d\n", (long)((char *)arg - calls[0]), (int)reason);
+    printf("lost %ld %d\n", (long)((char *)arg - calls[0]), reason);
 }
 
 /* --- The verbs ---------------------------------------------------------------------------------------------------- */

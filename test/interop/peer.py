@@ -17,7 +17,7 @@ except ImportError as missing:
     sys.exit(77)
 
 OK, HELD, NOT_OWNED, NO_TTL = 0, -1, -5, -7
-LOST_DEADLINE, LOST_GONE = 1, 2
+EXPIRED = -13
 
 
 class Peer:

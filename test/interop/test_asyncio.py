@@ -4,7 +4,7 @@ import asyncio
 import uuid
 
 import peer
-from peer import HELD, LOST_DEADLINE, NOT_OWNED, OK, Peer, redis
+from peer import EXPIRED, HELD, NOT_OWNED, OK, Peer, redis
 
 PREFIX = "distributed_lock:"
 
@@ -134,7 +134,7 @@ async def test_each_takes_what_the_other_let_expire(context, server):
     theirs, ours = server.lock("job", timeout=0.5, sleep=0.02), Peer(context, "job", ttl=500)
     assert ours.do("acquire") == OK
     assert await theirs.acquire()
-    assert ours.lost() == LOST_DEADLINE
+    assert ours.lost() == EXPIRED
     assert ours.do("acquire") == OK
     try:
         await theirs.release()
@@ -206,7 +206,7 @@ async def test_the_class_takes_what_evlock_let_expire(context, server):
     theirs, ours = DistributedLock(server, "job", retry_times=100000), Peer(context, PREFIX + "job", ttl=500)
     assert ours.do("acquire") == OK
     assert await theirs.acquire()
-    assert ours.lost() == LOST_DEADLINE
+    assert ours.lost() == EXPIRED
     assert ours.do("release") == NOT_OWNED
     assert await theirs.is_locked_by_me(), "the new holder is left alone"
     assert await theirs.release()

@@ -4,7 +4,7 @@ import threading
 import time
 
 import peer
-from peer import HELD, LOST_DEADLINE, LOST_GONE, NO_TTL, NOT_OWNED, OK, Peer, redis
+from peer import EXPIRED, HELD, NO_TTL, NOT_OWNED, OK, Peer, redis
 
 
 def lock(context, **options):
@@ -131,7 +131,7 @@ def test_redis_py_takes_what_evlock_let_expire(context):
     theirs, ours = lock(context), Peer(context, "job", ttl=500)
     assert ours.do("acquire") == OK
     assert theirs.acquire(blocking_timeout=60)
-    assert ours.lost() == LOST_DEADLINE
+    assert ours.lost() == EXPIRED
     assert ours.do("release") == NOT_OWNED
     assert theirs.owned(), "the new holder is left alone"
     theirs.release()
@@ -152,7 +152,7 @@ def test_evlock_is_told_when_redis_py_has_its_lock(context):
     context.server.command("DEL", "job")
     assert theirs.acquire()
     assert ours.do("extend", 60000) == NOT_OWNED
-    assert ours.lost() == LOST_GONE
+    assert ours.lost() == NOT_OWNED
     theirs.release()
 
 

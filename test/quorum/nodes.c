@@ -132,7 +132,7 @@ evlock *acquired(struct fixture *f, const char *name, const evlock_options *opti
 
 evlock *renewed_everywhere(struct fixture *fixture, struct record *lost) {
     evlock_options options = renewed_options();
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = lost;
     evlock *lock = acquired(fixture, "a", &options);
     await(fixture, nodes_with(lock) == NODES);

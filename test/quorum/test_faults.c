@@ -59,7 +59,7 @@ static void joins_later(struct fixture *f, const struct trouble *trouble, size_t
 static void holds_on(struct fixture *f, const struct trouble *trouble, size_t count) {
     struct record told = {0};
     evlock_options options = renewed_options();
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.on_at_risk = record_risk;
     options.arg = &told;
     evlock *lock = acquired(f, "a", &options);
@@ -403,7 +403,7 @@ static void is_told_lost(struct fixture *f, const struct trouble *trouble) {
     evlock_options options = with_ttl(1500);
     options.auto_renewal = 1;
     options.renewal_interval_ms = 100;
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &lost;
     evlock *lock = acquired(f, "a", &options);
     await(f, nodes_with(lock) == NODES);
@@ -415,7 +415,7 @@ static void is_told_lost(struct fixture *f, const struct trouble *trouble) {
         loop_turn(f->loop);
     }
     assert_int_equal(lost.count, 1);
-    assert_int_equal(lost.status, EVLOCK_LOST_DEADLINE);
+    assert_int_equal(lost.status, EVLOCK_EEXPIRED);
     assert_true(lost.at < deadline + 1000 * 1000); /* the machine may have been busy just then */
     if (!strstr(lost.error, "2 of 5"))
         fail_msg("it does not tell how many agreed: \"%s\"", lost.error);
@@ -461,7 +461,7 @@ static void a_lease_that_three_restarted_nodes_gave_away_is_lost(void **state) {
     mend(&killed, MAJORITY);
     foreign_hold("a", 0, MAJORITY); /* before the lease can be put there again */
     await(f, lost.count);
-    assert_int_equal(lost.status, EVLOCK_LOST_DATA);
+    assert_int_equal(lost.status, EVLOCK_EDATALOSS);
     assert_false(evlock_is_held(lock));
     assert_status(await_release(f, lock), EVLOCK_ENOTOWNED);
     await(f, nodes_having("a") == MAJORITY);

@@ -106,7 +106,7 @@ static void a_lost_lease_has_no_fence(void **state) {
     struct fixture *f = *state;
     struct record lost = {0};
     evlock_options options = with_ttl(300);
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &lost;
     evlock *lock = lock_new(f, "a", &options);
     draw(f, lock);

@@ -206,7 +206,7 @@ static void renewal_outlives_the_ttl(void **state) {
     evlock_options options = with_ttl(2000);
     options.auto_renewal = 1;
     options.renewal_interval_ms = 100;
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &lost;
     evlock *lock = acquired(f, "a", &options);
     for (int i = 0; i < 10; i++) {
@@ -262,7 +262,7 @@ static void a_lease_that_a_majority_forgot_is_lost(void **state) {
         server_do(&nodes[i], "RENAME b a"); /* taken: a renewal cannot set it again */
     await(f, lost.count);
     assert_int_equal(lost.count, 1);
-    assert_int_equal(lost.status, EVLOCK_LOST_GONE);
+    assert_int_equal(lost.status, EVLOCK_ENOTOWNED);
     assert_string_not_equal(lost.error, "");
     assert_false(evlock_is_held(lock));
     assert_true(key_is(&nodes[0], "a", "stranger", 8));
@@ -344,7 +344,7 @@ static void a_break_ends_it_everywhere(void **state) {
     struct fixture *f = *state;
     struct record lost = {0};
     evlock_options options = renewed_options();
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &lost;
     evlock *lock = acquired(f, "a", &options);
     evlock_client *other = quorum_client(f, NODES, NULL);
@@ -352,7 +352,7 @@ static void a_break_ends_it_everywhere(void **state) {
     await(f, nodes_with(lock) == NODES && nodes_counting(other) == NODES); /* all at once, before it is renewed */
     assert_status(await_break(f, breaker), EVLOCK_OK);
     await(f, lost.count);
-    assert_int_equal(lost.status, EVLOCK_LOST_GONE);
+    assert_int_equal(lost.status, EVLOCK_ENOTOWNED);
     await(f, nodes_having("a") == 0);
     assert_status(await_break(f, breaker), EVLOCK_ENOTHELD);
     assert_status(await_acquire(f, breaker, NULL), EVLOCK_OK);

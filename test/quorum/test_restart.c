@@ -199,7 +199,7 @@ static void a_lease_outlives_two_restarts(void **state) {
     evlock_options options = with_ttl(MAX_TTL_MS);
     options.auto_renewal = 1;
     options.renewal_interval_ms = 50;
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &lost;
     evlock_client *client = excluding_client(f, NODES);
     await(f, nodes_counting(client) == NODES);

@@ -36,12 +36,8 @@ void record_value(evlock *lock, int status, int64_t value, void *arg) {
     record(arg, lock, status, value);
 }
 
-void record_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
-    record(arg, lock, (int)reason, 0);
-}
-
-void record_risk(evlock *lock, int64_t remaining_ms, void *arg) {
-    record(arg, lock, 0, remaining_ms);
+void record_risk(evlock *lock, int status, void *arg) {
+    record(arg, lock, status, evlock_remaining_ms(lock));
 }
 
 void record_closed(int status, void *arg) {

@@ -35,7 +35,7 @@ enum {
 /* What one callback was told. Zero it, give its address as the callback's arg. */
 struct record {
     int count;       /* how often it was called; what follows is of the last time */
-    int status;      /* or the reason, or the connection's status */
+    int status;      /* the call's, the loss's, the risk's or the connection's */
     int64_t value;   /* the query's value, what remains at risk, the scope's `ran`, or the connection's state */
     void *object;    /* the handle or client that it was given */
     int64_t at;      /* when, by evlock_clock_us() */
@@ -50,8 +50,7 @@ struct record {
 
 void record_end(evlock *lock, int status, void *arg);
 void record_value(evlock *lock, int status, int64_t value, void *arg);
-void record_lost(evlock *lock, enum evlock_lost_reason reason, void *arg);
-void record_risk(evlock *lock, int64_t remaining_ms, void *arg);
+void record_risk(evlock *lock, int status, void *arg);
 void record_closed(int status, void *arg);
 void record_scope(int status, int ran, void *arg);
 void record_connection(evlock_client *client, enum evlock_connection state, int status, void *arg);

@@ -676,7 +676,7 @@ static void an_acquire_on_a_lost_lease_gives_that_up_first(void **state) {
     struct fixture *f = *state;
     struct record lost = {0};
     evlock_options options = with_ttl(500);
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &lost;
     evlock *lock = lock_new(f, "a", &options);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);

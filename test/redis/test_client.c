@@ -287,7 +287,7 @@ static void a_close_gives_back_what_is_held(void **state) {
     struct record lost = {0};
     evlock_options options = with_ttl(60 * 1000);
     options.auto_renewal = 1;
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &lost;
     held(f, "a");
     evlock *lock = lock_new(f, "b", &options);
@@ -362,7 +362,7 @@ static void a_close_without_its_server_says_so(void **state) {
     evlock_options watched = with_ttl(500);
     options.command_timeout_ms = 1000;
     client_new(f, NULL, &options);
-    watched.on_lost = record_lost;
+    watched.on_lost = record_end;
     watched.arg = &lost;
     evlock *lock = lock_new(f, "a", &watched);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
@@ -572,7 +572,7 @@ static void nothing_secret_is_told(void **state) {
     client_new(f, NULL, &options);
     own.token = "t0ken";
     own.token_len = EVLOCK_CSTRING;
-    watched.on_lost = record_lost;
+    watched.on_lost = record_end;
     watched.arg = &lost;
     evlock *lock = lock_new(f, "a", &watched);
     assert_status(await_acquire(f, lock, &own), EVLOCK_OK);
@@ -666,7 +666,7 @@ static void live_a_little(struct fixture *f, struct levels *levels, int64_t leve
     options.on_log = count_levels;
     options.arg = levels;
     options.log_level = level;
-    watched.on_lost = record_lost;
+    watched.on_lost = record_end;
     watched.arg = &lost;
     evlock_client *client = client_new(f, NULL, &options);
     evlock *lock = lock_new_on(f, client, "a", &watched);

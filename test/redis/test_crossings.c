@@ -41,7 +41,7 @@ static evlock *held(struct fixture *f, const char *name, const evlock_options *o
 /* Options of a lock whose loss is recorded. */
 static evlock_options watched(int64_t ttl_ms, struct record *lost) {
     evlock_options options = with_ttl(ttl_ms);
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = lost;
     return options;
 }
@@ -346,7 +346,7 @@ static void a_hash_in_the_locks_place_is_a_loss_at_the_next_renewal(void **state
     server_do(f->server, "DEL a");
     server_do(f->server, "HSET a stranger 1");
     await(f, lost.count);
-    assert_int_equal(lost.status, EVLOCK_LOST_GONE);
+    assert_int_equal(lost.status, EVLOCK_ENOTOWNED);
     assert_false(evlock_is_held(lock));
 }
 
@@ -360,7 +360,7 @@ static void a_hash_in_the_locks_place_is_not_owned_to_an_extension(void **state)
     server_do(f->server, "HSET a stranger 1");
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_ENOTOWNED);
     assert_int_equal(lost.count, 1);
-    assert_int_equal(lost.status, EVLOCK_LOST_GONE);
+    assert_int_equal(lost.status, EVLOCK_ENOTOWNED);
     assert_false(evlock_is_held(lock));
 }
 
@@ -481,7 +481,7 @@ static void a_shortening_that_was_held_back_moves_the_loss_in(void **state) {
     await(f, question.count || !relay_pump(&f->relay));
     f->relay.pairs[0].muted = true; /* before anything of the extension has gone through */
     await(f, relay_pump(&f->relay) && lost.count);
-    assert_int_equal(lost.status, EVLOCK_LOST_DEADLINE);
+    assert_int_equal(lost.status, EVLOCK_EEXPIRED);
     assert_ended(&extend, EVLOCK_ELOST);
 }
 

@@ -23,7 +23,7 @@ static evlock *held_with_ttl(struct fixture *f, const char *name, int64_t ttl_ms
 /* A handle whose lease has been lost by its deadline. */
 static evlock *lost(struct fixture *f, const char *name, struct record *record) {
     evlock_options options = with_ttl(300);
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = record;
     evlock *lock = held(f, name, &options);
     await(f, record->count);
@@ -118,7 +118,7 @@ static void a_release_after_a_loss_deletes_what_is_still_its_own(void **state) {
     struct fixture *f = *state;
     struct record record = {0};
     evlock_options options = with_ttl(1500);
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &record;
     evlock *lock = held(f, "a", &options);
     /* The server keeps the key longer than the holder may believe in it. */
@@ -248,13 +248,13 @@ static void a_loss_is_told_by_its_lead(void **state) {
     struct record lost = {0};
     evlock_options options = with_ttl(1000 * 1000);
     options.lost_lead_ms = 1000 * 1000 - 10002 - 300;
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &lost;
     evlock *lock = held(f, "a", &options);
     int64_t least = evlock_clock_us();
     least += (evlock_remaining_ms(lock) - options.lost_lead_ms) * 1000;
     await(f, lost.count);
-    assert_status(lost.status, EVLOCK_LOST_DEADLINE);
+    assert_status(lost.status, EVLOCK_EEXPIRED);
     assert_true(lost.at >= least);
     assert_false(evlock_is_held(lock));
     assert_true(key_exists(f->server, "a"));
@@ -348,13 +348,13 @@ static void an_extension_of_a_key_that_is_gone_is_a_loss(void **state) {
     struct fixture *f = *state;
     struct record record = {0};
     evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &record;
     evlock *lock = held(f, "a", &options);
     server_do(f->server, "SET a stranger PX 600000");
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_ENOTOWNED);
     assert_int_equal(record.count, 1);
-    assert_int_equal(record.status, EVLOCK_LOST_GONE);
+    assert_int_equal(record.status, EVLOCK_ENOTOWNED);
     assert_true(record.order < f->ended.order);
     assert_false(evlock_is_held(lock));
     assert_true(key_is(f->server, "a", "stranger", 8));
@@ -543,7 +543,7 @@ static void an_export_ends_the_lease_silently(void **state) {
     size_t len;
     evlock_options options = with_ttl(600);
     options.auto_renewal = 1;
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.on_at_risk = record_risk;
     options.arg = &record;
     evlock *lock = held(f, "a", &options);
@@ -833,7 +833,7 @@ static void break_gives_the_lock_up_whoever_holds_it(void **state) {
     struct fixture *f = *state;
     struct record record = {0};
     evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &record;
     evlock *holder = held(f, "a", &options);
     evlock *breaker = lock_new(f, "a", NULL);
@@ -950,12 +950,12 @@ static void renewal_ends_after_the_longest_hold(void **state) {
     evlock_options options = with_ttl(800);
     options.auto_renewal = 1;
     options.max_hold_ms = 1500;
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &record;
     int64_t start = evlock_clock_us();
     held(f, "a", &options);
     await(f, record.count);
-    assert_int_equal(record.status, EVLOCK_LOST_MAX_HOLD);
+    assert_int_equal(record.status, EVLOCK_EMAXHOLD);
     assert_int_in_range(record.at - start, 1500 * 1000, (int64_t)WAIT_MS * 1000);
     await(f, !key_exists(f->server, "a"));
     run_for(f, 500);

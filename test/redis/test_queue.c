@@ -684,7 +684,7 @@ static void statistics_tell_what_happened(void **state) {
     struct record cancelled = {0}, lost = {0}, handed = {0};
     evlock_stats stats;
 
-    brief.on_lost = record_lost;
+    brief.on_lost = record_end;
     brief.arg = &lost;
     evlock *holder = held(f, "a", &options);
     assert_status(await_try(f, lock_new(f, "a", &options)), EVLOCK_EHELD);
@@ -702,7 +702,7 @@ static void statistics_tell_what_happened(void **state) {
     assert_int_equal(stats.handed, 1);
     assert_int_equal(stats.failed, 2);
     assert_int_equal(stats.released, 1);
-    assert_int_equal(stats.lost[EVLOCK_LOST_DEADLINE], 1);
+    assert_int_equal(stats.lost_expired, 1);
     assert_int_equal(stats.renewals, 0);
     assert_int_equal(stats.reconnects, 0);
     assert_int_equal(sum(stats.wait), 2);

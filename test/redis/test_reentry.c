@@ -313,7 +313,7 @@ static void not_adopted(struct scene *scene) {
 
 static void lost_by_deadline(struct scene *scene) {
     evlock_options options = with_ttl(250);
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &scene->told;
     hold(scene, &options);
 }
@@ -322,7 +322,7 @@ static void lost_by_deletion(struct scene *scene) {
     evlock_options options = EVLOCK_OPTIONS_INIT;
     options.auto_renewal = 1;
     options.renewal_interval_ms = 20;
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &scene->told;
     hold(scene, &options);
     server_do(scene->f->server, "DEL a");
@@ -330,7 +330,7 @@ static void lost_by_deletion(struct scene *scene) {
 
 static void lost_by_extension(struct scene *scene) {
     evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &scene->told;
     hold(scene, &options);
     stranger(scene);
@@ -437,7 +437,7 @@ static void body_of_handler(struct scene *scene) {
 /* In its own handle's on_lost; the body goes on. */
 static void lost_in_one_call(struct scene *scene) {
     evlock_options options = with_ttl(250);
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &scene->told;
     make_lock(scene, NULL);
     CALL(scene,

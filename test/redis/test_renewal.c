@@ -14,12 +14,12 @@ struct watched {
     struct record risk;
 };
 
-static void watched_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
-    record_lost(lock, reason, &((struct watched *)arg)->lost);
+static void watched_lost(evlock *lock, int reason, void *arg) {
+    record_end(lock, reason, &((struct watched *)arg)->lost);
 }
 
-static void watched_risk(evlock *lock, int64_t remaining_ms, void *arg) {
-    record_risk(lock, remaining_ms, &((struct watched *)arg)->risk);
+static void watched_risk(evlock *lock, int status, void *arg) {
+    record_risk(lock, status, &((struct watched *)arg)->risk);
 }
 
 /* Acquires it; `interval_ms` 0: no renewal. */
@@ -90,7 +90,7 @@ static void nothing_is_renewed_unless_asked_for(void **state) {
     struct watched watched;
     hold(f, &watched, "a", 600, 0);
     await(f, watched.lost.count);
-    assert_int_equal(watched.lost.status, EVLOCK_LOST_DEADLINE);
+    assert_int_equal(watched.lost.status, EVLOCK_EEXPIRED);
     await(f, !key_exists(f->server, "a"));
 }
 
@@ -210,7 +210,7 @@ static void many_leases_are_renewed(void **state) {
 /* --- Losing ------------------------------------------------------------------------------------------------------- */
 
 /* One loss, for this reason, told by now and never again. */
-static void assert_lost_once(struct fixture *f, struct watched *watched, enum evlock_lost_reason reason) {
+static void assert_lost_once(struct fixture *f, struct watched *watched, int reason) {
     size_t len;
     await(f, watched->lost.count);
     assert_int_equal(watched->lost.status, reason);
@@ -227,7 +227,7 @@ static void a_deleted_token_is_a_loss_at_once(void **state) {
     struct watched watched;
     hold(f, &watched, "a", 600 * 1000, 50);
     server_do(f->server, "DEL a");
-    assert_lost_once(f, &watched, EVLOCK_LOST_GONE);
+    assert_lost_once(f, &watched, EVLOCK_ENOTOWNED);
     assert_false(key_exists(f->server, "a"));
 }
 
@@ -236,7 +236,7 @@ static void a_taken_lock_is_a_loss_at_once(void **state) {
     struct watched watched;
     hold(f, &watched, "a", 600 * 1000, 50);
     server_do(f->server, "SET a stranger PX 500000");
-    assert_lost_once(f, &watched, EVLOCK_LOST_GONE);
+    assert_lost_once(f, &watched, EVLOCK_ENOTOWNED);
     assert_true(key_is(f->server, "a", "stranger", 8));
     assert_int_in_range(key_ttl(f->server, "a"), 400 * 1000, 500 * 1000);
 }
@@ -246,7 +246,7 @@ static void a_broken_lock_is_a_loss_at_once(void **state) {
     struct watched watched;
     hold(f, &watched, "a", 600 * 1000, 50);
     assert_status(await_break(f, lock_new(f, "a", NULL)), EVLOCK_OK);
-    assert_lost_once(f, &watched, EVLOCK_LOST_GONE);
+    assert_lost_once(f, &watched, EVLOCK_ENOTOWNED);
 }
 
 static void a_server_that_lost_its_data_is_a_loss_of_its_own_kind(void **state) {
@@ -254,7 +254,7 @@ static void a_server_that_lost_its_data_is_a_loss_of_its_own_kind(void **state) 
     struct watched watched;
     hold(f, &watched, "a", 600 * 1000, 50);
     server_restart(f->server);
-    assert_lost_once(f, &watched, EVLOCK_LOST_DATA);
+    assert_lost_once(f, &watched, EVLOCK_EDATALOSS);
 }
 
 static void a_loss_is_told_once_though_the_deadline_follows(void **state) {
@@ -262,7 +262,7 @@ static void a_loss_is_told_once_though_the_deadline_follows(void **state) {
     struct watched watched;
     hold(f, &watched, "a", 1500, 50);
     server_do(f->server, "DEL a");
-    assert_lost_once(f, &watched, EVLOCK_LOST_GONE);
+    assert_lost_once(f, &watched, EVLOCK_ENOTOWNED);
     run_for(f, 2000);
     assert_int_equal(watched.lost.count, 1);
 }
@@ -274,7 +274,7 @@ static void refused_renewals_end_in_a_loss(void **state) {
     server_do(f->server, "CONFIG SET min-replicas-to-write 1");
     await(f, watched.lost.count);
     server_do(f->server, "CONFIG SET min-replicas-to-write 0");
-    assert_lost_once(f, &watched, EVLOCK_LOST_DEADLINE);
+    assert_lost_once(f, &watched, EVLOCK_EEXPIRED);
 }
 
 enum {
@@ -304,7 +304,7 @@ static void a_loss_is_told_by_the_deadline(void **state) {
         deadlines[i] = deadline_of(watched[i].lock);
     for (int i = 0; i < LEASES; i++) {
         await(f, watched[i].lost.count);
-        assert_int_equal(watched[i].lost.status, EVLOCK_LOST_DEADLINE);
+        assert_int_equal(watched[i].lost.status, EVLOCK_EEXPIRED);
         assert_int_in_range(watched[i].lost.at, deadlines[i] - 3000 * 1000, deadlines[i] + SCHEDULING_MS * 1000);
         in_time += watched[i].lost.at <= deadlines[i];
     }
@@ -335,7 +335,7 @@ static void at_the_deadline_the_hold_is_over(void **state) {
     usleep(2000);
     assert_false(evlock_is_held(watched.lock));
     assert_int_equal(watched.lost.count, 0);
-    assert_lost_once(f, &watched, EVLOCK_LOST_DEADLINE);
+    assert_lost_once(f, &watched, EVLOCK_EEXPIRED);
 }
 
 static void after_a_stall_the_loss_is_told_first(void **state) {
@@ -354,7 +354,7 @@ static void after_a_stall_the_loss_is_told_first(void **state) {
         assert_true(watched.lost.order > 0);
         assert_true(watched.lost.order < queries[i].order);
     }
-    assert_lost_once(f, &watched, EVLOCK_LOST_DEADLINE);
+    assert_lost_once(f, &watched, EVLOCK_EEXPIRED);
 }
 
 static void a_stall_within_the_deadline_loses_nothing(void **state) {
@@ -433,7 +433,7 @@ static void a_lease_after_a_loss_can_be_lost_again(void **state) {
     assert_status(await_acquire(f, watched.lock, NULL), EVLOCK_OK);
     server_do(f->server, "DEL a");
     await(f, watched.lost.count == 2);
-    assert_int_equal(watched.lost.status, EVLOCK_LOST_GONE);
+    assert_int_equal(watched.lost.status, EVLOCK_ENOTOWNED);
 }
 
 /* --- In danger ---------------------------------------------------------------------------------------------------- */
@@ -447,11 +447,38 @@ static void a_risk_is_told_before_the_loss(void **state) {
     await(f, watched.risk.count);
     assert_true(evlock_is_held(watched.lock));
     assert_int_in_range(watched.risk.value, 1, 3000 * 33 / 100);
+    assert_status(watched.risk.status, EVLOCK_EUNREACHABLE);
+    assert_string_equal(watched.risk.error, "");
     assert_int_equal(watched.lost.count, 0);
     assert_ptr_equal(watched.risk.object, watched.lock);
     await(f, watched.lost.count);
     assert_int_equal(watched.risk.count, 1);
     server_resume(f->server);
+}
+
+static void a_risk_says_that_the_server_refuses(void **state) {
+    struct fixture *f = *state;
+    struct watched watched;
+    hold(f, &watched, "a", 3000, 300);
+    server_do(f->server, "REPLICAOF 127.0.0.1 1");
+    await(f, watched.risk.count);
+    assert_status(watched.risk.status, EVLOCK_EREFUSED);
+    server_do(f->server, "REPLICAOF NO ONE");
+    assert_int_equal(watched.lost.count, 0);
+}
+
+/* Its words are those of the connection. */
+static void a_risk_says_why_the_server_is_away(void **state) {
+    struct fixture *f = *state;
+    struct watched watched;
+    hold(f, &watched, "a", 3000, 300);
+    server_do(f->server, "CONFIG SET requirepass secret");
+    server_do(f->server, "CLIENT KILL TYPE normal SKIPME yes");
+    await(f, watched.risk.count);
+    assert_status(watched.risk.status, EVLOCK_EAUTH);
+    assert_non_null(strstr(watched.risk.error, "NOAUTH"));
+    await(f, watched.lost.count);
+    assert_status(watched.lost.status, EVLOCK_EEXPIRED);
 }
 
 static void a_risk_that_passes_can_come_again(void **state) {
@@ -488,6 +515,7 @@ static int renewal_teardown(void **state) {
     if (suite_server.pid) {
         server_resume(&suite_server);
         server_do(&suite_server, "CONFIG SET min-replicas-to-write 0");
+        server_do(&suite_server, "CONFIG SET requirepass %s", "");
     }
     return fixture_teardown(state);
 }
@@ -524,6 +552,8 @@ int main(void) {
         TEST(no_loss_is_told_after_a_free_in_another_loss),
         TEST(a_lease_after_a_loss_can_be_lost_again),
         TEST_BARE(a_risk_is_told_before_the_loss),
+        TEST_CONFIG(a_risk_says_that_the_server_refuses),
+        TEST_CONFIG(a_risk_says_why_the_server_is_away),
         TEST_BARE(a_risk_that_passes_can_come_again),
         TEST(a_lease_that_is_not_renewed_is_not_at_risk),
     };

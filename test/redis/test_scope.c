@@ -139,7 +139,7 @@ static void a_lease_lost_during_the_body_is_told_twice(void **state) {
     struct run run = {0};
     struct record lost = {0};
     evlock_options options = with_ttl(400);
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &lost;
     evlock *lock = lock_new(f, "a", &options);
     assert_status(evlock_with(lock, body, done, &run), EVLOCK_OK);
@@ -171,7 +171,7 @@ static void a_lease_that_outlives_its_loss_was_lost(void **state) {
     struct run run = {0};
     struct record lost = {0};
     evlock_options options = with_ttl(1000);
-    options.on_lost = record_lost;
+    options.on_lost = record_end;
     options.arg = &lost;
     assert_status(evlock_with(lock_new(f, "a", &options), body, done, &run), EVLOCK_OK);
     await(f, run.scope);

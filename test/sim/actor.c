@@ -293,7 +293,7 @@ static void on_text(evlock *lock, int status, const char *text, size_t len, void
     react(actor_of(promise->handle), promise->handle);
 }
 
-static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+static void on_lost(evlock *lock, int reason, void *arg) {
     struct actor *actor = arg;
     struct handle *handle = judge_find(actor->world->judge, lock);
 
@@ -305,13 +305,23 @@ static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
     react(actor, handle->scoped ? NULL : handle);
 }
 
-static void on_at_risk(evlock *lock, int64_t remaining, void *arg) {
+/* What may stand in the way of a renewal. */
+static bool endangers(const struct actor *actor, int trouble) {
+    if (actor->world->plan.nodes > 1)
+        return trouble == EVLOCK_EQUORUM;
+    return trouble <= EVLOCK_EUNREACHABLE && trouble >= EVLOCK_EPROTOCOL;
+}
+
+static void on_at_risk(evlock *lock, int trouble, void *arg) {
     struct actor *actor = arg;
     struct handle *handle = judge_find(actor->world->judge, lock);
 
-    note(actor->world, actor->process, "  h%u at risk, %d ms left", handle ? handle->number : 0, (int)remaining);
+    note(actor->world, actor->process, "  h%u at risk, %d ms left: %s", handle ? handle->number : 0,
+         (int)evlock_remaining_ms(lock), evlock_strerror(trouble));
     if (!handle || handle->doing != HOLDING)
         violated(actor->world, "a handle that holds nothing was told at risk");
+    else if (!endangers(actor, trouble))
+        violated(actor->world, "h%u was told at risk: %s", handle->number, evlock_strerror(trouble));
     else if (handle->warned == process_time(actor->process))
         violated(actor->world, "h%u was told at risk twice", handle->number);
     else

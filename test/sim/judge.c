@@ -629,12 +629,12 @@ static bool fell(const struct handle *handle) {
     return process_clock(handle->process) < handle->deadline - 2 * MS;
 }
 
-void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
+void judge_lost(struct handle *handle, int reason) {
     struct process *process = handle->process;
     struct world *world = process->world;
     bool still = process->still_until >= world->now || process->lag > 0;
 
-    note(world, process, "  h%u lost: %s", handle->number, evlock_lost_reason_string(reason));
+    note(world, process, "  h%u lost: %s", handle->number, evlock_strerror(reason));
     world->tally->losses++;
     if (handle->owed) {
         handle->owed = false;
@@ -644,19 +644,19 @@ void judge_lost(struct handle *handle, enum evlock_lost_reason reason) {
         violated(world, "h%u: told lost while it did not hold (%d)", handle->number, handle->doing);
     else if (evlock_is_held(handle->lock))
         violated(world, "h%u: told lost, and still held", handle->number);
-    else if ((reason == EVLOCK_LOST_DEADLINE || reason == EVLOCK_LOST_MAX_HOLD) && !still && !world->plan.crowd &&
+    else if ((reason == EVLOCK_EEXPIRED || reason == EVLOCK_EMAXHOLD) && !still && !world->plan.crowd &&
              process_clock(process) > handle->deadline - handle->lead + MS)
         violated(world, "h%u: told lost %" PRId64 " us after the deadline less its lead", handle->number,
                  process_clock(process) - handle->deadline + handle->lead);
-    else if (reason == EVLOCK_LOST_DEADLINE && !still && handle->renews && !handle->extended && !handle->warned &&
+    else if (reason == EVLOCK_EEXPIRED && !still && handle->renews && !handle->extended && !handle->warned &&
              !fell(handle) && handle->risk > handle->lead + recovery(process) && /* else the loss may come first */
              process->still_until < world->now - handle->ttl)
         violated(world, "h%u: lost, as it was not renewed, and never told at risk", handle->number);
-    else if (reason == EVLOCK_LOST_GONE && is_other_process(handle))
+    else if (reason == EVLOCK_ENOTOWNED && is_other_process(handle))
         violated(world, "h%u: told gone, and not that the server lost its data", handle->number);
-    else if (reason == EVLOCK_LOST_DEADLINE && lasts(handle))
+    else if (reason == EVLOCK_EEXPIRED && lasts(handle))
         violated(world, "h%u: lost, as it was not renewed", handle->number);
-    else if (reason == EVLOCK_LOST_DEADLINE)
+    else if (reason == EVLOCK_EEXPIRED)
         duties_lost(handle);
     judge_ends(handle, LOST);
 }

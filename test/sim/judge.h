@@ -144,7 +144,7 @@ void judge_acquires(struct handle *handle, struct promise *promise);
 void judge_hands(struct handle *handle);
 void judge_asks_again(struct handle *handle, struct promise *promise);
 void judge_released(struct promise *promise, int status);
-void judge_lost(struct handle *handle, enum evlock_lost_reason reason);
+void judge_lost(struct handle *handle, int reason);
 /* The client ends or has ended; its handles hold nothing any more. unclean: something of it may be left. */
 void judge_client_ends(struct judge *judge, struct process *process);
 void judge_unclean(struct judge *judge, unsigned client);

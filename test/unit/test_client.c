@@ -721,7 +721,7 @@ static evlock *beside; /* another that was held, or NULL */
 static int losses;
 static int64_t lost_at;
 
-static void release_beside(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+static void release_beside(evlock *lock, int reason, void *arg) {
     (void)lock;
     (void)reason;
     (void)arg;
@@ -870,7 +870,7 @@ static void note_closed(int status, void *arg) {
 static evlock_client *to_close;
 
 /* The other one waits for its token to be undone, and has no lease meanwhile. */
-static void acquire_beside_and_close(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+static void acquire_beside_and_close(evlock *lock, int reason, void *arg) {
     evlock_acquire_options given = EVLOCK_ACQUIRE_OPTIONS_INIT;
 
     (void)lock;

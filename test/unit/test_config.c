@@ -199,15 +199,15 @@ CASE(no_struct_ends_within_a_member) {
     }
 }
 
-static void on_lost(evlock *lock, enum evlock_lost_reason reason, void *arg) {
+static void on_lost(evlock *lock, int reason, void *arg) {
     (void)lock;
     (void)reason;
     (void)arg;
 }
 
-static void on_at_risk(evlock *lock, int64_t remaining_ms, void *arg) {
+static void on_at_risk(evlock *lock, int status, void *arg) {
     (void)lock;
-    (void)remaining_ms;
+    (void)status;
     (void)arg;
 }
 

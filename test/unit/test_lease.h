@@ -206,6 +206,12 @@ static inline void pass(struct bench *b, int64_t time) {
         assert_int_equal((b)->out.reason, why);                                                                        \
     } while (0)
 
+#define tells_risk(b, why)                                                                                             \
+    do {                                                                                                               \
+        assert_int_equal((b)->out.events, LEASE_TELL_RISK);                                                            \
+        assert_int_equal((b)->out.reason, why);                                                                        \
+    } while (0)
+
 #define is_in(b, what) assert_int_equal((b)->lease->state, what)
 #define wakes(b, bits) assert_int_equal((b)->out.wake, bits)
 #define next_is(b, when) assert_int_equal(evl_lease_next((b)->lease), when)

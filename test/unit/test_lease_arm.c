@@ -29,7 +29,7 @@ CASE(a_node_without_the_token_is_asked_to_take_it) {
     sends(&b, 1, LEASE_RENEW);
     sends(&b, 2, LEASE_REARM);
     no(&b, 1);
-    tells_lost(&b, EVLOCK_LOST_GONE); /* one alone does not keep it, */
+    tells_lost(&b, EVLOCK_ENOTOWNED); /* one alone does not keep it, */
     assert_int_equal(b.lease->slots[0].deadline, sent + KEPT);
     yes_ttl(&b, 2, TTL);
     tells_nothing(&b); /* and what comes after the loss does not either, */
@@ -430,7 +430,7 @@ CASE(a_node_that_was_replaced_is_asked_whether_it_has_it) {
         if (has)
             deadline_is(&b, deadline);
         else
-            tells_lost(&b, EVLOCK_LOST_DATA);
+            tells_lost(&b, EVLOCK_EDATALOSS);
     }
 }
 

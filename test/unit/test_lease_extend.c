@@ -68,7 +68,7 @@ CASE(an_unanswered_replacement_ends_the_lease_by_its_own_time) {
     pass(&b, kept(3 * SECOND) - LEAD);
     assert_int_equal(b.out.events, LEASE_TELL_EXTENDED | LEASE_TELL_LOST);
     assert_int_equal(b.out.status, EVLOCK_ELOST);
-    assert_int_equal(b.out.reason, EVLOCK_LOST_DEADLINE);
+    assert_int_equal(b.out.reason, EVLOCK_EEXPIRED);
 }
 
 CASE(an_unknown_extension_never_moves_the_deadline_out) {
@@ -279,7 +279,7 @@ CASE(an_extension_ends_with_the_lease) {
             pass(&b, KEPT - INTERVAL);
         assert_int_equal(b.out.events, LEASE_TELL_EXTENDED | LEASE_TELL_LOST);
         assert_int_equal(b.out.status, gone ? EVLOCK_ENOTOWNED : EVLOCK_ELOST);
-        assert_int_equal(b.out.reason, gone ? EVLOCK_LOST_GONE : EVLOCK_LOST_DEADLINE);
+        assert_int_equal(b.out.reason, gone ? EVLOCK_ENOTOWNED : EVLOCK_EEXPIRED);
         sends_nothing(&b, 0);
     }
 }
@@ -294,7 +294,7 @@ CASE(an_extension_finds_the_token_gone_with_the_servers_data) {
     no(&b, 0);
     assert_int_equal(b.out.events, LEASE_TELL_EXTENDED | LEASE_TELL_LOST);
     assert_int_equal(b.out.status, EVLOCK_ENOTOWNED);
-    assert_int_equal(b.out.reason, EVLOCK_LOST_DATA);
+    assert_int_equal(b.out.reason, EVLOCK_EDATALOSS);
 }
 
 CASE(without_renewal_an_extension_plans_none) {

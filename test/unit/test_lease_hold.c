@@ -57,7 +57,7 @@ CASE(an_answer_after_the_deadline_is_too_late) {
     renewing(&b);
     b.now += TTL; /* the clock has not been looked at meanwhile */
     yes_ttl(&b, 0, TTL);
-    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+    tells_lost(&b, EVLOCK_EEXPIRED);
     deadline_is(&b, 0);
 }
 
@@ -71,7 +71,7 @@ CASE(without_renewal_it_is_lost_at_its_deadline) {
     back(&b, 0, REPLACED); /* nobody is asked */
     wakes(&b, 0);
     pass(&b, 1);
-    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+    tells_lost(&b, EVLOCK_EEXPIRED);
     deadline_is(&b, 0);
     next_is(&b, LEASE_NEVER);
     pass(&b, TTL);
@@ -92,7 +92,7 @@ CASE(a_loss_is_told_by_its_lead) {
         tells_nothing(&b);
         is_in(&b, LEASE_HELD);
         pass(&b, 1);
-        tells_lost(&b, EVLOCK_LOST_DEADLINE);
+        tells_lost(&b, EVLOCK_EEXPIRED);
         deadline_is(&b, 0);
     }
 }
@@ -309,7 +309,7 @@ CASE(danger_is_told_once_an_episode) {
     }
     next_is(&b, risk);
     until(&b, risk);
-    tells(&b, LEASE_TELL_RISK, 0);
+    tells_risk(&b, EVLOCK_EREFUSED);
     pass(&b, SECOND);
     tells_nothing(&b);
     sends(&b, 0, LEASE_RENEW);
@@ -318,9 +318,9 @@ CASE(danger_is_told_once_an_episode) {
     sends(&b, 0, LEASE_RENEW);
     refused(&b, 0);
     until(&b, evl_lease_deadline(b.lease) - RISK);
-    tells(&b, LEASE_TELL_RISK, 0);
+    tells_risk(&b, EVLOCK_EREFUSED);
     until(&b, evl_lease_deadline(b.lease) - LEAD);
-    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+    tells_lost(&b, EVLOCK_EEXPIRED);
 }
 
 CASE(a_renewal_just_asked_for_worries_nobody) {
@@ -332,7 +332,7 @@ CASE(a_renewal_just_asked_for_worries_nobody) {
     until(&b, risk - 1);
     tells_nothing(&b);
     until(&b, risk);
-    tells(&b, LEASE_TELL_RISK, 0);
+    tells_risk(&b, EVLOCK_EUNREACHABLE);
     yes_ttl(&b, 0, TTL);
     next_is(&b, 1000 * SECOND + 2 * INTERVAL); /* an interval after it was sent */
 }
@@ -344,7 +344,64 @@ CASE(a_renewal_that_cannot_be_sent_worries_at_once) {
     pass(&b, INTERVAL);
     away(&b, 0);
     pass(&b, 0);
-    tells(&b, LEASE_TELL_RISK, 0);
+    tells_risk(&b, EVLOCK_EUNREACHABLE);
+}
+
+static void until_risk(struct bench *b) {
+    until(b, evl_lease_deadline(b->lease) - RISK);
+}
+
+CASE(danger_is_told_by_the_last_failure) {
+    static void (*const failures[])(struct bench * b, unsigned node) = {refused, forbidden, unknown};
+    static const int statuses[] = {EVLOCK_EREFUSED, EVLOCK_EPERM, EVLOCK_EUNREACHABLE};
+    for (size_t first = 0; first < 3; first++)
+        for (size_t last = 0; last < 3; last++) {
+            struct bench b = bench_new();
+            renewing(&b);
+            failures[first](&b, 0);
+            until(&b, b.lease->due);
+            sends(&b, 0, LEASE_RENEW);
+            failures[last](&b, 0);
+            until_risk(&b);
+            tells_risk(&b, statuses[last]);
+        }
+}
+
+CASE(danger_is_told_by_why_a_node_is_away) {
+    struct bench b = bench_new();
+    held_by_one(&b);
+    pass(&b, INTERVAL);
+    away(&b, 0);
+    evl_lease_node_away(b.lease, 0, EVLOCK_EAUTH, b.now, fresh(&b));
+    until_risk(&b);
+    tells_risk(&b, EVLOCK_EAUTH);
+}
+
+/* Nothing of the node's words has to do with renewals: nothing is known of those but silence. */
+CASE(an_extension_that_fails_is_no_danger_of_its_own) {
+    struct bench b = bench_new();
+    held_by_one(&b);
+    extend(&b, LEASE_ADD, SECOND);
+    sends(&b, 0, LEASE_ADD);
+    refused(&b, 0);
+    tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EREFUSED);
+    pass(&b, INTERVAL);
+    sends(&b, 0, LEASE_RENEW);
+    until_risk(&b);
+    tells_risk(&b, EVLOCK_EUNREACHABLE);
+}
+
+CASE(a_failure_that_a_confirmation_followed_is_forgotten) {
+    struct bench b = bench_new();
+    renewing(&b);
+    refused(&b, 0);
+    until(&b, b.lease->due);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    pass(&b, INTERVAL);
+    sends(&b, 0, LEASE_RENEW);
+    until_risk(&b);
+    tells_risk(&b, EVLOCK_EUNREACHABLE);
 }
 
 CASE(a_renewal_counts_from_its_beginning_however_long_it_hangs) {
@@ -365,7 +422,7 @@ CASE(a_renewal_that_an_extension_stands_before_counts) {
     until(&b, evl_lease_deadline(b.lease) - RISK - 1);
     tells_nothing(&b);
     pass(&b, 1);
-    tells(&b, LEASE_TELL_RISK, 0);
+    tells_risk(&b, EVLOCK_EUNREACHABLE);
 }
 
 CASE(no_danger_is_told_where_nothing_is_due) {
@@ -389,7 +446,7 @@ CASE(a_stall_is_answered_by_the_loss) {
     struct bench b = bench_new();
     held_by_one(&b);
     pass(&b, 100 * TTL);
-    tells_lost(&b, EVLOCK_LOST_DEADLINE); /* no renewal, no warning */
+    tells_lost(&b, EVLOCK_EEXPIRED); /* no renewal, no warning */
     wakes(&b, 0);
 }
 
@@ -403,7 +460,7 @@ CASE(a_token_that_is_gone_is_told_at_once) {
             pass(&b, INTERVAL);
         sends(&b, 0, LEASE_RENEW);
         no(&b, 0);
-        tells_lost(&b, replaced ? EVLOCK_LOST_DATA : EVLOCK_LOST_GONE);
+        tells_lost(&b, replaced ? EVLOCK_EDATALOSS : EVLOCK_ENOTOWNED);
         deadline_is(&b, 0);
         abandon(&b);
         is_over(&b); /* there is nothing to undo */
@@ -421,7 +478,7 @@ CASE(a_server_that_was_replaced_before_it_granted_has_lost_nothing) {
     pass(&b, INTERVAL);
     sends(&b, 0, LEASE_RENEW);
     no(&b, 0);
-    tells_lost(&b, EVLOCK_LOST_GONE);
+    tells_lost(&b, EVLOCK_ENOTOWNED);
 }
 
 CASE(a_confirmation_by_the_new_server_settles_it) {
@@ -433,7 +490,7 @@ CASE(a_confirmation_by_the_new_server_settles_it) {
     pass(&b, INTERVAL);
     sends(&b, 0, LEASE_RENEW);
     no(&b, 0);
-    tells_lost(&b, EVLOCK_LOST_GONE);
+    tells_lost(&b, EVLOCK_ENOTOWNED);
 }
 
 CASE(a_maximum_hold_ends_renewal) {
@@ -453,7 +510,7 @@ CASE(a_maximum_hold_ends_renewal) {
     wakes(&b, 0);
     next_is(&b, granted + 2 * INTERVAL + KEPT - LEAD); /* and no danger: nothing is due */
     until(&b, evl_lease_next(b.lease));
-    tells_lost(&b, EVLOCK_LOST_MAX_HOLD);
+    tells_lost(&b, EVLOCK_EMAXHOLD);
 }
 
 CASE(a_renewal_under_way_at_the_maximum_hold_is_not_tried_again) {
@@ -464,7 +521,7 @@ CASE(a_renewal_under_way_at_the_maximum_hold_is_not_tried_again) {
     refused(&b, 0);
     next_is(&b, evl_lease_deadline(b.lease) - RISK); /* in danger all the same */
     until(&b, evl_lease_deadline(b.lease) - LEAD);
-    tells_lost(&b, EVLOCK_LOST_MAX_HOLD);
+    tells_lost(&b, EVLOCK_EMAXHOLD);
 }
 
 CASE(a_renewal_that_waited_beyond_the_maximum_hold_is_not_sent) {
@@ -476,7 +533,7 @@ CASE(a_renewal_that_waited_beyond_the_maximum_hold_is_not_sent) {
     pass(&b, 2 * SECOND); /* for a node that was away */
     sends(&b, 0, LEASE_NOTHING);
     until(&b, evl_lease_deadline(b.lease) - LEAD);
-    tells_lost(&b, EVLOCK_LOST_MAX_HOLD);
+    tells_lost(&b, EVLOCK_EMAXHOLD);
 }
 
 CASE(a_loss_before_the_maximum_hold_is_the_deadlines) {
@@ -484,7 +541,7 @@ CASE(a_loss_before_the_maximum_hold_is_the_deadlines) {
     b.terms.max_hold = TTL;
     renewing(&b);
     until(&b, evl_lease_deadline(b.lease) - LEAD);
-    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+    tells_lost(&b, EVLOCK_EEXPIRED);
 }
 
 CASE(a_maximum_hold_without_renewal_ends_nothing) {
@@ -493,7 +550,7 @@ CASE(a_maximum_hold_without_renewal_ends_nothing) {
     b.terms.interval = 0;
     held_by_one(&b);
     pass(&b, KEPT);
-    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+    tells_lost(&b, EVLOCK_EEXPIRED);
 }
 
 /* --- Several nodes ------------------------------------------------------------------------------------------------ */
@@ -548,7 +605,7 @@ CASE(a_lease_is_lost_with_its_quorum) {
     wakes(&b, 0x1b); /* also where it is gone */
     is_in(&b, LEASE_HELD);
     no(&b, 2);
-    tells_lost(&b, EVLOCK_LOST_GONE);
+    tells_lost(&b, EVLOCK_ENOTOWNED);
     assert_int_equal(b.out.agreed, 2); /* those that have not said otherwise */
     abandon(&b);
     wakes(&b, 0x18); /* undone where it may be */
@@ -564,7 +621,7 @@ CASE(a_node_that_may_yet_get_it_does_not_keep_it) {
     pass(&b, INTERVAL);
     sends(&b, 0, LEASE_RENEW);
     no(&b, 0);
-    tells_lost(&b, EVLOCK_LOST_GONE); /* one node keeps it, and one has not answered */
+    tells_lost(&b, EVLOCK_ENOTOWNED); /* one node keeps it, and one has not answered */
 }
 
 CASE(a_loss_says_how_many_had_agreed) {
@@ -605,7 +662,7 @@ CASE(a_node_that_was_replaced_is_one_of_several) {
     tells_nothing(&b);
     sends(&b, 0, LEASE_RENEW);
     no(&b, 0);
-    tells_lost(&b, EVLOCK_LOST_GONE);
+    tells_lost(&b, EVLOCK_ENOTOWNED);
 }
 
 CASE(answers_after_the_loss_tell_nothing) {
@@ -616,7 +673,7 @@ CASE(answers_after_the_loss_tell_nothing) {
     yes(&b, 0);
     yes(&b, 1);
     pass(&b, TTL);
-    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+    tells_lost(&b, EVLOCK_EEXPIRED);
     yes(&b, 2); /* an acquire that is as late as that */
     tells_nothing(&b);
     deadline_is(&b, 0);
@@ -664,7 +721,7 @@ CASE(a_deadline_that_falls_into_the_past_is_told_at_once) {
     tells_nothing(&b);
     sends(&b, 0, LEASE_RENEW);
     no(&b, 0);
-    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+    tells_lost(&b, EVLOCK_EEXPIRED);
 }
 
 /* --- Several nodes: one is away ----------------------------------------------------------------------------------- */
@@ -710,9 +767,11 @@ CASE(a_quorum_away_loses_it_by_the_deadline) {
     yes_ttl(&b, 2, TTL);
     deadline_is(&b, b.now - INTERVAL + KEPT);
     until(&b, evl_lease_deadline(b.lease) - RISK);
-    assert_int_equal(b.out.events, LEASE_TELL_RISK);
+    tells_risk(&b, EVLOCK_EQUORUM);
+    assert_int_equal(b.out.agreed, 1);
     until(&b, evl_lease_deadline(b.lease) - LEAD);
-    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+    tells_lost(&b, EVLOCK_EEXPIRED);
+    assert_int_equal(b.out.agreed, 1);
 }
 
 /* --- What may lie in the sockets ---------------------------------------------------------------------------------- */
@@ -771,7 +830,7 @@ CASE(no_danger_is_told_unheard) {
     unheard(&b, risk, risk - 1);
     tells_nothing(&b);
     unheard(&b, risk, risk);
-    tells(&b, LEASE_TELL_RISK, 0);
+    tells_risk(&b, EVLOCK_EREFUSED);
 }
 
 /* What is heard cannot change it. */
@@ -781,7 +840,7 @@ CASE(a_deadline_is_kept_unheard) {
     int64_t end = evl_lease_deadline(b.lease) - LEAD;
     assert_int_equal(evl_lease_next_patiently(b.lease, end + SECOND), evl_min(b.lease->due, end));
     unheard(&b, end, 0);
-    tells_lost(&b, EVLOCK_LOST_DEADLINE);
+    tells_lost(&b, EVLOCK_EEXPIRED);
 }
 
 int main(void) {
@@ -807,6 +866,10 @@ int main(void) {
         cmocka_unit_test(danger_is_told_once_an_episode),
         cmocka_unit_test(a_renewal_just_asked_for_worries_nobody),
         cmocka_unit_test(a_renewal_that_cannot_be_sent_worries_at_once),
+        cmocka_unit_test(danger_is_told_by_the_last_failure),
+        cmocka_unit_test(danger_is_told_by_why_a_node_is_away),
+        cmocka_unit_test(an_extension_that_fails_is_no_danger_of_its_own),
+        cmocka_unit_test(a_failure_that_a_confirmation_followed_is_forgotten),
         cmocka_unit_test(a_renewal_counts_from_its_beginning_however_long_it_hangs),
         cmocka_unit_test(a_renewal_that_an_extension_stands_before_counts),
         cmocka_unit_test(no_danger_is_told_where_nothing_is_due),

@@ -351,7 +351,7 @@ CASE(a_lease_that_is_gone_may_be_in_the_queue) {
     pass(&b, INTERVAL);
     sends(&b, 0, LEASE_RENEW);
     no(&b, 0);
-    tells_lost(&b, EVLOCK_LOST_GONE);
+    tells_lost(&b, EVLOCK_ENOTOWNED);
     abandon(&b);
     sends(&b, 0, LEASE_RELEASE);
     no(&b, 0);

@@ -168,7 +168,7 @@ CASE(a_release_after_a_loss_still_sends) {
         struct bench b = bench_new();
         renewing(&b);
         no(&b, 0);
-        tells_lost(&b, EVLOCK_LOST_GONE);
+        tells_lost(&b, EVLOCK_ENOTOWNED);
         release(&b);
         wakes(&b, 1);
         sends(&b, 0, LEASE_RELEASE);

@@ -41,7 +41,6 @@ static const char *const input_names[INPUTS] = {
 static const char *const state_names[] = {"acquiring", "held", "lost", "releasing", "undoing", "ended"};
 static const char *const command_names[] = {"nothing", "acquire", "adopt", "raise",   "renew",
                                             "rearm",   "mend",    "add",   "replace", "release"};
-static const char *const reason_names[] = {"none", "deadline", "gone", "data", "max hold"};
 
 static const char *status_name(int status) {
     switch (status) {
@@ -61,6 +60,8 @@ static const char *status_name(int status) {
         return "quorum";
     case EVLOCK_EPERM:
         return "forbidden";
+    case EVLOCK_EEXPIRED:
+        return "expired";
     default:
         return "some other status";
     }
@@ -94,7 +95,7 @@ static const char *outcome(const struct bench *b, unsigned node) {
     if (b->out.events & LEASE_TELL_RELEASED)
         at += sprintf(text + at, " released %s", status_name(b->out.status));
     if (b->out.events & LEASE_TELL_LOST)
-        at += sprintf(text + at, " lost %s", reason_names[b->out.reason]);
+        at += sprintf(text + at, " lost %s", status_name(b->out.reason));
     if (b->out.events & LEASE_TELL_RISK)
         sprintf(text + at, " at risk");
     return text;
@@ -509,7 +510,7 @@ static const struct row {
       [BACK_REPLACED] = "held renew", [EXTEND] = "held !add", [RELEASE] = "releasing !release",
       [ABANDON] = "undoing !release", [EXPORT] = "over", [SAME] = "held renew", [NEXT] = "held renew"}},
     {"renewal sent", renewal_sent,
-     {[TAKE] = "held ?renew", [YES] = "held", [NO] = "lost: lost gone", [AGAIN] = "held !renew", [REFUSED] = "held",
+     {[TAKE] = "held ?renew", [YES] = "held", [NO] = "lost: lost not owned", [AGAIN] = "held !renew", [REFUSED] = "held",
       [FORBID] = "held", [UNKNOWN] = "held", [AWAY] = "held ?renew", [EXTEND] = "held add ?renew",
       [RELEASE] = "releasing !release ?renew", [ABANDON] = "undoing !release ?renew", [EXPORT] = "ended ?renew",
       [SAME] = "held ?renew", [NEXT] = "held ?renew"}},
@@ -522,25 +523,25 @@ static const struct row {
       [BACK_REPLACED] = "held add", [RELEASE] = "releasing !release", [ABANDON] = "undoing !release",
       [EXPORT] = "over", [SAME] = "held add", [NEXT] = "held: extended unreachable"}},
     {"addition sent", addition_sent,
-     {[TAKE] = "held ?add", [YES] = "held: extended ok", [NO] = "lost: extended not owned lost gone",
+     {[TAKE] = "held ?add", [YES] = "held: extended ok", [NO] = "lost: extended not owned lost not owned",
       [AGAIN] = "held !add", [REFUSED] = "held: extended refused", [FORBID] = "held: extended forbidden",
       [UNKNOWN] = "held: extended unreachable", [AWAY] = "held ?add", [RELEASE] = "releasing !release ?add",
       [ABANDON] = "undoing !release ?add", [EXPORT] = "ended ?add", [SAME] = "held ?add",
       [NEXT] = "held ?add: extended unreachable"}},
     {"replacement sent", replacement_sent,
-     {[TAKE] = "held ?replace", [YES] = "held: extended ok", [NO] = "lost: extended not owned lost gone",
+     {[TAKE] = "held ?replace", [YES] = "held: extended ok", [NO] = "lost: extended not owned lost not owned",
       [AGAIN] = "held !replace", [REFUSED] = "held: extended refused", [FORBID] = "held: extended forbidden",
       [UNKNOWN] = "held: extended unreachable", [AWAY] = "held ?replace",
       [RELEASE] = "releasing !release ?replace", [ABANDON] = "undoing !release ?replace", [EXPORT] = "ended ?replace",
       [SAME] = "held ?replace", [NEXT] = "held ?replace: extended unreachable"}},
     {"extension behind renewal", extension_behind_renewal,
-     {[TAKE] = "held add ?renew", [YES] = "held !add", [NO] = "lost: extended not owned lost gone",
+     {[TAKE] = "held add ?renew", [YES] = "held !add", [NO] = "lost: extended not owned lost not owned",
       [AGAIN] = "held !add", [REFUSED] = "held !add", [FORBID] = "held !add", [UNKNOWN] = "held !add",
       [AWAY] = "held add ?renew", [RELEASE] = "releasing !release ?renew",
       [ABANDON] = "undoing !release ?renew", [EXPORT] = "ended ?renew", [SAME] = "held add ?renew",
       [NEXT] = "held ?renew: extended unreachable"}},
     {"extension given up", extension_given_up,
-     {[TAKE] = "held ?add", [YES] = "held", [NO] = "lost: lost gone", [AGAIN] = "held", [REFUSED] = "held",
+     {[TAKE] = "held ?add", [YES] = "held", [NO] = "lost: lost not owned", [AGAIN] = "held", [REFUSED] = "held",
       [FORBID] = "held", [UNKNOWN] = "held", [AWAY] = "held ?add", [EXTEND] = "held add ?add",
       [RELEASE] = "releasing !release ?add", [ABANDON] = "undoing !release ?add", [EXPORT] = "ended ?add",
       [SAME] = "held ?add", [NEXT] = "held ?add"}},
@@ -578,12 +579,12 @@ static const struct row {
     {"mend wanted", mend_wanted,
      {[TAKE] = "held ?mend", [AWAY] = "held", [BACK] = "held mend", [BACK_UNSETTLED] = "held mend",
       [BACK_REPLACED] = "held mend", [EXTEND] = "held !add", [RELEASE] = "releasing !release", [ABANDON] = "undoing",
-      [EXPORT] = "over", [SAME] = "held mend", [NEXT] = "lost: lost deadline"}},
+      [EXPORT] = "over", [SAME] = "held mend", [NEXT] = "lost: lost expired"}},
     {"mend sent", mend_sent,
      {[TAKE] = "held ?mend", [YES] = "held", [NO] = "held", [AGAIN] = "held", [REFUSED] = "held", [FORBID] = "held",
       [UNKNOWN] = "held", [AWAY] = "held ?mend", [EXTEND] = "held add ?mend", [RELEASE] = "releasing !release ?mend",
       [ABANDON] = "undoing !release ?mend", [EXPORT] = "ended ?mend", [SAME] = "held ?mend",
-      [NEXT] = "lost ?mend: lost deadline"}},
+      [NEXT] = "lost ?mend: lost expired"}},
     {"lost while mending", lost_while_mending,
      {[TAKE] = "lost ?mend", [YES] = "lost", [NO] = "lost", [AGAIN] = "lost", [REFUSED] = "lost", [FORBID] = "lost",
       [UNKNOWN] = "lost", [AWAY] = "lost ?mend", [RELEASE] = "releasing !release ?mend", [ABANDON] = "undoing !release ?mend",

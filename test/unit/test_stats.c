@@ -41,6 +41,22 @@ CASE(the_last_bucket_takes_all_that_is_longer) {
     falls_into(INT64_MAX, LAST);
 }
 
+CASE(each_reason_of_a_loss_has_a_count_of_its_own) {
+    struct evlock_stats stats = {0};
+
+    evl_stats_count_loss(&stats, EVLOCK_EEXPIRED);
+    for (int i = 0; i < 2; i++)
+        evl_stats_count_loss(&stats, EVLOCK_ENOTOWNED);
+    for (int i = 0; i < 3; i++)
+        evl_stats_count_loss(&stats, EVLOCK_EDATALOSS);
+    for (int i = 0; i < 4; i++)
+        evl_stats_count_loss(&stats, EVLOCK_EMAXHOLD);
+    assert_int_equal(stats.lost_expired, 1);
+    assert_int_equal(stats.lost_not_owned, 2);
+    assert_int_equal(stats.lost_data, 3);
+    assert_int_equal(stats.lost_max_hold, 4);
+}
+
 CASE(what_ended_before_it_began_took_no_time) {
     falls_into(-1, 0);
     falls_into(INT64_MIN, 0);
@@ -84,6 +100,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buckets_double),
         cmocka_unit_test(the_last_bucket_takes_all_that_is_longer),
+        cmocka_unit_test(each_reason_of_a_loss_has_a_count_of_its_own),
         cmocka_unit_test(what_ended_before_it_began_took_no_time),
         cmocka_unit_test(a_program_of_another_age_is_given_what_both_know),
         cmocka_unit_test(nothing_is_copied_from_or_to_nowhere),
