@@ -146,35 +146,47 @@ static struct trouble held_extend(evlock *lock, int64_t ttl_ms, enum lease_comma
     return evl_no_trouble;
 }
 
+static struct trouble held_give(evlock *lock, int64_t ms, enum evlock_extend_mode mode, evlock_cb cb, void *arg,
+                                struct words *words) {
+    bool adds = mode == EVLOCK_EXTEND_ADD;
+    struct trouble trouble;
+
+    if (ms < 1)
+        return (struct trouble){EVLOCK_ETTL, "an extension is 1 ms or more"};
+    trouble = evl_config_validate_ttl(adds && ms < 10 ? 10 : ms, words);
+    if (trouble.status == EVLOCK_OK && !adds)
+        trouble = held_validate_lead(lock, ms, words);
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
+    return held_extend(lock, ms, adds ? LEASE_ADD : LEASE_REPLACE, cb, arg, words);
+}
+
+static struct trouble held_reset(evlock *lock, int64_t ms, evlock_cb cb, void *arg, struct words *words) {
+    struct trouble trouble = held_validate_held(lock);
+
+    if (ms != 0)
+        return (struct trouble){EVLOCK_EINVAL, "EVLOCK_EXTEND_RESET goes back to the lock's own ttl: its time is 0"};
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
+    if (lock->config->terms.ttl == 0)
+        return (struct trouble){EVLOCK_ENOTTL, "the lock has no ttl to go back to"};
+    return held_extend(lock, lock->config->terms.ttl / 1000, LEASE_REPLACE, cb, arg, words);
+}
+
 int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mode mode, evlock_cb cb, void *arg) {
     struct trouble trouble = evl_lock_validate(lock);
     struct words words;
 
     if (trouble.status != EVLOCK_OK)
         return evl_report(trouble);
-    if (mode != EVLOCK_EXTEND_ADD && mode != EVLOCK_EXTEND_REPLACE)
-        return evl_fail(EVLOCK_EINVAL, "the mode is neither EVLOCK_EXTEND_ADD nor EVLOCK_EXTEND_REPLACE");
-    if (ms < 1)
-        return evl_fail(EVLOCK_ETTL, "an extension is 1 ms or more");
-    trouble = evl_config_validate_ttl(mode == EVLOCK_EXTEND_ADD && ms < 10 ? 10 : ms, &words);
-    if (trouble.status == EVLOCK_OK && mode == EVLOCK_EXTEND_REPLACE)
-        trouble = held_validate_lead(lock, ms, &words);
-    if (trouble.status == EVLOCK_OK)
-        trouble = held_extend(lock, ms, mode == EVLOCK_EXTEND_ADD ? LEASE_ADD : LEASE_REPLACE, cb, arg, &words);
-    return evl_report(trouble);
-}
-
-int evlock_reacquire(evlock *lock, evlock_cb cb, void *arg) {
-    struct trouble trouble = evl_lock_validate(lock);
-    struct words words;
-
-    if (trouble.status == EVLOCK_OK)
-        trouble = held_validate_held(lock);
-    if (trouble.status != EVLOCK_OK)
-        return evl_report(trouble);
-    if (lock->config->terms.ttl == 0)
-        return evl_fail(EVLOCK_ENOTTL, "the lock has no ttl to go back to");
-    return evl_report(held_extend(lock, lock->config->terms.ttl / 1000, LEASE_REPLACE, cb, arg, &words));
+    switch (mode) {
+    case EVLOCK_EXTEND_ADD:
+    case EVLOCK_EXTEND_REPLACE:
+        return evl_report(held_give(lock, ms, mode, cb, arg, &words));
+    case EVLOCK_EXTEND_RESET:
+        return evl_report(held_reset(lock, ms, cb, arg, &words));
+    }
+    return evl_fail(EVLOCK_EINVAL, "the mode is none of enum evlock_extend_mode");
 }
 
 /* --- The token's way ---------------------------------------------------------------------------------------------- */

@@ -589,32 +589,32 @@ EVLOCK_EXPORT int64_t evlock_waited_ms(const evlock *lock);
 enum evlock_extend_mode {
     EVLOCK_EXTEND_ADD = 0,     /**< adds it to what is left on the server */
     EVLOCK_EXTEND_REPLACE = 1, /**< what is left becomes this, longer or shorter than it was */
+    EVLOCK_EXTEND_RESET = 2,   /**< what is left becomes the lock's own ttl; the time given is 0 */
 };
 
 /**
- * Extends a held lease by `ms` (1 or more), or to `ms` (as a ttl: longer than its drift and lost_lead_ms). Extensions
- * of one handle are done one after the other, in order. One that shortens moves the deadline in before it is sent,
- * one that lengthens moves it out when the server has answered; one whose outcome is unknown never moves it out. No
- * answer moves it out by more than was asked for, also where the key lives longer than this handle ever asked.
+ * Extends a held lease, by `ms` with EVLOCK_EXTEND_ADD (1 or more), to `ms` with EVLOCK_EXTEND_REPLACE (a ttl, longer
+ * than its drift and lost_lead_ms). With EVLOCK_EXTEND_RESET it extends to the lock's own ttl, and `ms` is 0. The
+ * extensions of one handle are done one after the other, in order. One that shortens moves the deadline in before it is
+ * sent. One that lengthens moves it out when the server has answered. One whose outcome is unknown never moves it out.
+ * No answer moves it out by more than was asked for, also where the key lives longer than this handle ever asked.
  * Automatic renewal goes on: it does not lower a longer time, and brings a shorter one back to the lock's ttl. `cb`
  * may be NULL. The callback's status:
  *   EVLOCK_OK            done
- *   EVLOCK_ENOTOWNED     the token is gone (on_lost has told so)
+ *   EVLOCK_ENOTOWNED     the token is gone (on_lost has reported that)
  *   EVLOCK_ENOTTL        the key has been made to last for ever: there is nothing to add to (on one node, and with
- *                        EVLOCK_EXTEND_ADD alone: EVLOCK_EXTEND_REPLACE gives it an expiry again)
+ *                        EVLOCK_EXTEND_ADD alone: the other modes give it an expiry again)
  *   EVLOCK_ELOST         the lease was lost before an answer came
  *   EVLOCK_EUNREACHABLE  not known whether it was done; within command_timeout_ms
  *   EVLOCK_EREFUSED, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL,
  *   EVLOCK_EQUORUM       not done
  *   EVLOCK_ECANCELLED    the lease was released or exported, or the handle or client freed, meanwhile
  *
- * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ETTL, EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_ENOTTL, EVLOCK_ECLOSED,
- * EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ * Returns EVLOCK_OK, EVLOCK_EINVAL (an unknown mode, or a reset to other than 0), EVLOCK_ETTL (a time out of range),
+ * EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_ENOTTL (the lease has no expiry, or a reset and the lock no ttl),
+ * EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
  */
 EVLOCK_EXPORT int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mode mode, evlock_cb cb, void *arg);
-
-/** Extends a held lease to the lock's own ttl, as evlock_extend() with EVLOCK_EXTEND_REPLACE does. */
-EVLOCK_EXPORT int evlock_reacquire(evlock *lock, evlock_cb cb, void *arg);
 
 /* --- The token ---------------------------------------------------------------------------------------------------- */
 

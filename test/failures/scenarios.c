@@ -262,7 +262,7 @@ static void extend_at_once(struct stage *s) {
     struct told *longer = extend(s, lock, 1000, EVLOCK_EXTEND_ADD);
     struct told *other = extend(s, lock, 45000, EVLOCK_EXTEND_REPLACE);
     struct told *again = stage_told(s);
-    again = stage_judge(again, lock ? evlock_reacquire(lock, told_end, again) : STAGE_SKIPPED);
+    again = stage_judge(again, lock ? evlock_extend(lock, 0, EVLOCK_EXTEND_RESET, told_end, again) : STAGE_SKIPPED);
     stage_await(longer, EVLOCK_OK);
     stage_await(other, EVLOCK_OK);
     stage_await(again, EVLOCK_OK);

@@ -251,7 +251,7 @@ static void extend(struct handle *handle) {
     uint8_t how = take_byte(&input);
 
     if (how == 0)
-        called(promise, evlock_reacquire(handle->lock, on_end, promise));
+        called(promise, evlock_extend(handle->lock, 0, EVLOCK_EXTEND_RESET, on_end, promise));
     else
         called(promise,
                evlock_extend(handle->lock, how % 8 == 7 ? take_number(&input) : how * 20, how % 2, on_end, promise));

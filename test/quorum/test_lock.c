@@ -234,7 +234,7 @@ static void extensions_reach_all_nodes(void **state) {
         await(f, key_ttl(&nodes[i], "a") <= 10 * 1000);
     assert_deadline_is_backed(lock, NODES);
 
-    assert_status(await_reacquire(f, lock), EVLOCK_OK);
+    assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
     assert_true(evlock_remaining_ms(lock) > 10 * 1000);
     for (size_t i = 0; i < NODES; i++)
         await(f, key_ttl(&nodes[i], "a") > 10 * 1000);

@@ -248,10 +248,6 @@ int await_extend(struct fixture *fixture, evlock *lock, int64_t ms, enum evlock_
     return finish(fixture, evlock_extend(lock, ms, mode, record_end, begin(fixture)));
 }
 
-int await_reacquire(struct fixture *fixture, evlock *lock) {
-    return finish(fixture, evlock_reacquire(lock, record_end, begin(fixture)));
-}
-
 int await_adopt(struct fixture *fixture, evlock *lock, const void *token, size_t len) {
     return finish(fixture, evlock_adopt(lock, token, len, record_end, begin(fixture)));
 }

@@ -143,7 +143,6 @@ int await_acquire(struct fixture *fixture, evlock *lock, const evlock_acquire_op
 int await_try(struct fixture *fixture, evlock *lock);
 int await_release(struct fixture *fixture, evlock *lock);
 int await_extend(struct fixture *fixture, evlock *lock, int64_t ms, enum evlock_extend_mode mode);
-int await_reacquire(struct fixture *fixture, evlock *lock);
 int await_adopt(struct fixture *fixture, evlock *lock, const void *token, size_t len);
 int await_break(struct fixture *fixture, evlock *lock);
 /* `query` is evlock_locked, evlock_owned or evlock_server_ttl; the value is fixture->ended.value. */

@@ -214,7 +214,6 @@ static void null_handles_are_refused(void **state) {
     assert_refused(evlock_cancel(NULL), EVLOCK_EINVAL);
     assert_refused(evlock_release(NULL, record_end, &f->ended), EVLOCK_EINVAL);
     assert_refused(evlock_extend(NULL, 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_EINVAL);
-    assert_refused(evlock_reacquire(NULL, record_end, &f->ended), EVLOCK_EINVAL);
     assert_refused(evlock_export(NULL, token, sizeof(token), &len), EVLOCK_EINVAL);
     assert_refused(evlock_adopt(NULL, "t", 1, record_end, &f->ended), EVLOCK_EINVAL);
     assert_refused(evlock_locked(NULL, record_value, &f->ended), EVLOCK_EINVAL);
@@ -289,7 +288,10 @@ static void extensions_are_checked(void **state) {
     }
     assert_refused(evlock_extend(lock, 2, EVLOCK_EXTEND_REPLACE, record_end, &f->ended), EVLOCK_ETTL);
     assert_refused(evlock_extend(lock, 3, EVLOCK_EXTEND_REPLACE, record_end, &f->ended), EVLOCK_ETTL); /* the lead */
-    assert_refused(evlock_extend(lock, 1000, (enum evlock_extend_mode)7, record_end, &f->ended), EVLOCK_EINVAL);
+    for (int mode = -1; mode <= 3; mode += 4)
+        assert_refused(evlock_extend(lock, 1000, (enum evlock_extend_mode)mode, record_end, &f->ended), EVLOCK_EINVAL);
+    assert_refused(evlock_extend(lock, 1, EVLOCK_EXTEND_RESET, record_end, &f->ended), EVLOCK_EINVAL);
+    assert_refused(evlock_extend(lock, -1, EVLOCK_EXTEND_RESET, record_end, &f->ended), EVLOCK_EINVAL);
     run_for(f, 50);
     assert_int_equal(f->ended.count, 0);
     assert_true(evlock_is_held(lock));
@@ -474,7 +476,6 @@ static void calls_on_a_handle_whose_client_is_gone(void **state) {
     assert_refused(evlock_cancel(lock), EVLOCK_ECLOSED);
     assert_refused(evlock_release(lock, record_end, &f->ended), EVLOCK_ECLOSED);
     assert_refused(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_ECLOSED);
-    assert_refused(evlock_reacquire(lock, record_end, &f->ended), EVLOCK_ECLOSED);
     assert_refused(evlock_export(lock, token, sizeof(token), &len), EVLOCK_ECLOSED);
     assert_refused(evlock_adopt(lock, "t", 1, record_end, &f->ended), EVLOCK_ECLOSED);
     assert_refused(evlock_locked(lock, record_value, &f->ended), EVLOCK_ECLOSED);

@@ -61,7 +61,7 @@ static int call_all_of(evlock *lock) {
         evlock_cancel(lock),
         evlock_release(lock, record_end, &record),
         evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &record),
-        evlock_reacquire(lock, record_end, &record),
+        evlock_extend(lock, 0, EVLOCK_EXTEND_RESET, record_end, &record),
         evlock_export(lock, token, sizeof(token), &len),
         evlock_adopt(lock, "t", 1, record_end, &record),
         evlock_locked(lock, record_value, &record),

@@ -239,7 +239,7 @@ static void a_lease_is_not_shortened_to_less_than_its_lead(void **state) {
     assert_int_in_range(evlock_remaining_ms(lock), 300 * 1000, 600 * 1000);
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
     assert_status(await_extend(f, lock, 300 * 1000, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
-    assert_status(await_reacquire(f, lock), EVLOCK_OK);
+    assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
 }
 
 /* The lead lies within the wait of the test by far, the deadline by far beyond. */
@@ -318,11 +318,11 @@ static void extend_needs_a_hold(void **state) {
     struct record record = {0};
     evlock *lock = lock_new(f, "a", NULL);
     assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_ENOTHELD);
-    assert_status(evlock_reacquire(lock, record_end, &f->ended), EVLOCK_ENOTHELD);
+    assert_status(evlock_extend(lock, 0, EVLOCK_EXTEND_RESET, record_end, &f->ended), EVLOCK_ENOTHELD);
     lock = lost(f, "b", &record);
     f->ended = (struct record){0};
     assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_ELOST);
-    assert_status(evlock_reacquire(lock, record_end, &f->ended), EVLOCK_ELOST);
+    assert_status(evlock_extend(lock, 0, EVLOCK_EXTEND_RESET, record_end, &f->ended), EVLOCK_ELOST);
     await(f, server_integer(f->server, "DBSIZE") == 0);
     lock = held_with_ttl(f, "c", 100);
     f->ended = (struct record){0};
@@ -337,7 +337,7 @@ static void a_lock_without_ttl_is_not_extended(void **state) {
     f->ended = (struct record){0};
     assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_ENOTTL);
     assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_REPLACE, record_end, &f->ended), EVLOCK_ENOTTL);
-    assert_status(evlock_reacquire(lock, record_end, &f->ended), EVLOCK_ENOTTL);
+    assert_status(evlock_extend(lock, 0, EVLOCK_EXTEND_RESET, record_end, &f->ended), EVLOCK_ENOTTL);
     run_for(f, 50);
     assert_int_equal(f->ended.count, 0);
     assert_int_equal(key_ttl(f->server, "a"), -1);
@@ -387,23 +387,23 @@ static void a_release_ends_pending_extensions(void **state) {
     assert_false(key_exists(f->server, "a"));
 }
 
-static void reacquire_goes_back_to_the_locks_ttl(void **state) {
+static void a_reset_goes_back_to_the_locks_ttl(void **state) {
     struct fixture *f = *state;
     evlock *lock = held_with_ttl(f, "a", 100 * 1000);
     server_do(f->server, "PEXPIRE a 50000");
-    assert_status(await_reacquire(f, lock), EVLOCK_OK);
+    assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
     assert_int_in_range(key_ttl(f->server, "a"), 70 * 1000, 100 * 1000);
     assert_status(await_extend(f, lock, 500 * 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
-    assert_status(await_reacquire(f, lock), EVLOCK_OK);
+    assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
     assert_int_in_range(key_ttl(f->server, "a"), 70 * 1000, 100 * 1000);
     assert_int_in_range(evlock_remaining_ms(lock), 1, 100 * 1000 - 1002);
 }
 
-static void reacquire_of_a_key_that_is_gone_is_a_loss(void **state) {
+static void a_reset_of_a_key_that_is_gone_is_a_loss(void **state) {
     struct fixture *f = *state;
     evlock *lock = held(f, "a", NULL);
     server_do(f->server, "DEL a");
-    assert_status(await_reacquire(f, lock), EVLOCK_ENOTOWNED);
+    assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_ENOTOWNED);
     assert_false(evlock_is_held(lock));
     assert_false(key_exists(f->server, "a"));
 }
@@ -991,8 +991,8 @@ int main(void) {
         TEST(an_extension_of_a_key_that_is_gone_is_a_loss),
         TEST(a_key_made_to_last_for_ever_is_not_added_to),
         TEST(a_release_ends_pending_extensions),
-        TEST(reacquire_goes_back_to_the_locks_ttl),
-        TEST(reacquire_of_a_key_that_is_gone_is_a_loss),
+        TEST(a_reset_goes_back_to_the_locks_ttl),
+        TEST(a_reset_of_a_key_that_is_gone_is_a_loss),
         TEST(locked_asks_for_anyone),
         TEST(owned_asks_for_the_own_token),
         TEST(owned_is_not_asked_without_a_token),

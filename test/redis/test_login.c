@@ -159,7 +159,7 @@ static void lock_works(struct fixture *f, const char *name) {
     evlock *lock = lock_new(f, name, &options);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
-    assert_status(await_reacquire(f, lock), EVLOCK_OK);
+    assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
     assert_status(await_release(f, lock), EVLOCK_OK);
     assert_status(await_query(f, lock, evlock_locked), EVLOCK_OK);
     assert_int_equal(f->ended.value, 0);

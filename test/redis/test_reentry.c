@@ -88,7 +88,7 @@ static void call_everything(struct scene *scene) {
     for (int i = 0; i < CALLS; i++)
         ended[i].in_call = true;
     returned[0] = evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &ended[0]);
-    returned[1] = evlock_reacquire(lock, record_end, &ended[1]);
+    returned[1] = evlock_extend(lock, 0, EVLOCK_EXTEND_RESET, record_end, &ended[1]);
     returned[2] = evlock_locked(lock, record_value, &ended[2]);
     returned[3] = evlock_owned(lock, record_value, &ended[3]);
     returned[4] = evlock_server_ttl(lock, record_value, &ended[4]);
@@ -261,7 +261,7 @@ static void extended_with_more_to_come(struct scene *scene) {
     hold(scene, NULL);
     CALL(scene, evlock_extend(scene->lock, 1000, EVLOCK_EXTEND_ADD, record_end, &scene->told));
     evlock_extend(scene->lock, 1000, EVLOCK_EXTEND_ADD, NULL, NULL);
-    evlock_reacquire(scene->lock, NULL, NULL);
+    evlock_extend(scene->lock, 0, EVLOCK_EXTEND_RESET, NULL, NULL);
 }
 
 static void not_extended(struct scene *scene) {
@@ -270,9 +270,9 @@ static void not_extended(struct scene *scene) {
     CALL(scene, evlock_extend(scene->lock, 1000, EVLOCK_EXTEND_ADD, record_end, &scene->told));
 }
 
-static void reacquired(struct scene *scene) {
+static void reset(struct scene *scene) {
     hold(scene, NULL);
-    CALL(scene, evlock_reacquire(scene->lock, record_end, &scene->told));
+    CALL(scene, evlock_extend(scene->lock, 0, EVLOCK_EXTEND_RESET, record_end, &scene->told));
 }
 
 static void locked(struct scene *scene) {
@@ -563,7 +563,7 @@ static const struct named causes[] = {
     NAMED(extended),
     NAMED(not_extended),
     NAMED(extended_with_more_to_come),
-    NAMED(reacquired),
+    NAMED(reset),
     NAMED(locked),
     NAMED(owned),
     NAMED(owned_without_token),

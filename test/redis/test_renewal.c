@@ -149,7 +149,7 @@ static void every_call_survives_a_script_flush(void **state) {
     server_do(f->server, "SCRIPT FLUSH");
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
     server_do(f->server, "SCRIPT FLUSH");
-    assert_status(await_reacquire(f, lock), EVLOCK_OK);
+    assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
     server_do(f->server, "SCRIPT FLUSH");
     assert_status(await_release(f, lock), EVLOCK_OK);
     server_do(f->server, "SET a stranger PX 600000");

@@ -92,7 +92,7 @@ static void noscript_is_mended_by_one_load(void **state) {
     evlock *lock = held(f, "a");
     assert_one_reload(f, await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), 1);
     assert_one_reload(f, await_extend(f, lock, 60000, EVLOCK_EXTEND_REPLACE), 1);
-    assert_one_reload(f, await_reacquire(f, lock), 1);
+    assert_one_reload(f, await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), 1);
     assert_one_reload(f, await_release(f, lock), 1);
     server_do(f->server, "SET a stranger PX 600000");
     assert_one_reload(f, await_adopt(f, lock, "stranger", EVLOCK_CSTRING), 1);
@@ -303,7 +303,7 @@ static void a_full_server_still_renews_and_releases(void **state) {
     evlock *lock = held(f, "a");
     server_do(f->server, "CONFIG SET maxmemory 1");
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
-    assert_status(await_reacquire(f, lock), EVLOCK_OK);
+    assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
     assert_status(await_release(f, lock), EVLOCK_OK);
     assert_false(key_exists(f->server, "a"));
 }
@@ -470,7 +470,7 @@ static void the_least_privilege_is_enough(void **state) {
     assert_status(await_try(f, next), EVLOCK_EHELD);
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
     assert_status(await_extend(f, lock, 90000, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
-    assert_status(await_reacquire(f, lock), EVLOCK_OK);
+    assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
     assert_status(await_query(f, lock, evlock_owned), EVLOCK_OK);
     assert_int_equal(f->ended.value, 1);
     assert_status(await_query(f, lock, evlock_locked), EVLOCK_OK);
@@ -521,7 +521,7 @@ static void noperm_names_what_is_missing(void **state) {
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_EPERM);
     assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_EPERM);
     server_do(f->server, "ACL SETUSER worker +pttl -pexpire");
-    assert_status(await_reacquire(f, lock), EVLOCK_EPERM);
+    assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_EPERM);
     assert_true(evlock_is_held(lock));
     server_do(f->server, "ACL SETUSER worker +pexpire -get");
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_EPERM);
@@ -574,7 +574,7 @@ static void scripts_that_may_not_be_loaded_may_be_there(void **state) {
     server_do(f->server, "ACL SETUSER worker -script");
     evlock *lock = lock_new(f, "a", &options);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
-    assert_status(await_reacquire(f, lock), EVLOCK_OK);
+    assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
     server_do(f->server, "SCRIPT FLUSH");
     server_do(f->server, "CONFIG RESETSTAT");
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_EPERM);

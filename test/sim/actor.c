@@ -584,13 +584,13 @@ static void extend(struct handle *handle) {
         judge_ttl(world->judge, handle->key, ms * MS);
 }
 
-static void reacquire(struct handle *handle) {
+static void reset(struct handle *handle) {
     struct promise *promise;
 
     if (handle->process->world->plan.lagging)
         return;
     promise = ask(handle, P_EXTEND);
-    judge_made(promise, evlock_reacquire(handle->lock, on_end, promise));
+    judge_made(promise, evlock_extend(handle->lock, 0, EVLOCK_EXTEND_RESET, on_end, promise));
     handle->extended = handle->shortened = true;
 }
 
@@ -841,7 +841,7 @@ static const struct {
     void (*call)(struct handle *handle);
     bool scoped; /* also while a scope is at work */
 } calls[] = {
-    {40, acquire, false}, {25, release, false},  {14, extend, true},     {4, reacquire, true},
+    {40, acquire, false}, {25, release, false},  {14, extend, true},     {4, reset, true},
     {8, query, true},     {4, break_lock, true}, {5, cancel, false},     {4, export, false},
     {6, adopt, false},    {5, scope, false},     {4, free_handle, true},
 };

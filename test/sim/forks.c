@@ -157,7 +157,7 @@ static void call_lock(struct world *world, evlock *lock, int promised) {
         {"evlock_cancel", evlock_cancel(lock)},
         {"evlock_release", evlock_release(lock, on_end, world)},
         {"evlock_extend", evlock_extend(lock, 1000, EVLOCK_EXTEND_REPLACE, on_end, world)},
-        {"evlock_reacquire", evlock_reacquire(lock, on_end, world)},
+        {"evlock_extend, reset", evlock_extend(lock, 0, EVLOCK_EXTEND_RESET, on_end, world)},
         {"evlock_export", evlock_export(lock, token, sizeof(token), &len)},
         {"evlock_adopt", evlock_adopt(lock, "t", 1, on_end, world)},
         {"evlock_locked", evlock_locked(lock, on_value, world)},
