@@ -206,7 +206,7 @@ static void on_acquired(evlock *lock, int status, void *arg) {
 }
 
 static int acquire(struct worker *worker, struct event_base *base, const char *url) {
-    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options client_options = {.size = sizeof(evlock_client_options)};
     client_options.connect_timeout_ms = CONNECT_MS;
     client_options.on_connection = on_connection;
     client_options.arg = worker;
@@ -214,16 +214,16 @@ static int acquire(struct worker *worker, struct event_base *base, const char *u
     if (status != EVLOCK_OK)
         return status;
 
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.ttl_ms = TTL_MS;
-    options.auto_renewal = 1; /* of no use to a process that is stopped */
+    options.auto_renewal = true; /* of no use to a process that is stopped */
     options.on_lost = on_lost;
     options.arg = worker;
     status = evlock_new(&worker->lock, worker->client, "evlock-fence", EVLOCK_CSTRING, &options);
 
-    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    fenced.fence = 1;
-    fenced.wait_timeout_ms = WAIT_MS;
+    evlock_acquire_options fenced = {.size = sizeof(evlock_acquire_options)};
+    fenced.fence = EVLOCK_ON;
+    fenced.max_wait_ms = WAIT_MS;
     if (status == EVLOCK_OK)
         status = evlock_acquire(worker->lock, &fenced, on_acquired, worker);
     return status;

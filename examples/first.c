@@ -56,15 +56,15 @@ int main(int argc, char **argv) {
     struct event_base *base = event_base_new();
     work = evtimer_new(base, on_worked, NULL);
 
-    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options client_options = {.size = sizeof(evlock_client_options)};
     client_options.connect_timeout_ms = 900;
     client_options.on_connection = on_connection;
     int status = evlock_client_new_libevent(&client, base, url, &client_options);
 
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.ttl_ms = 2000;
-    options.auto_renewal = 1;
-    options.wait_timeout_ms = 10000;
+    options.auto_renewal = true;
+    options.max_wait_ms = 10000;
     options.on_lost = on_lost;
     if (status == EVLOCK_OK)
         status = evlock_new(&invoices, client, "invoices", EVLOCK_CSTRING, &options);

@@ -181,7 +181,7 @@ static int start_call(struct program *program, int client, int number) {
 }
 
 static int start_client(struct program *program, int client) {
-    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options client_options = {.size = sizeof(evlock_client_options)};
     client_options.connect_timeout_ms = CONNECT_MS;
     client_options.on_connection = on_connection;
     client_options.arg = program;
@@ -189,11 +189,11 @@ static int start_client(struct program *program, int client) {
     if (status != EVLOCK_OK)
         return status;
 
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.ttl_ms = 2000;
-    options.auto_renewal = 1;
-    options.retry_times = EVLOCK_UNLIMITED; /* a handler's default is 3 */
-    options.wait_timeout_ms = 60000;
+    options.auto_renewal = true;
+    options.max_attempts = EVLOCK_UNLIMITED; /* a handler's default is 3 */
+    options.max_wait_ms = 60000;
     status = evlock_handler_new(&program->handlers[client], program->clients[client], &options, nightly_report);
     if (status == EVLOCK_OK)
         printf("client %d calls %s\n", client + 1, (const char *)evlock_handler_name(program->handlers[client], NULL));

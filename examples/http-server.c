@@ -203,10 +203,10 @@ static int start_job(struct server *server, struct evhttp_request *request, cons
     job->work_ms = ms;
     job->work = evtimer_new(server->base, on_worked, job);
 
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.ttl_ms = server->ttl_ms;
-    options.auto_renewal = 1;
-    options.wait_timeout_ms = server->wait_ms;
+    options.auto_renewal = true;
+    options.max_wait_ms = server->wait_ms;
     options.on_lost = on_lost;
     options.arg = job;
     int status = job->work ? evlock_new(&job->lock, server->client, name, length, &options) : EVLOCK_ENOMEM;
@@ -412,7 +412,7 @@ static int start_events(struct server *server) {
 }
 
 static int start(struct server *server) {
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     options.on_log = on_log;
     options.on_connection = on_connection;
     options.arg = server;

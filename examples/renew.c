@@ -252,7 +252,7 @@ static int start_events(struct task *task) {
 }
 
 static int start_task(struct task *task) {
-    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options client_options = {.size = sizeof(evlock_client_options)};
     client_options.connect_timeout_ms = CONNECT_MS;
     client_options.on_connection = on_connection;
     client_options.arg = task;
@@ -260,10 +260,10 @@ static int start_task(struct task *task) {
     if (status != EVLOCK_OK)
         return status;
 
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.ttl_ms = task->ttl_ms;
-    options.auto_renewal = 1; /* every third of the ttl, as long as renewal_interval_ms is left alone */
-    options.wait_timeout_ms = 10000;
+    options.auto_renewal = true; /* every third of the ttl, as long as renewal_interval_ms is left alone */
+    options.max_wait_ms = 10000;
     options.on_lost = on_lost;
     options.on_at_risk = on_at_risk;
     options.arg = task;

@@ -214,8 +214,8 @@ static void on_acquired(evlock *lock, int status, void *arg) {
 }
 
 static void begin(struct worker *worker) {
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    options.fence = 1;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
+    options.fence = EVLOCK_ON;
     worker->asked = evlock_clock_us();
     worker->deadline = 0;
     worker->waiting = true;
@@ -304,7 +304,7 @@ static int start_events(struct worker *worker) {
 }
 
 static int start_lock(struct worker *worker) {
-    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options client_options = {.size = sizeof(evlock_client_options)};
     client_options.connect_timeout_ms = CONNECT_MS;
     client_options.on_connection = on_connection;
     client_options.arg = worker;
@@ -312,7 +312,7 @@ static int start_lock(struct worker *worker) {
     if (status != EVLOCK_OK)
         return status;
 
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.ttl_ms = TTL_MS;
     options.retry_delay_ms = POLL_MS;
     options.on_lost = on_lost;

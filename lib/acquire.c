@@ -72,11 +72,21 @@ static bool acquire_being_undone(const struct call *call) {
     return token.data && evl_tenures_haunt(&evl_locks_of(call->lock)->tenures, evl_handle_key(call->lock), token);
 }
 
-int64_t evl_acquire_pause(const struct evlock *lock) {
-    int64_t delay = lock->config->retry_delay;
-    int64_t jitter = delay * lock->config->retry_jitter / 100;
+int64_t evl_acquire_pause(const struct call *call) {
+    int64_t delay = call->acquire.retry_delay;
+    int64_t jitter = delay * call->lock->config->retry_jitter / 100;
 
-    return jitter ? delay - (int64_t)(evl_turn_random(evl_handle_turn(lock)) % (uint64_t)(jitter + 1)) : delay;
+    return jitter ? delay - (int64_t)(evl_turn_random(evl_handle_turn(call->lock)) % (uint64_t)(jitter + 1)) : delay;
+}
+
+/* The server is what is missing, and not the lock. */
+static bool acquire_is_away(const struct call *call, int status) {
+    const struct deployment *deployment = call->lock->config->deployment;
+    const struct node *trouble;
+
+    if (status == EVLOCK_EQUORUM)
+        return evl_deployment_connection(deployment, &trouble) == EVLOCK_AWAY;
+    return status == EVLOCK_EUNREACHABLE || status == EVLOCK_EREFUSED;
 }
 
 /* After a failed attempt: a pause, unless that was the last one or the pause would last to the end of the wait. But
@@ -84,13 +94,13 @@ int64_t evl_acquire_pause(const struct evlock *lock) {
 static void acquire_pause_or_end(struct call *call, struct trouble why) {
     int64_t next;
 
-    if (call->acquire.retries == 0) {
+    if (call->acquire.retries == 0 || (call->acquire.fail_when_away && acquire_is_away(call, why.status))) {
         evl_call_end(call, why.status, why.words);
         return;
     }
     if (call->acquire.retries > 0)
         call->acquire.retries--;
-    next = acquire_now_of(call) + evl_acquire_pause(call->lock);
+    next = acquire_now_of(call) + evl_acquire_pause(call);
     if (next >= call->acquire.wait_until && !call->acquire.contended)
         evl_call_end(call, EVLOCK_ETIMEDOUT, "");
     else
@@ -321,37 +331,41 @@ void evl_acquire_failed(struct call *call, struct trouble why) {
 /* --- The calls ---------------------------------------------------------------------------------------------------- */
 
 static struct trouble acquire_read_options(const evlock_acquire_options *options, const struct config *config,
-                                           evlock_acquire_options *given, int64_t *times, int64_t *wait,
-                                           struct words *words) {
-    struct trouble trouble = evl_config_read_acquire(given, options);
+                                           evlock_acquire_options *given, struct limits *limits, struct words *words) {
+    struct trouble trouble = evl_config_read_acquire(limits, given, config, options, words);
 
-    *times = config->retry_times;
-    *wait = config->wait_timeout;
     if (trouble.status == EVLOCK_OK && given->token)
         trouble = evl_lock_validate_token(given->token, &given->token_len, words);
-    if (trouble.status == EVLOCK_OK)
-        trouble = evl_config_waiting(times, wait, given->retry_times, given->wait_timeout_ms, words);
-    if (trouble.status == EVLOCK_OK)
-        trouble = evl_config_validate_retries(config->queue, *times);
-    if (trouble.status == EVLOCK_OK && given->fence != EVLOCK_DEFAULT && given->fence != 0 && given->fence != 1)
-        trouble = (struct trouble){EVLOCK_EINVAL, "fence is neither 0 nor 1"};
-    /* No time to wait: one attempt, however long the server takes for it. */
-    if (trouble.status == EVLOCK_OK && *wait == 0) {
-        *times = 0;
-        *wait = EVLOCK_UNLIMITED;
-    }
     return trouble;
+}
+
+/* Sets how far a new acquire goes; false: there is no memory for its token. */
+static bool acquire_take_on(struct call *call, const evlock_acquire_options *given, const struct limits *limits) {
+    bool endless = limits->attempts == EVLOCK_UNLIMITED;
+
+    call->acquire.retries = endless ? EVLOCK_UNLIMITED : limits->attempts - 1;
+    call->acquire.retry_delay = limits->retry_delay;
+    call->acquire.fenced = limits->fence;
+    call->acquire.fail_when_away = limits->fail_when_away;
+    call->acquire.contended = call->lock->crowded && call->acquire.retries != 0;
+    call->acquire.begun = acquire_now_of(call);
+    call->acquire.wait_until = limits->wait == EVLOCK_UNLIMITED ? INT64_MAX : call->acquire.begun + limits->wait;
+    if (!given->token)
+        return true;
+    call->acquire.token = evl_dup(given->token, given->token_len);
+    call->acquire.token_len = (uint8_t)given->token_len;
+    return call->acquire.token != NULL;
 }
 
 int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_cb cb, void *arg) {
     evlock_acquire_options given;
-    int64_t times, wait;
+    struct limits limits;
     struct words words;
     struct call *call;
     struct trouble trouble = evl_lock_validate(lock);
 
     if (trouble.status == EVLOCK_OK)
-        trouble = acquire_read_options(options, lock->config, &given, &times, &wait, &words);
+        trouble = acquire_read_options(options, lock->config, &given, &limits, &words);
     if (trouble.status == EVLOCK_OK)
         trouble = evl_lock_validate_idle(lock);
     if (trouble.status != EVLOCK_OK)
@@ -360,22 +374,14 @@ int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_c
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for an acquire");
     call->cb = cb;
-    call->acquire.retries = times;
-    call->acquire.fenced = given.fence == 1;
-    call->acquire.contended = lock->crowded && times != 0;
-    call->acquire.begun = acquire_now_of(call);
-    call->acquire.wait_until = wait == EVLOCK_UNLIMITED ? INT64_MAX : call->acquire.begun + wait;
-    if (given.token) {
-        call->acquire.token = evl_dup(given.token, given.token_len);
-        call->acquire.token_len = (uint8_t)given.token_len;
+    if (!acquire_take_on(call, &given, &limits)) {
+        evl_call_drop(call);
+        return evl_fail(EVLOCK_ENOMEM, "no memory for an acquire");
     }
     if (lock->tenure) /* lost, and not released */
         evl_tenure_abandon(lock->tenure);
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "acquiring");
-    if (given.token && !call->acquire.token)
-        trouble = (struct trouble){EVLOCK_ENOMEM, "no memory for an acquire"};
-    else
-        trouble = acquire_attempt(call, call->acquire.begun);
+    trouble = acquire_attempt(call, call->acquire.begun);
     if (trouble.status == EVLOCK_OK)
         evl_turn_rearm(evl_handle_turn(lock));
     else

@@ -20,7 +20,7 @@ void evl_acquire_failed(struct call *call, struct trouble why);
 void evl_acquire_note(struct call *call, struct trouble obstacle);
 
 /* The pause before another attempt, with jitter. */
-int64_t evl_acquire_pause(const struct evlock *lock);
+int64_t evl_acquire_pause(const struct call *call);
 
 /* Whether its key is being looked at, so that what comes next is decided by that. */
 bool evl_acquire_looks(const struct call *call);

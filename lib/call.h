@@ -58,6 +58,7 @@ struct call {
     union {
         struct {
             int64_t retries; /* left; EVLOCK_UNLIMITED */
+            int64_t retry_delay;
             int64_t begun;
             int64_t wait_until; /* INT64_MAX: without limit */
             char *token;        /* the caller's own, or NULL */
@@ -65,6 +66,7 @@ struct call {
             int64_t settled_by;  /* the end of waiting for an earlier use of the token; 0: not waiting */
             int64_t replicas_by; /* the end of waiting for replicas */
             bool fenced;
+            bool fail_when_away;
             bool looked;       /* that the key holds a string at all */
             bool contended;    /* another had the lock, and the next attempt joins the queue */
             bool handed;       /* told by a message */

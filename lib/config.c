@@ -9,59 +9,117 @@
 #include "status.h"
 
 #define TEN_YEARS_MS (INT64_C(10) * 366 * 24 * 3600 * 1000)
+#define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
 
-static int64_t config_or_default(int64_t given, int64_t otherwise) {
-    return given == EVLOCK_DEFAULT ? otherwise : given;
+enum { OPTIONS_MAX_SIZE = 4096 };
+
+struct config_number {
+    const char *name;
+    int64_t *value;
+    int64_t otherwise, least, most; /* what zero means, and what else is allowed */
+};
+
+struct config_choice {
+    const char *name;
+    const void *value; /* a bool: from another language it may be any byte */
+};
+
+static struct trouble config_read_numbers(const struct config_number *numbers, size_t count, struct words *words) {
+    for (size_t i = 0; i < count; i++) {
+        const struct config_number *number = &numbers[i];
+        if (*number->value == 0)
+            *number->value = number->otherwise;
+        else if (*number->value < number->least || *number->value > number->most)
+            return evl_trouble(words, EVLOCK_EINVAL, "%s is %" PRId64 ", not from %" PRId64 " to %" PRId64,
+                               number->name, *number->value, number->least, number->most);
+    }
+    return evl_no_trouble;
 }
 
-static struct trouble config_validate_range(const char *name, int64_t value, int64_t least, int64_t most,
-                                            struct words *words) {
-    if (value >= least && value <= most)
-        return evl_no_trouble;
-    return evl_trouble(words, EVLOCK_EINVAL, "%s is %" PRId64 ", not from %" PRId64 " to %" PRId64, name, value, least,
-                       most);
+static struct trouble config_validate_choices(const struct config_choice *choices, size_t count, struct words *words) {
+    for (size_t i = 0; i < count; i++) {
+        unsigned char byte;
+        memcpy(&byte, choices[i].value, 1);
+        if (byte > 1)
+            return evl_trouble(words, EVLOCK_EINVAL, "%s is the byte %d, neither true nor false", choices[i].name,
+                               byte);
+    }
+    return evl_no_trouble;
 }
 
-/* A program that was built with an older header has a shorter struct: what it lacks keeps its default. No size ends
- * within a member. */
-static struct trouble config_read_struct(void *ret, size_t size, const void *given) {
+static struct trouble config_validate_zero(const void *bytes, size_t len) {
+    const unsigned char *byte = bytes;
+
+    for (size_t i = 0; i < len; i++)
+        if (byte[i])
+            return (struct trouble){EVLOCK_EVERSION, "the options set a field that this library does not know"};
+    return evl_no_trouble;
+}
+
+void evlock_options_init(void *options, size_t size) {
+    memset(options, 0, size);
+    memcpy(options, &size, sizeof(size));
+}
+
+/* A program that was built with an older header has a shorter struct: what it lacks keeps its default. One that was
+ * built with a newer header has a longer one, of which nothing may be set that is not known here. No size ends within a
+ * member. */
+static struct trouble config_read_struct(void *ret, size_t size, const void *given, struct words *words) {
     size_t given_size;
 
+    evlock_options_init(ret, size);
     if (!given)
         return evl_no_trouble;
     memcpy(&given_size, given, sizeof(given_size));
-    if (given_size < sizeof(size_t) || given_size > 4096 || given_size % _Alignof(int64_t) != 0)
-        return (struct trouble){EVLOCK_EINVAL, "options must start from their INIT macro"};
+    if (given_size < sizeof(size_t) || given_size > OPTIONS_MAX_SIZE || given_size % _Alignof(int64_t) != 0)
+        return evl_trouble(words, EVLOCK_EINVAL, "the options' size is %zu: set it to that of their struct",
+                           given_size);
     memcpy(ret, given, given_size < size ? given_size : size);
+    memcpy(ret, &size, sizeof(size));
+    return given_size <= size ? evl_no_trouble : config_validate_zero((const char *)given + size, given_size - size);
+}
+
+/* --- A client's --------------------------------------------------------------------------------------------------- */
+
+static struct trouble config_read_client_fields(evlock_client_options *given, struct words *words) {
+    const struct config_number numbers[] = {
+        {"connect_timeout_ms", &given->connect_timeout_ms, 5000, 1, TEN_YEARS_MS},
+        {"command_timeout_ms", &given->command_timeout_ms, 5000, 1, TEN_YEARS_MS},
+        {"backoff_min_ms", &given->backoff_min_ms, 50, 1, TEN_YEARS_MS},
+        {"backoff_max_ms", &given->backoff_max_ms, 5000, 1, TEN_YEARS_MS},
+        {"max_inflight", &given->max_inflight, 65536, 1, INT32_MAX},
+        {"max_ttl_ms", &given->max_ttl_ms, 60000, 1, TEN_YEARS_MS},
+    };
+    const struct config_choice choices[] = {
+        {"durable", &given->durable},
+        {"distrust_uptime", &given->distrust_uptime},
+    };
+    struct trouble trouble = config_read_numbers(numbers, ARRAY_LEN(numbers), words);
+
+    if (trouble.status == EVLOCK_OK)
+        trouble = config_validate_choices(choices, ARRAY_LEN(choices), words);
+    if (trouble.status == EVLOCK_OK)
+        trouble = config_validate_zero(given->reserved, sizeof(given->reserved));
+    if (trouble.status == EVLOCK_OK)
+        trouble = config_validate_zero(&given->reserved_pointer, sizeof(given->reserved_pointer));
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
+    if (!given->log_level)
+        given->log_level = EVLOCK_LOG_INFO;
+    if ((int)given->log_level < EVLOCK_LOG_DEBUG || (int)given->log_level > EVLOCK_LOG_ERROR)
+        return evl_trouble(words, EVLOCK_EINVAL, "log_level is %d, no enum evlock_log_level", (int)given->log_level);
+    if (given->backoff_max_ms < given->backoff_min_ms)
+        return (struct trouble){EVLOCK_EINVAL, "backoff_max_ms is less than backoff_min_ms"};
     return evl_no_trouble;
 }
 
 struct trouble evl_config_read_client(struct client_config *ret, evlock_client_options *ret_given,
                                       const evlock_client_options *options, struct words *words) {
-    evlock_client_options given = EVLOCK_CLIENT_OPTIONS_INIT;
-    struct trouble trouble = config_read_struct(&given, sizeof(given), options);
-    struct {
-        const char *name;
-        int64_t *value;
-        int64_t otherwise, least, most;
-    } numbers[] = {
-        {"connect_timeout_ms", &given.connect_timeout_ms, 5000, 1, TEN_YEARS_MS},
-        {"command_timeout_ms", &given.command_timeout_ms, 5000, 1, TEN_YEARS_MS},
-        {"backoff_min_ms", &given.backoff_min_ms, 50, 1, TEN_YEARS_MS},
-        {"backoff_max_ms", &given.backoff_max_ms, 5000, 1, TEN_YEARS_MS},
-        {"max_inflight", &given.max_inflight, 65536, 1, INT32_MAX},
-        {"max_ttl_ms", &given.max_ttl_ms, 60000, 1, TEN_YEARS_MS},
-        {"durable", &given.durable, 0, 0, 1},
-        {"distrust_uptime", &given.distrust_uptime, 0, 0, 1},
-        {"log_level", &given.log_level, EVLOCK_LOG_INFO, EVLOCK_LOG_DEBUG, EVLOCK_LOG_ERROR},
-    };
+    evlock_client_options given;
+    struct trouble trouble = config_read_struct(&given, sizeof(given), options, words);
 
-    for (size_t i = 0; trouble.status == EVLOCK_OK && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        *numbers[i].value = config_or_default(*numbers[i].value, numbers[i].otherwise);
-        trouble = config_validate_range(numbers[i].name, *numbers[i].value, numbers[i].least, numbers[i].most, words);
-    }
-    if (trouble.status == EVLOCK_OK && given.backoff_max_ms < given.backoff_min_ms)
-        trouble = (struct trouble){EVLOCK_EINVAL, "backoff_max_ms is less than backoff_min_ms"};
+    if (trouble.status == EVLOCK_OK)
+        trouble = config_read_client_fields(&given, words);
     if (trouble.status != EVLOCK_OK)
         return trouble;
     *ret_given = given;
@@ -82,114 +140,162 @@ struct trouble evl_config_read_client(struct client_config *ret, evlock_client_o
     return evl_no_trouble;
 }
 
-struct trouble evl_config_read_options(evlock_options *ret, const evlock_options *options) {
-    static const evlock_options defaults = EVLOCK_OPTIONS_INIT;
+/* --- An acquire's ------------------------------------------------------------------------------------------------- */
 
-    *ret = defaults;
-    return config_read_struct(ret, sizeof(*ret), options);
-}
-
-struct trouble evl_config_read_acquire(evlock_acquire_options *ret, const evlock_acquire_options *options) {
-    static const evlock_acquire_options defaults = EVLOCK_ACQUIRE_OPTIONS_INIT;
-
-    *ret = defaults;
-    return config_read_struct(ret, sizeof(*ret), options);
-}
-
-struct trouble evl_config_waiting(int64_t *retry_times, int64_t *wait_timeout, int64_t given_times,
-                                  int64_t given_timeout_ms, struct words *words) {
-    struct trouble trouble;
-
-    if (given_times != EVLOCK_DEFAULT) {
-        if ((trouble = config_validate_range("retry_times", given_times, EVLOCK_UNLIMITED, INT64_MAX, words)).status !=
-            EVLOCK_OK)
-            return trouble;
-        *retry_times = given_times;
-    }
-    if (given_timeout_ms != EVLOCK_DEFAULT) {
-        if ((trouble =
-                 config_validate_range("wait_timeout_ms", given_timeout_ms, EVLOCK_UNLIMITED, TEN_YEARS_MS, words))
-                .status != EVLOCK_OK)
-            return trouble;
-        *wait_timeout = given_timeout_ms == EVLOCK_UNLIMITED ? EVLOCK_UNLIMITED : given_timeout_ms * 1000;
-    }
+static struct trouble config_override(const char *name, bool *setting, int given, struct words *words) {
+    if (given < EVLOCK_INHERIT || given > EVLOCK_OFF)
+        return evl_trouble(words, EVLOCK_EINVAL, "%s is %d, no enum evlock_override", name, given);
+    if (given != EVLOCK_INHERIT)
+        *setting = given == EVLOCK_ON;
     return evl_no_trouble;
 }
 
+static struct trouble config_validate_attempts(bool queue, int64_t attempts) {
+    if (queue && attempts != EVLOCK_TRY && attempts != EVLOCK_UNLIMITED)
+        return (struct trouble){EVLOCK_EQUEUE, "a queue has no attempts to count: set max_wait_ms"};
+    return evl_no_trouble;
+}
+
+/* Sets those limits that are given. */
+static struct trouble config_read_limits(struct limits *limits, int64_t wait_ms, int64_t attempts, int64_t delay_ms,
+                                         struct words *words) {
+    const struct config_number numbers[] = {
+        {"max_wait_ms", &wait_ms, 0, EVLOCK_UNLIMITED, TEN_YEARS_MS},
+        {"max_attempts", &attempts, limits->attempts, EVLOCK_UNLIMITED, INT64_MAX},
+        {"retry_delay_ms", &delay_ms, limits->retry_delay / 1000, 1, TEN_YEARS_MS},
+    };
+    struct trouble trouble = config_read_numbers(numbers, ARRAY_LEN(numbers), words);
+
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
+    if (wait_ms)
+        limits->wait = wait_ms == EVLOCK_UNLIMITED ? EVLOCK_UNLIMITED : wait_ms * 1000;
+    limits->attempts = attempts;
+    limits->retry_delay = delay_ms * 1000;
+    return evl_no_trouble;
+}
+
+static struct trouble config_slow(int64_t delay_ms, int64_t ttl_ms, struct words *words) {
+    return evl_trouble(words, EVLOCK_ERETRY,
+                       "the retry delay of %" PRId64 " ms is longer than the ttl of %" PRId64 " ms", delay_ms, ttl_ms);
+}
+
+struct trouble evl_config_read_acquire(struct limits *ret, evlock_acquire_options *ret_given,
+                                       const struct config *config, const evlock_acquire_options *options,
+                                       struct words *words) {
+    evlock_acquire_options *given = ret_given;
+    struct trouble trouble = config_read_struct(given, sizeof(*given), options, words);
+
+    *ret = config->limits;
+    if (trouble.status == EVLOCK_OK)
+        trouble = config_read_limits(ret, given->max_wait_ms, given->max_attempts, given->retry_delay_ms, words);
+    if (trouble.status == EVLOCK_OK)
+        trouble = config_validate_attempts(config->queue, ret->attempts);
+    if (trouble.status == EVLOCK_OK)
+        trouble = config_override("fence", &ret->fence, (int)given->fence, words);
+    if (trouble.status == EVLOCK_OK)
+        trouble = config_override("fail_when_away", &ret->fail_when_away, (int)given->fail_when_away, words);
+    if (trouble.status == EVLOCK_OK && config->terms.ttl && given->retry_delay_ms * 1000 > config->terms.ttl)
+        return config_slow(given->retry_delay_ms, config->terms.ttl / 1000, words);
+    return trouble;
+}
+
+/* --- A lock's ----------------------------------------------------------------------------------------------------- */
+
+struct trouble evl_config_read_options(evlock_options *ret, const evlock_options *options, struct words *words) {
+    return config_read_struct(ret, sizeof(*ret), options, words);
+}
+
 struct trouble evl_config_validate_ttl(int64_t ttl_ms, struct words *words) {
-    if (ttl_ms < 0 || ttl_ms > TEN_YEARS_MS)
-        return evl_trouble(words, EVLOCK_ETTL, "the ttl is %" PRId64 " ms, not from 0 to ten years", ttl_ms);
-    if (ttl_ms > 0 && ttl_ms * 1000 <= evl_lease_drift(ttl_ms * 1000))
+    if (ttl_ms < 1 || ttl_ms > TEN_YEARS_MS)
+        return evl_trouble(words, EVLOCK_ETTL, "the ttl is %" PRId64 " ms, not from 1 ms to ten years", ttl_ms);
+    if (ttl_ms * 1000 <= evl_lease_drift(ttl_ms * 1000))
         return evl_trouble(words, EVLOCK_ETTL,
                            "the ttl of %" PRId64 " ms is not longer than its drift of ttl / 100 + 2 ms", ttl_ms);
     return evl_no_trouble;
 }
 
-struct trouble evl_config_validate_retries(bool queue, int64_t retry_times) {
-    if (queue && retry_times != 0 && retry_times != EVLOCK_UNLIMITED)
-        return (struct trouble){EVLOCK_EQUEUE, "a queue has no retries to count: set wait_timeout_ms"};
+static struct trouble config_read_ttl(struct config *config, int64_t given_ms, struct words *words) {
+    int64_t ttl_ms = given_ms ? given_ms : 30000;
+    struct trouble trouble = evl_no_trouble;
+
+    if (ttl_ms == EVLOCK_NO_EXPIRY)
+        ttl_ms = 0;
+    else
+        trouble = evl_config_validate_ttl(ttl_ms, words);
+    config->terms.ttl = trouble.status == EVLOCK_OK ? ttl_ms * 1000 : 0;
+    return trouble;
+}
+
+static struct trouble config_read_choices(struct config *config, const evlock_options *given, struct words *words) {
+    const struct config_choice choices[] = {
+        {"auto_renewal", &given->auto_renewal},
+        {"fence", &given->fence},
+        {"fail_when_away", &given->fail_when_away},
+    };
+    struct trouble trouble = config_validate_choices(choices, ARRAY_LEN(choices), words);
+
+    if (trouble.status == EVLOCK_OK)
+        trouble = config_validate_zero(&given->reserved, sizeof(given->reserved));
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
+    config->limits.fence = given->fence;
+    config->limits.fail_when_away = given->fail_when_away;
     return evl_no_trouble;
 }
 
 static struct trouble config_read_wait(struct config *config, const evlock_options *given, struct words *words) {
-    int64_t wait = config_or_default(given->wait, EVLOCK_WAIT_POLL);
-
-    if (wait != EVLOCK_WAIT_POLL && wait != EVLOCK_WAIT_QUEUE)
-        return (struct trouble){EVLOCK_EINVAL, "wait is neither EVLOCK_WAIT_POLL nor EVLOCK_WAIT_QUEUE"};
-    config->queue = wait == EVLOCK_WAIT_QUEUE;
+    if (given->wait != EVLOCK_WAIT_POLL && given->wait != EVLOCK_WAIT_QUEUE)
+        return evl_trouble(words, EVLOCK_EINVAL, "wait is %d, no enum evlock_wait", (int)given->wait);
+    config->queue = given->wait == EVLOCK_WAIT_QUEUE;
     if (config->queue && config->terms.ttl == 0)
         return (struct trouble){EVLOCK_EQUEUE, "a queue needs a ttl: a holder that dies would hold it up for ever"};
     if (given->holder && (given->holder[0] == '\0' || strlen(given->holder) > HOLDER_MAX_LEN))
         return evl_trouble(words, EVLOCK_EHOLDER, "the holder's name has %zu bytes, not 1 to %d", strlen(given->holder),
                            HOLDER_MAX_LEN);
-    return evl_config_validate_retries(config->queue, config->retry_times);
+    return config_validate_attempts(config->queue, config->limits.attempts);
 }
 
 static struct trouble config_read_retrying(struct config *config, const evlock_options *given, struct words *words) {
-    int64_t delay_ms = config_or_default(given->retry_delay_ms, 100);
-    struct trouble trouble = config_validate_range("retry_delay_ms", delay_ms, 1, TEN_YEARS_MS, words);
+    int64_t jitter = given->retry_jitter;
+    const struct config_number number = {"retry_jitter", &jitter, 50, EVLOCK_NO_JITTER, 100};
+    struct limits *limits = &config->limits;
+    struct trouble trouble = config_read_numbers(&number, 1, words);
 
+    limits->attempts = limits->wait = EVLOCK_UNLIMITED;
+    limits->retry_delay = 100000;
+    if (trouble.status == EVLOCK_OK)
+        trouble = config_read_limits(limits, given->max_wait_ms, given->max_attempts, given->retry_delay_ms, words);
     if (trouble.status != EVLOCK_OK)
         return trouble;
-    if (given->retry_delay_ms != EVLOCK_DEFAULT && given->ttl_ms != EVLOCK_DEFAULT && given->ttl_ms != 0 &&
-        delay_ms > given->ttl_ms)
-        return evl_trouble(words, EVLOCK_ERETRY,
-                           "the retry delay of %" PRId64 " ms is longer than the ttl of %" PRId64 " ms", delay_ms,
-                           given->ttl_ms);
-    config->retry_delay = delay_ms * 1000;
-    config->retry_jitter = config_or_default(given->retry_jitter, 50);
-    config->retry_times = config->wait_timeout = EVLOCK_UNLIMITED;
-    trouble = config_validate_range("retry_jitter", config->retry_jitter, 0, 100, words);
-    if (trouble.status == EVLOCK_OK)
-        trouble = evl_config_waiting(&config->retry_times, &config->wait_timeout, given->retry_times,
-                                     given->wait_timeout_ms, words);
-    return trouble;
+    if (given->ttl_ms > 0 && given->retry_delay_ms > given->ttl_ms)
+        return config_slow(given->retry_delay_ms, given->ttl_ms, words);
+    config->retry_jitter = jitter == EVLOCK_NO_JITTER ? 0 : jitter;
+    return evl_no_trouble;
 }
 
 static struct trouble config_read_renewal(struct config *config, const evlock_options *given, struct words *words) {
     int64_t ttl = config->terms.ttl;
-    int64_t renewal = config_or_default(given->auto_renewal, 0);
-    int64_t interval_ms = config_or_default(given->renewal_interval_ms, ttl / 3000 ? ttl / 3000 : 1);
+    int64_t interval_ms = given->renewal_interval_ms;
+    int64_t max_hold_ms = given->max_hold_ms;
+    int64_t percent = given->at_risk_percent;
+    const struct config_number numbers[] = {
+        {"renewal_interval_ms", &interval_ms, ttl / 3000 ? ttl / 3000 : 1, 1, TEN_YEARS_MS},
+        {"max_hold_ms", &max_hold_ms, EVLOCK_UNLIMITED, EVLOCK_UNLIMITED, TEN_YEARS_MS},
+        {"at_risk_percent", &percent, 33, 1, 99},
+    };
+    struct trouble trouble = config_read_numbers(numbers, ARRAY_LEN(numbers), words);
     int64_t interval;
-    int64_t max_hold_ms = config_or_default(given->max_hold_ms, EVLOCK_UNLIMITED);
-    int64_t percent = config_or_default(given->at_risk_percent, 33);
-    struct trouble trouble = config_validate_range("auto_renewal", renewal, 0, 1, words);
 
-    if (trouble.status == EVLOCK_OK && given->renewal_interval_ms != EVLOCK_DEFAULT)
-        trouble = config_validate_range("renewal_interval_ms", interval_ms, 1, TEN_YEARS_MS, words);
-    if (trouble.status == EVLOCK_OK && max_hold_ms != EVLOCK_UNLIMITED)
-        trouble = config_validate_range("max_hold_ms", max_hold_ms, 1, TEN_YEARS_MS, words);
-    if (trouble.status == EVLOCK_OK)
-        trouble = config_validate_range("at_risk_percent", percent, 1, 99, words);
     if (trouble.status != EVLOCK_OK)
         return trouble;
     interval = interval_ms * 1000;
-    if (renewal && ttl == 0)
+    if (given->auto_renewal && ttl == 0)
         return (struct trouble){EVLOCK_ERENEWAL, "a lock without expiry has nothing to renew"};
-    if (ttl && (renewal || given->renewal_interval_ms != EVLOCK_DEFAULT) && interval >= ttl - evl_lease_drift(ttl))
+    if (ttl && (given->auto_renewal || given->renewal_interval_ms) && interval >= ttl - evl_lease_drift(ttl))
         return evl_trouble(words, EVLOCK_ERENEWAL,
                            "the renewal interval of %" PRId64 " ms leaves no time before the deadline", interval_ms);
-    config->terms.interval = renewal ? interval : 0;
+    config->terms.interval = given->auto_renewal ? interval : 0;
     config->terms.grain = config->terms.interval / 20;
     config->terms.max_hold = max_hold_ms == EVLOCK_UNLIMITED ? LEASE_NEVER : max_hold_ms * 1000;
     config->terms.risk = ttl / 100 * percent;
@@ -200,15 +306,13 @@ static struct trouble config_read_renewal(struct config *config, const evlock_op
 static struct trouble config_read_lead(struct config *config, const evlock_options *given, struct words *words) {
     struct lease_terms *terms = &config->terms;
     int64_t lead_ms = given->lost_lead_ms;
-    struct trouble trouble;
+    const struct config_number number = {"lost_lead_ms", &lead_ms, 0, EVLOCK_NO_LEAD, TEN_YEARS_MS};
+    struct trouble trouble = config_read_numbers(&number, 1, words);
 
-    terms->lead = evl_lease_moment(terms->ttl);
-    if (lead_ms == EVLOCK_DEFAULT)
-        return evl_no_trouble;
-    if ((trouble = config_validate_range("lost_lead_ms", lead_ms, 0, TEN_YEARS_MS, words)).status != EVLOCK_OK)
+    if (trouble.status != EVLOCK_OK)
         return trouble;
-    terms->lead = lead_ms * 1000;
-    if (terms->ttl && terms->lead >= terms->ttl - evl_lease_drift(terms->ttl) - terms->interval)
+    terms->lead = lead_ms == 0 ? evl_lease_moment(terms->ttl) : lead_ms == EVLOCK_NO_LEAD ? 0 : lead_ms * 1000;
+    if (lead_ms > 0 && terms->ttl && terms->lead >= terms->ttl - evl_lease_drift(terms->ttl) - terms->interval)
         return evl_trouble(words, EVLOCK_EINVAL, "lost_lead_ms is %" PRId64 ", which leaves no time %s", lead_ms,
                            terms->interval ? "after the renewal interval" : "to hold the lock");
     return evl_no_trouble;
@@ -217,37 +321,41 @@ static struct trouble config_read_lead(struct config *config, const evlock_optio
 /* What a grant needs besides the first answer. */
 static struct trouble config_read_agreement(struct config *config, const evlock_options *given, struct words *words) {
     int64_t share_ms = config->terms.ttl / 10000 ? config->terms.ttl / 10000 : 1;
-    int64_t node_ms = config_or_default(given->node_timeout_ms, share_ms);
-    int64_t replica_ms = config_or_default(given->replica_timeout_ms, share_ms);
-    struct trouble trouble = config_validate_range("node_timeout_ms", node_ms, 1, TEN_YEARS_MS, words);
+    int64_t node_ms = given->node_timeout_ms;
+    int64_t replica_ms = given->replica_timeout_ms;
+    int64_t replicas = given->min_replicas;
+    const struct config_number numbers[] = {
+        {"node_timeout_ms", &node_ms, share_ms, 1, TEN_YEARS_MS},
+        {"replica_timeout_ms", &replica_ms, share_ms, 1, TEN_YEARS_MS},
+        {"min_replicas", &replicas, 0, 1, INT32_MAX},
+    };
+    struct trouble trouble = config_read_numbers(numbers, ARRAY_LEN(numbers), words);
 
-    config->min_replicas = config_or_default(given->min_replicas, 0);
-    if (trouble.status == EVLOCK_OK)
-        trouble = config_validate_range("replica_timeout_ms", replica_ms, 1, TEN_YEARS_MS, words);
-    if (trouble.status == EVLOCK_OK)
-        trouble = config_validate_range("min_replicas", config->min_replicas, 0, INT32_MAX, words);
     if (trouble.status != EVLOCK_OK)
         return trouble;
     config->terms.patience = node_ms * 1000;
     config->replica_timeout = replica_ms * 1000;
+    config->min_replicas = replicas;
     return evl_no_trouble;
 }
 
 static struct trouble config_read(struct config *config, const evlock_options *given, struct words *words) {
-    int64_t ttl_ms = config_or_default(given->ttl_ms, 30000);
-    struct trouble trouble = evl_config_validate_ttl(ttl_ms, words);
+    struct trouble trouble = config_read_ttl(config, given->ttl_ms, words);
 
-    if (trouble.status != EVLOCK_OK)
-        return trouble;
-    config->terms.ttl = ttl_ms * 1000;
     config->on_lost = given->on_lost;
     config->on_at_risk = given->on_at_risk;
-    if ((trouble = config_read_retrying(config, given, words)).status != EVLOCK_OK ||
+    if (trouble.status != EVLOCK_OK || (trouble = config_read_choices(config, given, words)).status != EVLOCK_OK ||
+        (trouble = config_read_retrying(config, given, words)).status != EVLOCK_OK ||
         (trouble = config_read_wait(config, given, words)).status != EVLOCK_OK ||
         (trouble = config_read_agreement(config, given, words)).status != EVLOCK_OK ||
         (trouble = config_read_renewal(config, given, words)).status != EVLOCK_OK)
         return trouble;
     return config_read_lead(config, given, words);
+}
+
+static bool config_same_limits(const struct limits *a, const struct limits *b) {
+    return a->attempts == b->attempts && a->wait == b->wait && a->retry_delay == b->retry_delay &&
+           a->fence == b->fence && a->fail_when_away == b->fail_when_away;
 }
 
 static bool config_same_text(const char *a, const char *b) {
@@ -258,9 +366,8 @@ static bool config_same(const struct config *a, const struct config *b, const ev
     return a->terms.ttl == b->terms.ttl && a->terms.interval == b->terms.interval && a->terms.lead == b->terms.lead &&
            a->terms.max_hold == b->terms.max_hold && a->terms.risk == b->terms.risk &&
            a->terms.patience == b->terms.patience && a->min_replicas == b->min_replicas &&
-           a->replica_timeout == b->replica_timeout && a->retry_delay == b->retry_delay &&
-           a->retry_jitter == b->retry_jitter && a->retry_times == b->retry_times &&
-           a->wait_timeout == b->wait_timeout && a->queue == b->queue && a->on_lost == b->on_lost &&
+           a->replica_timeout == b->replica_timeout && config_same_limits(&a->limits, &b->limits) &&
+           a->retry_jitter == b->retry_jitter && a->queue == b->queue && a->on_lost == b->on_lost &&
            a->on_at_risk == b->on_at_risk && config_same_text(a->holder, b_strings->holder) &&
            config_same_text(a->prefix, b_strings->prefix) && config_same_text(a->label, b_strings->label);
 }
@@ -278,7 +385,7 @@ struct trouble evl_config_get(struct config **ret, struct config *last, const ev
     struct config *config;
     evlock_options given;
     bool failed = false;
-    struct trouble trouble = evl_config_read_options(&given, options);
+    struct trouble trouble = evl_config_read_options(&given, options, words);
 
     if (trouble.status == EVLOCK_OK)
         trouble = config_read(&read, &given, words);

@@ -32,16 +32,23 @@ struct client_config {
     void *arg;
 };
 
+/* How far an acquire goes, and what it draws; times in microseconds. */
+struct limits {
+    int64_t attempts; /* the first included; EVLOCK_UNLIMITED: without limit */
+    int64_t wait;     /* EVLOCK_UNLIMITED: without limit */
+    int64_t retry_delay;
+    bool fence;
+    bool fail_when_away;
+};
+
 /* Of handles; times in microseconds. */
 struct config {
     LIST_ENTRY(config) link;       /* among all of its client */
     struct deployment *deployment; /* of the handles that have it; NULL before, and once it is gone */
     uint32_t references;
     struct lease_terms terms;
-    int64_t retry_delay;
+    struct limits limits;
     int64_t retry_jitter;
-    int64_t retry_times;  /* EVLOCK_UNLIMITED: without limit */
-    int64_t wait_timeout; /* EVLOCK_UNLIMITED: without limit */
     int64_t min_replicas;
     int64_t replica_timeout;
     bool queue; /* how to wait: in the queue, or by polling */
@@ -65,20 +72,15 @@ struct trouble evl_config_get(struct config **ret, struct config *last, const ev
 /* Takes a reference back; with the last one it is freed. NULL is allowed. */
 void evl_config_unref(struct config *config);
 
-/* The options as given, of whatever size, with the defaults in place of what is missing. */
-struct trouble evl_config_read_options(evlock_options *ret, const evlock_options *options);
+/* The options as given, of whatever size, with zero in place of what is missing. */
+struct trouble evl_config_read_options(evlock_options *ret, const evlock_options *options, struct words *words);
 
-/* The same of an acquire's. */
-struct trouble evl_config_read_acquire(evlock_acquire_options *ret, const evlock_acquire_options *options);
+/* The limits of an acquire: the lock's, and what its own options set; and these as given. */
+struct trouble evl_config_read_acquire(struct limits *ret, evlock_acquire_options *ret_given,
+                                       const struct config *config, const evlock_acquire_options *options,
+                                       struct words *words);
 
-/* EVLOCK_OK or EVLOCK_ETTL. */
+/* EVLOCK_OK or EVLOCK_ETTL, of a ttl. */
 struct trouble evl_config_validate_ttl(int64_t ttl_ms, struct words *words);
-
-/* EVLOCK_OK or EVLOCK_EQUEUE: in a queue no retries are counted, but for a try. */
-struct trouble evl_config_validate_retries(bool queue, int64_t retry_times);
-
-/* A retry count and a wait timeout, checked; the wait in microseconds. EVLOCK_DEFAULT leaves them as they are. */
-struct trouble evl_config_waiting(int64_t *retry_times, int64_t *wait_timeout, int64_t given_times,
-                                  int64_t given_timeout_ms, struct words *words);
 
 #endif

@@ -140,7 +140,7 @@ int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_
         return evl_fail(EVLOCK_EINVAL, "%s is NULL", ret_lock ? "the client" : "ret_lock");
     trouble = evl_locks_validate(locks);
     if (trouble.status == EVLOCK_OK)
-        trouble = evl_config_read_options(&given, options);
+        trouble = evl_config_read_options(&given, options, &words);
     if (trouble.status == EVLOCK_OK)
         trouble = lock_validate_name(name, &name_len, lock_length_of(given.prefix), &words);
     if (trouble.status == EVLOCK_OK)

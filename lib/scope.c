@@ -104,12 +104,11 @@ int evlock_with(evlock *lock, evlock_body body, evlock_scope_cb done, void *arg)
 }
 
 /* One-call runs give up after a few attempts where nobody said how often or how long to try; a queue counts none. */
-static struct trouble scope_read_options(evlock_options *ret, const evlock_options *options) {
-    struct trouble trouble = evl_config_read_options(ret, options);
+static struct trouble scope_read_options(evlock_options *ret, const evlock_options *options, struct words *words) {
+    struct trouble trouble = evl_config_read_options(ret, options, words);
 
-    if (trouble.status == EVLOCK_OK && ret->retry_times == EVLOCK_DEFAULT && ret->wait_timeout_ms == EVLOCK_DEFAULT &&
-        ret->wait != EVLOCK_WAIT_QUEUE)
-        ret->retry_times = 3;
+    if (trouble.status == EVLOCK_OK && !ret->max_attempts && !ret->max_wait_ms && ret->wait != EVLOCK_WAIT_QUEUE)
+        ret->max_attempts = 4;
     return trouble;
 }
 
@@ -117,12 +116,13 @@ int evlock_run(evlock_client *client, const void *name, size_t name_len, const e
                evlock_body body, evlock_scope_cb done, void *arg) {
     evlock_options given;
     evlock_scope *scope;
+    struct words words;
     evlock *lock;
     int status;
 
     if (!body)
         return evl_fail(EVLOCK_EINVAL, "a run needs a body");
-    status = evl_report(scope_read_options(&given, options));
+    status = evl_report(scope_read_options(&given, options, &words));
     if (status == EVLOCK_OK)
         status = evlock_new(&lock, client, name, name_len, &given);
     if (status != EVLOCK_OK)
@@ -137,6 +137,7 @@ int evlock_run(evlock_client *client, const void *name, size_t name_len, const e
 int evlock_handler_new_named(evlock_handler **ret_handler, evlock_client *client, const void *name, size_t name_len,
                              const evlock_options *options, evlock_body body) {
     evlock_handler *handler;
+    struct words words;
     int status;
 
     if (!ret_handler || !body)
@@ -144,7 +145,7 @@ int evlock_handler_new_named(evlock_handler **ret_handler, evlock_client *client
     handler = evl_alloc(sizeof(*handler));
     if (!handler)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a handler");
-    status = evl_report(scope_read_options(&handler->options, options));
+    status = evl_report(scope_read_options(&handler->options, options, &words));
     if (status == EVLOCK_OK)
         status = evlock_new(&handler->lock, client, name, name_len, &handler->options);
     if (status != EVLOCK_OK) {

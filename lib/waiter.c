@@ -25,10 +25,10 @@ static int64_t waiter_now_of(const struct evlock *lock) {
 static int64_t waiter_look_pause(const struct call *call, int64_t left) {
     const struct evlock *lock = call->lock;
     int64_t ahead = evl_min(call->acquire.ahead, look_far / look_each);
-    int64_t pause = evl_min(evl_max(10 * lock->config->retry_delay, look_least), look_most);
+    int64_t pause = evl_min(evl_max(10 * call->acquire.retry_delay, look_least), look_most);
 
     if (!evl_queue_listens(evl_locks_of(lock)))
-        return evl_acquire_pause(lock);
+        return evl_acquire_pause(call);
     pause = evl_min(evl_min(pause * (ahead + 1), evl_max(look_most, ahead * look_each)), 10 * lock->config->terms.ttl);
     pause -= (int64_t)(evl_turn_random(evl_handle_turn(lock)) % (uint64_t)(pause / 2));
     return left != LEASE_NEVER ? evl_min(pause, left + 1000) : pause;

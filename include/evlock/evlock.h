@@ -60,6 +60,7 @@
 #ifndef EVLOCK_EVLOCK_H
 #define EVLOCK_EVLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -70,9 +71,9 @@ extern "C" {
 #endif
 
 #define EVLOCK_VERSION_MAJOR 0        /**< of this header */
-#define EVLOCK_VERSION_MINOR 1        /**< of this header */
+#define EVLOCK_VERSION_MINOR 2        /**< of this header */
 #define EVLOCK_VERSION_PATCH 0        /**< of this header */
-#define EVLOCK_VERSION_STRING "0.1.0" /**< of this header */
+#define EVLOCK_VERSION_STRING "0.2.0" /**< of this header */
 
 /** The version of the library that runs, as "major.minor.patch"; a static string. */
 EVLOCK_EXPORT const char *evlock_version(void);
@@ -84,10 +85,42 @@ typedef struct evlock_client evlock_client;
 
 /** As a length: the bytes are a C string. */
 #define EVLOCK_CSTRING ((size_t)-1)
-/** As an option's value: the default. What the EVLOCK_…_INIT macros set. */
-#define EVLOCK_DEFAULT INT64_MIN
-/** As a wait timeout or a number of retries: without limit. */
-#define EVLOCK_UNLIMITED ((int64_t)-1)
+
+/** Values of options that have a name. Zero is always the default. */
+enum {
+    EVLOCK_TRY = 1,        /**< of max_attempts: one attempt, and no waiting */
+    EVLOCK_UNLIMITED = -1, /**< of max_attempts, max_wait_ms and max_hold_ms: without limit */
+    EVLOCK_NO_EXPIRY = -1, /**< of ttl_ms: the lock never expires */
+    EVLOCK_NO_JITTER = -1, /**< of retry_jitter: every pause is as long as the others */
+    EVLOCK_NO_LEAD = -1,   /**< of lost_lead_ms: on_lost is called at the deadline, and not before */
+};
+
+/** An option of one acquire that its lock has too. */
+enum evlock_override {
+    EVLOCK_INHERIT = 0, /**< as the lock's options say */
+    EVLOCK_ON = 1,      /**< on, for this acquire */
+    EVLOCK_OFF = 2,     /**< off, for this acquire */
+};
+
+/* --- Options ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * Options are structs. Zero means the default, in every field. Give them where they are wanted:
+ *
+ *     evlock_new(&lock, client, "invoices", EVLOCK_CSTRING, EVLOCK_OPTIONS(.ttl_ms = 2000, .auto_renewal = true));
+ *
+ * The macros EVLOCK_OPTIONS(), EVLOCK_ACQUIRE_OPTIONS() and EVLOCK_CLIENT_OPTIONS() take fields in the notation of C99
+ * or C++20, and give the address of a struct that lives until the end of the block (C) or of the call (C++). A variable
+ * starts as `evlock_options options = {.size = sizeof options};`. In older C++, and in other languages, a struct that
+ * is all zero but for `size` is right too: evlock_options_init() makes one.
+ *
+ * The structs grow at their ends. A program that was built with an older header has a smaller struct, and keeps
+ * working. One that was built with a newer header has a larger one: it is refused with EVLOCK_EVERSION if it sets a
+ * field that this library does not know. Reserved fields must be zero; else EVLOCK_EVERSION, too.
+ */
+
+/** Zeroes an options struct of `size` bytes and sets its `size` field. `size` is that of one of the options structs. */
+EVLOCK_EXPORT void evlock_options_init(void *options, size_t size);
 
 /* --- Statuses ----------------------------------------------------------------------------------------------------- */
 
@@ -97,7 +130,7 @@ enum evlock_status {
 
     /* How an acquire or a lease can end. */
     EVLOCK_EHELD = -1,      /**< another holder has the lock */
-    EVLOCK_ETIMEDOUT = -2,  /**< the wait timeout passed before the lock was free */
+    EVLOCK_ETIMEDOUT = -2,  /**< max_wait_ms passed before the lock was free */
     EVLOCK_ECANCELLED = -3, /**< cancelled, or its handle or client was freed or closed */
     EVLOCK_ENOTHELD = -4,   /**< this handle holds nothing (or: nobody holds the lock); nothing was sent */
     EVLOCK_ENOTOWNED = -5,  /**< the server says that the token is not there: expired there, broken or taken */
@@ -117,21 +150,22 @@ enum evlock_status {
     EVLOCK_EINVAL = -20,   /**< NULL, out of range, or options that exclude each other */
     EVLOCK_ENAME = -21,    /**< a name is 1 to 512 bytes long, its prefix included */
     EVLOCK_ETOKEN = -22,   /**< a token is 1 to 128 bytes long */
-    EVLOCK_ETTL = -23,     /**< a ttl is 0 or longer than its drift, and at most ten years */
+    EVLOCK_ETTL = -23,     /**< a ttl is longer than its drift, and at most ten years */
     EVLOCK_ERETRY = -24,   /**< the retry delay is longer than the ttl */
     EVLOCK_ERENEWAL = -25, /**< the renewal interval is not shorter than what the ttl leaves after its drift */
     EVLOCK_EURL = -26,     /**< the URL is malformed */
     EVLOCK_ESCHEME = -27,  /**< the URL's scheme is unknown, or is rediss:// (TLS is not built in) */
     EVLOCK_EPATH = -28,    /**< the unix socket's path is longer than the system takes */
     EVLOCK_ESAME = -29,    /**< two nodes of a client are the same server */
-    EVLOCK_EQUEUE = -30,   /**< a queue needs a single node and a ttl, and counts no retries */
+    EVLOCK_EQUEUE = -30,   /**< a queue needs a single node and a ttl, and counts no attempts */
     EVLOCK_EHOLDER = -31,  /**< a holder's name is 1 to 91 bytes long */
 
     /* What can be wrong with the library's surroundings. */
-    EVLOCK_ECLOSED = -40, /**< the client is closing, or gone */
-    EVLOCK_EFORKED = -41, /**< the object belongs to the parent process */
-    EVLOCK_ENOMEM = -42,  /**< out of memory */
-    EVLOCK_ESYSTEM = -43, /**< the system or the event loop refused a timer, a socket or random bytes */
+    EVLOCK_ECLOSED = -40,  /**< the client is closing, or gone */
+    EVLOCK_EFORKED = -41,  /**< the object belongs to the parent process */
+    EVLOCK_ENOMEM = -42,   /**< out of memory */
+    EVLOCK_ESYSTEM = -43,  /**< the system or the event loop refused a timer, a socket or random bytes */
+    EVLOCK_EVERSION = -45, /**< the options set a field that is newer than this library */
 
     /* What can be wrong with the server. */
     EVLOCK_EUNREACHABLE = -60, /**< no connection, or no answer in time */
@@ -179,10 +213,10 @@ EVLOCK_EXPORT int evlock_set_allocator(void *(*resize)(void *block, size_t size)
 
 /** How a log line matters. */
 enum evlock_log_level {
-    EVLOCK_LOG_DEBUG = 0, /**< every step of every lock */
-    EVLOCK_LOG_INFO = 1,  /**< connections made */
-    EVLOCK_LOG_WARN = 2,  /**< connections lost, renewals failing, a server setting that endangers locks */
-    EVLOCK_LOG_ERROR = 3, /**< leases lost, credentials refused */
+    EVLOCK_LOG_DEBUG = 1, /**< every step of every lock */
+    EVLOCK_LOG_INFO = 2,  /**< connections made */
+    EVLOCK_LOG_WARN = 3,  /**< connections lost, renewals failing, a server setting that endangers locks */
+    EVLOCK_LOG_ERROR = 4, /**< leases lost, credentials refused */
 };
 
 /** A log line, without a newline; valid during the call. It must not call evlock. */
@@ -207,45 +241,37 @@ typedef void (*evlock_connection_cb)(evlock_client *client, enum evlock_connecti
 /** The greatest number of nodes. */
 #define EVLOCK_NODES_MAX 15
 
-/** Options of a client. Start from EVLOCK_CLIENT_OPTIONS_INIT; a newer library takes an older program's struct. */
+/** Options of a client; see EVLOCK_CLIENT_OPTIONS(). Strings are copied. Times are in milliseconds. */
 typedef struct evlock_client_options {
-    size_t size;                        /**< set by EVLOCK_CLIENT_OPTIONS_INIT */
-    const char *user;                   /**< wins over the URL's; NULL: the URL's */
-    const char *password;               /**< wins over the URL's; NULL: the URL's */
-    int64_t connect_timeout_ms;         /**< for name, connection and login together; 1 or more; default 5,000 */
-    int64_t command_timeout_ms;         /**< a connection from which no answer comes for so long, while commands wait
-                                             for one, is ended; a release or an extension is answered by then; 1 or
-                                             more; default 5,000 */
-    int64_t backoff_min_ms;             /**< the first pause before connecting again; 1 or more; default 50. Pauses
-                                             double, each drawn at random from its upper half. Where
-                                             a quick return cannot help, as with refused credentials, the first is
-                                             as long as the longest */
-    int64_t backoff_max_ms;             /**< the longest; default 5,000 */
-    int64_t max_inflight;               /**< per node: commands sent and unanswered, at most; the rest wait their turn
-                                             with their locks; 1 or more; default 65,536 */
-    int64_t max_ttl_ms;                 /**< on several nodes: the longest ttl of any lock on them, the same for all
-                                             clients; longer ones, and none at all, are refused. A node that restarted
-                                             does not count for so long. 1 or more; default 60,000 */
-    int64_t durable;                    /**< on several nodes: 1 says that no node ever forgets a write that it
-                                             acknowledged (appendfsync always), so that a restarted node counts at
-                                             once; default 0 */
-    evlock_connection_cb on_connection; /**< may be NULL */
-    evlock_log_cb on_log;               /**< may be NULL: nothing is logged */
-    int64_t log_level;                  /**< the least enum evlock_log_level to log; default EVLOCK_LOG_INFO */
+    size_t size;                     /**< of this struct; EVLOCK_CLIENT_OPTIONS() sets it */
+    int64_t connect_timeout_ms;      /**< for name, connection and login together; default 5,000 */
+    int64_t command_timeout_ms;      /**< A connection is ended when commands wait for an answer on it, and none comes
+                                          for so long. A release or an extension is answered by then. Default 5,000 */
+    int64_t backoff_min_ms;          /**< the first pause before connecting again; default 50. Pauses double. Each is
+                                          drawn at random from its upper half. Where a quick return cannot help, as with
+                                          refused credentials, the first pause is as long as the longest */
+    int64_t backoff_max_ms;          /**< the longest pause; default 5,000 */
+    int64_t max_inflight;            /**< the most commands that are sent and unanswered, for each node; the others wait
+                                          their turn; default 65,536 */
+    int64_t max_ttl_ms;              /**< with several nodes: the longest ttl of any lock on them. Give all clients the
+                                          same. Longer ttls are refused, and locks without expiry too. A node that
+                                          restarted does not count for so long. Default 60,000 */
+    enum evlock_log_level log_level; /**< the least level to log; default EVLOCK_LOG_INFO */
+    bool durable;                    /**< with several nodes: no node ever forgets a write that it acknowledged
+                                          (appendfsync always), so a restarted node counts at once */
+    bool distrust_uptime;            /**< with several nodes: this client takes its first login to a server process for
+                                          that process's start, whatever age the server claims. An age is a difference
+                                          of wall clocks. A server whose clock was set forward since its start claims
+                                          too great an age, and counts too early. The price: with every new client, no
+                                          node counts for max_ttl_ms */
+    uint8_t reserved[2];             /**< zero */
+    const char *user;                /**< wins over the URL's; default: the URL's */
+    const char *password;            /**< wins over the URL's; default: the URL's */
+    evlock_connection_cb on_connection; /**< default: none */
+    evlock_log_cb on_log;               /**< default: none; nothing is logged */
     void *arg;                          /**< for on_connection and on_log */
-    int64_t distrust_uptime;            /**< on several nodes: 1 takes this client's first login to a server process
-                                             for that process's start, whatever age the server claims. An age is a
-                                             difference of wall clocks: a server whose clock was set forward since its
-                                             start claims too great a one, and counts too early. The price: with every
-                                             new client, no node counts for max_ttl_ms. Default 0 */
+    void *reserved_pointer;             /**< NULL */
 } evlock_client_options;
-
-/** What an evlock_client_options starts from. */
-#define EVLOCK_CLIENT_OPTIONS_INIT                                                                                     \
-    {                                                                                                                  \
-        sizeof(evlock_client_options), NULL, NULL, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,     \
-            EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, NULL, EVLOCK_DEFAULT, NULL, EVLOCK_DEFAULT           \
-    }
 
 /**
  * Makes a client and begins to connect, in the background; a connection that fails or is lost is tried again for as
@@ -294,6 +320,7 @@ typedef struct evlock_client_options {
  * EVLOCK_ESYSTEM, EVLOCK_ENOMEM, and:
  *   EVLOCK_EURL     a URL is malformed; or there are several without the word, none behind it, or too many
  *   EVLOCK_ESCHEME  the scheme of a URL is not supported
+ *   EVLOCK_EVERSION  the options set a field that this library does not know
  *   EVLOCK_EPATH    the path of a URL's unix socket is too long
  * evlock_last_error() says which URL is wrong, by its number from 0, and never quotes a password. That no server
  * answers is no error here: on_connection and the calls on locks report it.
@@ -395,7 +422,7 @@ EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
  *
  * It needs a single node and a ttl, else EVLOCK_EQUEUE; and rights on a second key and a channel, see docs/protocol.md.
  * The first wait of a client opens a second connection, which listens for grants; while that is away, waiters poll.
- * There are no retries to count: the wait ends by wait_timeout_ms; with that or retry_times 0 an acquire is a try, as
+ * There are no attempts to count: the wait ends by max_wait_ms. With max_attempts EVLOCK_TRY an acquire is a try, as
  * ever.
  */
 enum evlock_wait {
@@ -405,38 +432,45 @@ enum evlock_wait {
 
 /* --- The lock: options and life ----------------------------------------------------------------------------------- */
 
-/**
- * Options of a lock. Start from EVLOCK_OPTIONS_INIT, set what you need; a newer library takes an older program's
- * struct. Strings are copied.
- */
+/** Options of a lock; see EVLOCK_OPTIONS(). Strings are copied. Times are in milliseconds. */
 typedef struct evlock_options {
-    size_t size;                 /**< set by EVLOCK_OPTIONS_INIT */
-    int64_t ttl_ms;              /**< the lease's length; default 30,000. 0: no expiry, so a holder that dies holds for
-                                      ever, there is no deadline, and nothing can be lost in time: rarely right */
-    int64_t retry_delay_ms;      /**< the pause between two attempts; 1 or more; default 100 */
-    int64_t retry_jitter;        /**< how much of the pause is random, in percent: each is drawn from
-                                      [delay * (100 - jitter) / 100, delay]; 0 to 100; default 50 */
-    int64_t retry_times;         /**< attempts after the first; default EVLOCK_UNLIMITED; 0: a try, one attempt */
-    int64_t wait_timeout_ms;     /**< how long an acquire may take; default EVLOCK_UNLIMITED; 0: a try, one attempt */
-    int64_t auto_renewal;        /**< 1: the lease is renewed until it is released; default 0 */
+    size_t size;           /**< of this struct; EVLOCK_OPTIONS() sets it */
+    int64_t ttl_ms;        /**< the length of the lease; default 30,000. With EVLOCK_NO_EXPIRY there is no deadline, and
+                                nothing can be lost in time; a holder that dies holds for ever: rarely right */
+    bool auto_renewal;     /**< the lease is renewed until it is released */
+    bool fence;            /**< every acquire draws a fence, see evlock_fence() */
+    bool fail_when_away;   /**< An acquire waits for a lock that another holds, and not for the server: it ends at once
+                                with EVLOCK_EUNREACHABLE or EVLOCK_EREFUSED, or with EVLOCK_EQUORUM while too few nodes
+                                are connected. A client that is still connecting for the first time is waited for */
+    uint8_t reserved;      /**< zero */
+    enum evlock_wait wait; /**< how to wait for a lock that another holds; default EVLOCK_WAIT_POLL, which works with
+                                every client and every server */
+    int64_t max_wait_ms;   /**< how long an acquire may take; default EVLOCK_UNLIMITED */
+    int64_t max_attempts;  /**< how many attempts it may make, the first included; default EVLOCK_UNLIMITED; EVLOCK_TRY:
+                                one attempt, however long the server takes for it */
+    int64_t retry_delay_ms;      /**< the pause between two attempts; default 100 */
+    int64_t retry_jitter;        /**< how much of a pause is random, in percent: each is drawn from
+                                      [delay * (100 - jitter) / 100, delay]; 1 to 100; default 50; EVLOCK_NO_JITTER */
     int64_t renewal_interval_ms; /**< from one renewal to the next, or up to a twentieth less, so that many come
-                                      together; 1 or more; default ttl / 3 */
-    int64_t max_hold_ms;         /**< renewal ends so long after the grant, for holders that hang, and the lease with
-                                      the ttl that it has then; default EVLOCK_UNLIMITED */
+                                      together; default ttl / 3 */
+    int64_t max_hold_ms;         /**< Renewal ends so long after the grant, for holders that hang. The lease ends with
+                                      the ttl that it has then. Default EVLOCK_UNLIMITED */
     int64_t at_risk_percent;     /**< on_at_risk is called when a due renewal is not confirmed and less than this share
-                                      of the ttl is left; 1 to 99; default 33. If that is
-                                      lost_lead_ms or less, the loss comes instead */
-    int64_t node_timeout_ms;     /**< on several nodes: how long an attempt that has no quorum waits for a node's
-                                      answer; 1 or more; default ttl / 10 */
-    int64_t min_replicas;        /**< a grant counts only when so many replicas have it too, on several nodes so many of
-                                      each node of a quorum (WAIT, on a connection of its own); 0 or more; default 0.
-                                      A replica that is promoted goes by its own clock: if that is ahead of the old
+                                      of the ttl is left; 1 to 99; default 33. If that is lost_lead_ms or less, the loss
+                                      comes instead */
+    int64_t lost_lead_ms;        /**< on_lost is called so long before the deadline, and the lease ends here, by the
+                                      first turn of the loop: a lead of N ms covers a loop that is N ms late. Less than
+                                      ttl - drift; with renewal, less than the interval leaves of that. Default 1, or a
+                                      twentieth of the ttl if that is less; EVLOCK_NO_LEAD */
+    int64_t node_timeout_ms;     /**< with several nodes: an attempt that has no quorum waits so long for a node's
+                                      answer; default ttl / 10 */
+    int64_t min_replicas;        /**< A grant counts only when so many replicas have it too; with several nodes, so many
+                                      of each node of a quorum (WAIT, on a connection of its own). Default none. A
+                                      replica that is promoted goes by its own clock: if that is ahead of the old
                                       primary's, the lock expires so much too early */
-    int64_t replica_timeout_ms;  /**< how long they may take for that; 1 or more; default ttl / 10 */
-    int64_t wait;                /**< enum evlock_wait: how to wait for a lock that another holds; default
-                                      EVLOCK_WAIT_POLL, which works with every client and every server */
+    int64_t replica_timeout_ms;  /**< how long the replicas may take for that; default ttl / 10 */
     const char *holder;          /**< who holds the lock, for others to read by evlock_holder(): 1 to 91 bytes, such as
-                                      a host and a process; it becomes the beginning of random tokens; default none */
+                                      a host and a process. It becomes the beginning of random tokens. Default none */
     const char *prefix;          /**< put before the name to make the key; default none */
     const char *label;           /**< what logs call this lock, unprintable bytes as \xXX; default the name */
     evlock_cb on_lost;           /**< a lease ended other than by release; may be NULL. The status is the reason:
@@ -449,26 +483,15 @@ typedef struct evlock_options {
                                       it failed; EVLOCK_EUNREACHABLE where none was answered. On several nodes it is
                                       EVLOCK_EQUORUM: too few of them confirmed */
     void *arg;                   /**< for on_lost and on_at_risk */
-    int64_t lost_lead_ms;        /**< how long before the deadline on_lost is called, and the lease ends here, by the
-                                      first turn of the loop: a lead of N ms covers a loop that is N ms late. 0 or more,
-                                      and less than ttl - drift; with renewal, less than the interval leaves of that;
-                                      default 1, or a twentieth of the ttl if that is less */
 } evlock_options;
-
-/** What an evlock_options starts from. */
-#define EVLOCK_OPTIONS_INIT                                                                                            \
-    {                                                                                                                  \
-        sizeof(evlock_options), EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,        \
-            EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT, EVLOCK_DEFAULT,            \
-            EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, NULL, NULL, NULL, NULL, NULL, EVLOCK_DEFAULT                         \
-    }
 
 /**
  * Makes a handle for the lock called `name`; nothing is sent. Any number of handles may name one lock: they exclude
  * each other like those of strangers. `options` may be NULL. `*ret_lock` is set on success only.
  *
- * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENAME, EVLOCK_ETTL, EVLOCK_ERETRY (only where both the delay and the ttl
- * were set), EVLOCK_ERENEWAL, EVLOCK_EQUEUE, EVLOCK_EHOLDER, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_EVERSION, EVLOCK_ENAME, EVLOCK_ETTL, EVLOCK_ERETRY (only where both the
+ * delay and the ttl were set), EVLOCK_ERENEWAL, EVLOCK_EQUEUE, EVLOCK_EHOLDER, EVLOCK_ECLOSED, EVLOCK_EFORKED,
+ * EVLOCK_ENOMEM.
  */
 EVLOCK_EXPORT int evlock_new(evlock **ret_lock, evlock_client *client, const void *name, size_t name_len,
                              const evlock_options *options);
@@ -485,28 +508,25 @@ EVLOCK_EXPORT const void *evlock_name(const evlock *lock, size_t *ret_len);
 
 /* --- Acquire and release ------------------------------------------------------------------------------------------ */
 
-/** What one acquire may want otherwise than its lock. Start from EVLOCK_ACQUIRE_OPTIONS_INIT. */
+/** What one acquire may want otherwise than its lock; see EVLOCK_ACQUIRE_OPTIONS(). Zero: as the lock's options say. */
 typedef struct evlock_acquire_options {
-    size_t size;             /**< set by EVLOCK_ACQUIRE_OPTIONS_INIT */
-    int64_t retry_times;     /**< as in evlock_options; default: the lock's; 0: a try */
-    int64_t wait_timeout_ms; /**< as in evlock_options; default: the lock's */
-    const void *token;       /**< the caller's own token, for every attempt; default NULL: a random one for each. An
-                                  attempt waits until nothing of an earlier use of the token by this client can still
-                                  run, nor a break of this client's that found it, for command_timeout_ms at most; then
-                                  it has failed with EVLOCK_EREFUSED (so for as long as one node of several is away with
-                                  something unanswered): a random one never waits. Never give one token to two handles
-                                  at a time */
-    size_t token_len;        /**< 1 to 128, or EVLOCK_CSTRING */
-    int64_t fence;           /**< 1: draw a fence, see evlock_fence(); default 0 */
+    size_t size;                         /**< of this struct; EVLOCK_ACQUIRE_OPTIONS() sets it */
+    int64_t max_wait_ms;                 /**< as in evlock_options */
+    int64_t max_attempts;                /**< as in evlock_options */
+    int64_t retry_delay_ms;              /**< as in evlock_options; EVLOCK_ERETRY if it is longer than the lock's ttl */
+    enum evlock_override fence;          /**< as in evlock_options */
+    enum evlock_override fail_when_away; /**< as in evlock_options */
+    const void *token; /**< The caller's own token, for every attempt; default: a random one for each. An attempt waits
+                            until nothing of an earlier use of the token by this client can still run, nor a break of
+                            this client's that found it. It waits for command_timeout_ms at most; then the attempt has
+                            failed with EVLOCK_EREFUSED (so for as long as one node of several is away with something
+                            unanswered). A random one never waits. Never give one token to two handles at a time */
+    size_t token_len;  /**< 1 to 128, or EVLOCK_CSTRING */
 } evlock_acquire_options;
-
-/** What an evlock_acquire_options starts from. */
-#define EVLOCK_ACQUIRE_OPTIONS_INIT                                                                                    \
-    { sizeof(evlock_acquire_options), EVLOCK_DEFAULT, EVLOCK_DEFAULT, NULL, 0, EVLOCK_DEFAULT }
 
 /**
  * Acquires the lock: makes an attempt, and while another holds it or the server is away, pauses and tries again, until
- * retry_times or wait_timeout_ms is used up. An acquire gives up before a pause that would last to the end of its wait,
+ * max_attempts or max_wait_ms is used up. An acquire gives up before a pause that would last to the end of its wait,
  * or longer. When its wait ends in the middle of an attempt it answers at once, and the attempt is undone in the
  * background; an attempt whose outcome is unknown is always undone. An acquire on a handle whose lease was lost gives
  * that lease up first.
@@ -515,7 +535,7 @@ typedef struct evlock_acquire_options {
  *   EVLOCK_OK            held; evlock_remaining_ms() of it are left
  *   EVLOCK_EHELD         the attempts are used up and another holds it
  *   EVLOCK_ETIMEDOUT     the wait ended; evlock_last_error() says what stood in the way last
- *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   the attempts are used up, the last for this reason
+ *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   the attempts are used up, the last for this reason; or fail_when_away is set
  *   EVLOCK_EAUTH, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL   at once: waiting is no use
  *                        (EVLOCK_EWRONGTYPE on one node; among several, what is not a lock counts as a holder)
  *   EVLOCK_EQUORUM       the attempts are used up, and too few nodes agreed
@@ -525,8 +545,8 @@ typedef struct evlock_acquire_options {
  *   EVLOCK_ESYSTEM       at once: the system refuses random bytes, and a token is never made without
  *   EVLOCK_ECANCELLED, EVLOCK_ENOMEM
  *
- * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ETOKEN, EVLOCK_EQUEUE (retries to count in a queue), EVLOCK_EALREADY,
- * EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM, EVLOCK_ESYSTEM.
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_EVERSION, EVLOCK_ETOKEN, EVLOCK_ERETRY, EVLOCK_EQUEUE (attempts to count in
+ * a queue), EVLOCK_EALREADY, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM, EVLOCK_ESYSTEM.
  */
 EVLOCK_EXPORT int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_cb cb, void *arg);
 
@@ -744,9 +764,9 @@ EVLOCK_EXPORT void evlock_scope_end(evlock_scope *scope);
 
 /**
  * One call for all: makes a handle, acquires it, runs `body` under it, releases, frees the handle, calls `done` (which
- * may be NULL). retry_times is 3 here unless `options` set it, or wait_timeout_ms, which then is the only limit; in a
- * queue, which counts none, the wait is without limit unless wait_timeout_ms is set. The handle that `body` is given is
- * valid until evlock_scope_end(); it may be freed before, as one of evlock_with() may. Returns as evlock_new() and
+ * may be NULL). it makes 4 attempts unless `options` sets max_attempts, or max_wait_ms, which then is the only limit;
+ * in a queue, which counts none, the wait is without limit unless max_wait_ms is set. The handle that `body` is given
+ * is valid until evlock_scope_end(); it may be freed before, as one of evlock_with() may. Returns as evlock_new() and
  * evlock_acquire().
  */
 EVLOCK_EXPORT int evlock_run(evlock_client *client, const void *name, size_t name_len, const evlock_options *options,
@@ -756,7 +776,7 @@ EVLOCK_EXPORT int evlock_run(evlock_client *client, const void *name, size_t nam
 typedef struct evlock_handler evlock_handler;
 
 /**
- * Binds `body` to the lock `name`. `options` may be NULL; retry_times as for evlock_run(). Use
+ * Binds `body` to the lock `name`. `options` may be NULL; attempts as for evlock_run(). Use
  * evlock_handler_new() to name the lock after the function. Returns as evlock_new(); nothing is sent.
  */
 EVLOCK_EXPORT int evlock_handler_new_named(evlock_handler **ret_handler, evlock_client *client, const void *name,
@@ -775,16 +795,31 @@ EVLOCK_EXPORT const void *evlock_handler_name(const evlock_handler *handler, siz
 
 /**
  * Runs the handler's body once under its lock, as evlock_run() does. Any number of calls may be under way; they take
- * turns, each within its own retries and wait (set retry_times to EVLOCK_UNLIMITED to have all of them run). Returns as
- * evlock_run().
+ * turns, each within its own attempts and wait (set max_attempts to EVLOCK_UNLIMITED to have all of them run). Returns
+ * as evlock_run().
  */
 EVLOCK_EXPORT int evlock_handler_call(evlock_handler *handler, evlock_scope_cb done, void *arg);
 
 /** Frees a handler; calls under way go on to their end. NULL is allowed. */
 EVLOCK_EXPORT void evlock_handler_free(evlock_handler *handler);
 
+/* --- Options as an argument --------------------------------------------------------------------------------------- */
+
 #ifdef __cplusplus
 }
+#pragma GCC system_header /* else g++ -Wextra warns of each field that is left out */
+/** The address of a struct of options; for the three macros below. */
+#define EVLOCK_STRUCT_(type, ...) (&static_cast<const type &>(type{.size = sizeof(type), __VA_ARGS__}))
+#else
+/** The address of a struct of options; for the three macros below. */
+#define EVLOCK_STRUCT_(type, ...) (&(const type){.size = sizeof(type), __VA_ARGS__})
 #endif
+
+/** Options of a lock as an argument: EVLOCK_OPTIONS(.ttl_ms = 2000, .auto_renewal = true). In C++20, in their order. */
+#define EVLOCK_OPTIONS(...) EVLOCK_STRUCT_(evlock_options, __VA_ARGS__)
+/** Options of an acquire as an argument: EVLOCK_ACQUIRE_OPTIONS(.max_wait_ms = 500). */
+#define EVLOCK_ACQUIRE_OPTIONS(...) EVLOCK_STRUCT_(evlock_acquire_options, __VA_ARGS__)
+/** Options of a client as an argument: EVLOCK_CLIENT_OPTIONS(.on_log = log_line). */
+#define EVLOCK_CLIENT_OPTIONS(...) EVLOCK_STRUCT_(evlock_client_options, __VA_ARGS__)
 
 #endif

@@ -135,9 +135,9 @@ static void measure(struct side *side, int i) {
 }
 
 static void measure_evlock(struct side *side, int i) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     struct locks locks;
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.ttl_ms = 600 * 1000; /* none comes due meanwhile */
     run.locks = &locks;
     locks_open(&locks, run.base, 1, sizes[i], &options);

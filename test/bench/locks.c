@@ -27,13 +27,13 @@ static void connect_all(struct locks *locks, size_t nodes) {
 
 void locks_open(struct locks *locks, struct event_base *base, size_t nodes, size_t count,
                 const evlock_options *options) {
-    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options client_options = {.size = sizeof(evlock_client_options)};
     const char *urls[SERVERS_MAX];
     char key[KEY_LEN + 1];
 
     for (size_t i = 0; i < nodes; i++)
         urls[i] = servers[i].url;
-    client_options.durable = 1; /* of several nodes: ones that have just started count */
+    client_options.durable = true; /* of several nodes: ones that have just started count */
     *locks = (struct locks){.base = base, .count = count, .at = calloc(count, sizeof(evlock *))};
     CHECK(locks->at, "out of memory");
     expect_ok(evlock_client_new_libevent(&locks->client, base, urls_joined(urls, nodes).text, &client_options));

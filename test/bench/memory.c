@@ -21,10 +21,10 @@ static double resident_bytes(void) {
 }
 
 static void measure(struct event_base *base, size_t count, struct samples *bytes) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     struct locks locks;
 
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
 #ifdef __GLIBC__
     malloc_trim(0); /* so that what earlier work has freed is not resident */
 #endif

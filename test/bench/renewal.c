@@ -156,10 +156,10 @@ static void measure_lateness(const struct locks *locks, const evlock_options *op
 }
 
 static void measure_evlock(const char *way, size_t count, double interval, bool reconnects, struct results *results) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     struct locks locks;
 
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = (int64_t)(interval * 1e3);
     options.ttl_ms = 3 * options.renewal_interval_ms;
     options.on_lost = lost;

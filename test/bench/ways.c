@@ -10,7 +10,7 @@ static evlock_client *client;
 static evlock *handles[SHARE];
 
 static void open_all(struct event_base *base, enum evlock_wait wait) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
 
     options.wait = wait;
     expect_ok(evlock_client_new_libevent(&client, base, servers[0].url, NULL));

@@ -189,14 +189,14 @@ static void on_lost(evlock *lock, int reason, void *arg) {
 }
 
 static evlock_options options_of(struct hand *hand) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.ttl_ms = hand->name->ttl_ms;
     options.retry_delay_ms = 30;
     options.retry_jitter = 100;
     options.auto_renewal = hand->name->renewed && chance(40);
-    options.renewal_interval_ms = options.auto_renewal ? hand->name->ttl_ms / 4 : EVLOCK_DEFAULT;
+    options.renewal_interval_ms = options.auto_renewal ? hand->name->ttl_ms / 4 : 0;
     options.min_replicas = hand->name->confirmed;
-    options.replica_timeout_ms = hand->name->confirmed ? 150 : EVLOCK_DEFAULT;
+    options.replica_timeout_ms = hand->name->confirmed ? 150 : 0;
     options.on_lost = on_lost;
     options.arg = hand;
     return options;
@@ -376,12 +376,14 @@ static void on_acquired(evlock *lock, int status, void *arg) {
 }
 
 static void acquire(struct hand *hand, int64_t now) {
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
     bool patient = calm(hand->worker);
     char token[64];
-    options.fence = hand->name->fenced;
-    if (!patient && chance(50))
-        options.wait_timeout_ms = chance(30) ? 0 : 50 + random() % 600;
+    options.fence = hand->name->fenced ? EVLOCK_ON : EVLOCK_INHERIT;
+    if (!patient && chance(15))
+        options.max_attempts = EVLOCK_TRY;
+    else if (!patient && chance(40))
+        options.max_wait_ms = 50 + random() % 600;
     if (chance(10)) { /* the handle's own, which it uses again */
         snprintf(token, sizeof(token), "%d.%d.%d.%d", hand->worker->employment.number,
                  hand->worker->employment.generation, hand->number, hand->serial);
@@ -472,7 +474,7 @@ static struct test_loop *choose_loop(int number) {
 }
 
 static void begin(struct worker *worker) {
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     options.max_ttl_ms = MAX_TTL_MS;
     options.connect_timeout_ms = 500;
     options.command_timeout_ms = steady(worker) ? 3000 : 400; /* the close of one that is steady must not end early */

@@ -16,8 +16,8 @@ static evlock *acquired(struct stage *s, const char *name, const evlock_options 
 }
 
 static evlock_acquire_options a_try(void) {
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    options.retry_times = 0;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
+    options.max_attempts = EVLOCK_TRY;
     return options;
 }
 
@@ -131,7 +131,7 @@ static void acquire_and_release(struct stage *s) {
 }
 
 static void acquire_with_own_token(struct stage *s) {
-    evlock_acquire_options own = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options own = {.size = sizeof(evlock_acquire_options)};
     own.token = "mine";
     own.token_len = EVLOCK_CSTRING;
     stage_client(s, NULL, NULL);
@@ -159,8 +159,8 @@ static void acquire_what_another_has(struct stage *s) {
 }
 
 static void wait_in_vain(struct stage *s) {
-    evlock_acquire_options soon = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    soon.wait_timeout_ms = 4;
+    evlock_acquire_options soon = {.size = sizeof(evlock_acquire_options)};
+    soon.max_wait_ms = 4;
     server_say("SET a stranger PX 600000");
     stage_client(s, NULL, NULL);
     stage_until(s, connected(s));
@@ -195,8 +195,8 @@ static void acquire_many(struct stage *s) {
 }
 
 static void draw_fences(struct stage *s) {
-    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    fenced.fence = 1;
+    evlock_acquire_options fenced = {.size = sizeof(evlock_acquire_options)};
+    fenced.fence = EVLOCK_ON;
     stage_client(s, NULL, NULL);
     evlock *lock = stage_lock(s, "a", NULL);
     stage_await(stage_acquire(s, lock, &fenced), EVLOCK_OK);
@@ -233,7 +233,7 @@ static long long renewals(void) {
 
 static void renew(struct stage *s) {
     evlock_options options = stage_options(s);
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 1;
     stage_client(s, NULL, NULL);
     evlock *lock = acquired(s, "a", &options);
@@ -245,7 +245,7 @@ static void renew(struct stage *s) {
 /* While the loop stands still, all fall due. */
 static void renew_together(struct stage *s) {
     evlock_options options = stage_options(s);
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 1;
     stage_client(s, NULL, NULL);
     evlock *locks[] = {acquired(s, "a", &options), acquired(s, "b", &options)};
@@ -364,7 +364,7 @@ static void handle(struct stage *s) {
     evlock_handler *handler = NULL;
     evlock_options options = stage_options(s);
     options.prefix = "handled:";
-    options.retry_times = EVLOCK_UNLIMITED;
+    options.max_attempts = EVLOCK_UNLIMITED;
     stage_client(s, NULL, NULL);
     stage_lock(s, "a", &options);
     struct told *made = stage_told(s), *calls[2];
@@ -487,8 +487,8 @@ static void check_handed(struct stage *s, uint64_t handed) {
 }
 
 static void wait_for_a_turn(struct stage *s) {
-    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    fenced.fence = 1;
+    evlock_acquire_options fenced = {.size = sizeof(evlock_acquire_options)};
+    fenced.fence = EVLOCK_ON;
     stage_client(s, NULL, NULL);
     evlock *first = holding(s, "a"), *second = queueing(s, "a");
     struct told *turn = waiting(s, second, 0, &fenced);
@@ -501,8 +501,8 @@ static void wait_for_a_turn(struct stage *s) {
 }
 
 static void leave_the_queue(struct stage *s) {
-    evlock_acquire_options soon = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    soon.wait_timeout_ms = 4;
+    evlock_acquire_options soon = {.size = sizeof(evlock_acquire_options)};
+    soon.max_wait_ms = 4;
     stage_client(s, NULL, NULL);
     evlock *holder = holding(s, "a"), *second = queueing(s, "a");
     if (!evlock_is_held(holder))
@@ -619,10 +619,10 @@ static void free_with_waiters(struct stage *s) {
 
 static void hold_on_a_quorum(struct stage *s) {
     evlock_options options = stage_options(s);
-    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    fenced.fence = 1;
+    evlock_acquire_options fenced = {.size = sizeof(evlock_acquire_options)};
+    fenced.fence = EVLOCK_ON;
     options.ttl_ms = STAGE_TTL_MS / 2;
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 1;
     stage_quorum(s);
     evlock *lock = stage_lock(s, "a", &options);

@@ -242,10 +242,10 @@ void stage_await(struct told *told, int expected) {
 /* --- Making and unmaking ------------------------------------------------------------------------------------------ */
 
 evlock_client_options stage_client_options(struct stage *stage) {
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     options.backoff_min_ms = 1;
     options.backoff_max_ms = 4;
-    options.durable = 1;
+    options.durable = true;
     options.command_timeout_ms = WAIT_MS;
     /* A refusal can leave a new connection deaf, which only this ends. */
     options.connect_timeout_ms = stage->plain ? WAIT_MS : stage_stride() > 1 ? 2000 : 60;
@@ -293,7 +293,7 @@ static void on_lost(evlock *lock, int reason, void *arg) {
 }
 
 evlock_options stage_options(struct stage *stage) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.ttl_ms = STAGE_TTL_MS;
     options.retry_delay_ms = 2;
     options.node_timeout_ms = 500;

@@ -42,17 +42,28 @@ static size_t take_size(struct input *input, size_t size) {
     return which < 224 ? sizes[which % 8] : which - 224 < (int)size ? which - 224u : size;
 }
 
+/* What a bool is in a struct of another language. */
+static void take_bool(struct input *input, bool *choice) {
+    uint8_t byte = take_byte(input);
+
+    memcpy(choice, &byte, 1);
+}
+
 static void take_client_options(struct input *input, evlock_client_options *options, char texts[2][LONGEST + 1]) {
     int64_t *numbers[] = {
-        &options->connect_timeout_ms, &options->command_timeout_ms, &options->backoff_min_ms, &options->backoff_max_ms,
-        &options->max_inflight,       &options->max_ttl_ms,         &options->durable,        &options->log_level,
+        &options->connect_timeout_ms, &options->command_timeout_ms, &options->backoff_min_ms,
+        &options->backoff_max_ms,     &options->max_inflight,       &options->max_ttl_ms,
     };
     uint8_t set = take_byte(input);
 
-    *options = (evlock_client_options)EVLOCK_CLIENT_OPTIONS_INIT;
-    for (int i = 0; i < 8; i++)
+    *options = (evlock_client_options){.size = sizeof(evlock_client_options)};
+    for (int i = 0; i < 6; i++)
         if (set & 1 << i)
             *numbers[i] = take_number(input);
+    if (set & 64)
+        take_bool(input, &options->durable);
+    if (set & 128)
+        options->log_level = (enum evlock_log_level)take_below(input, 7);
     options->user = take_text(input, texts[0]);
     options->password = take_text(input, texts[1]);
     options->size = take_size(input, sizeof(*options));
@@ -60,28 +71,26 @@ static void take_client_options(struct input *input, evlock_client_options *opti
 
 static void take_options(struct input *input, evlock_options *options, char texts[3][LONGEST + 1]) {
     int64_t *numbers[] = {
-        &options->ttl_ms,
-        &options->retry_delay_ms,
-        &options->retry_jitter,
-        &options->retry_times,
-        &options->wait_timeout_ms,
-        &options->auto_renewal,
-        &options->renewal_interval_ms,
-        &options->max_hold_ms,
-        &options->at_risk_percent,
-        &options->node_timeout_ms,
-        &options->min_replicas,
-        &options->replica_timeout_ms,
-        &options->wait,
-        &options->lost_lead_ms,
+        &options->ttl_ms,       &options->retry_delay_ms,     &options->retry_jitter,
+        &options->max_attempts, &options->max_wait_ms,        &options->renewal_interval_ms,
+        &options->max_hold_ms,  &options->at_risk_percent,    &options->node_timeout_ms,
+        &options->min_replicas, &options->replica_timeout_ms, &options->lost_lead_ms,
     };
     unsigned set = take_byte(input);
 
     set |= (unsigned)take_byte(input) << 8;
-    *options = (evlock_options)EVLOCK_OPTIONS_INIT;
-    for (int i = 0; i < 14; i++)
+    *options = (evlock_options){.size = sizeof(evlock_options)};
+    for (int i = 0; i < 12; i++)
         if (set & 1U << i)
             *numbers[i] = take_number(input);
+    if (set & 1U << 12)
+        take_bool(input, &options->auto_renewal);
+    if (set & 1U << 13)
+        take_bool(input, &options->fence), take_bool(input, &options->fail_when_away);
+    if (set & 1U << 14)
+        options->wait = (enum evlock_wait)take_below(input, 4);
+    if (set & 1U << 15)
+        options->reserved = take_byte(input);
     options->prefix = take_text(input, texts[0]);
     options->label = take_text(input, texts[1]);
     options->holder = take_text(input, texts[2]);
@@ -95,7 +104,8 @@ static void check_queue(const evlock_options *options, const evlock_client *clie
     if (options->size != sizeof(*options))
         return;
     if (options->wait == EVLOCK_WAIT_QUEUE)
-        check(evlock_client_node(client, 1, &second, sizeof(second)) == EVLOCK_EINVAL && options->ttl_ms != 0);
+        check(evlock_client_node(client, 1, &second, sizeof(second)) == EVLOCK_EINVAL &&
+              options->ttl_ms != EVLOCK_NO_EXPIRY);
     check(!options->holder || (options->holder[0] && strlen(options->holder) <= 91));
 }
 
@@ -135,8 +145,8 @@ static void on_log(enum evlock_log_level level, const char *line, void *arg) {
 
 /* Acquires by options of their own; how many callbacks will come. */
 static int use(struct input *input, evlock *lock, evlock_client *client, int *told) {
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    int64_t *numbers[] = {&options.retry_times, &options.wait_timeout_ms, &options.fence};
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
+    int64_t *numbers[] = {&options.max_attempts, &options.max_wait_ms, &options.retry_delay_ms};
     char token[LONGEST + 1], texts[3][LONGEST + 1];
     uint8_t set = take_byte(input);
     evlock_options run_options;
@@ -145,6 +155,8 @@ static int use(struct input *input, evlock *lock, evlock_client *client, int *to
     for (int i = 0; i < 3; i++)
         if (set & 1 << i)
             *numbers[i] = take_number(input);
+    options.fence = set & 32 ? (enum evlock_override)take_below(input, 4) : EVLOCK_INHERIT;
+    options.fail_when_away = set & 64 ? (enum evlock_override)take_below(input, 4) : EVLOCK_INHERIT;
     options.token = take_text(input, token);
     options.token_len = set & 8 ? EVLOCK_CSTRING : take_byte(input);
     if (options.token && options.token_len != EVLOCK_CSTRING && options.token_len > LONGEST)

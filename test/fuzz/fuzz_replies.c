@@ -204,18 +204,19 @@ static void begun(struct handle *handle) {
 
 static void acquire(struct handle *handle) {
     static const char tokens[HANDLES][8] = {"token-a", "token-b", "token-c"};
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
     struct promise *promise = promise_of(handle);
     struct handle before = *handle;
     uint8_t how = take_byte(&input);
 
-    options.fence = promise->fenced = how & 1;
+    promise->fenced = how & 1;
+    options.fence = how & 1 ? EVLOCK_ON : EVLOCK_INHERIT;
     if (how & 2)
-        options.retry_times = how >> 5;
+        options.max_attempts = 1 + (how >> 5);
     if (how & 4)
         options.token = tokens[handle - handles], options.token_len = EVLOCK_CSTRING;
     if (how & 8)
-        options.wait_timeout_ms = how * 10;
+        options.max_wait_ms = 1 + how * 10;
     asks_for_grant(handle, promise);
     if (called(promise, evlock_acquire(handle->lock, &options, on_end, promise)) != EVLOCK_OK)
         memcpy(handle->affirmed, before.affirmed, sizeof(before.affirmed));
@@ -345,20 +346,20 @@ static void scope(struct handle *handle) {
 }
 
 static void make(struct handle *handle) {
-    static const int64_t ttls[] = {30000, 1000, 100, 60000, 10, 0};
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    static const int64_t ttls[] = {30000, 1000, 100, 60000, 10, EVLOCK_NO_EXPIRY};
+    evlock_options options = {.size = sizeof(evlock_options)};
     uint8_t how = take_byte(&input);
     int status;
 
     evlock_free(handle->lock);
-    *handle = (struct handle){.fence = handle->fence, .longest_ms = how & 24 ? 0 : ttls[how % 6]};
+    *handle = (struct handle){.fence = handle->fence, .longest_ms = how & 24 || how % 6 == 5 ? 0 : ttls[how % 6]};
     if (!client || run.closing)
         return;
     options.ttl_ms = ttls[how % 6];
-    options.auto_renewal = how & 8 ? 1 : 0;
+    options.auto_renewal = how & 8;
     options.min_replicas = how & 16 ? 1 : 0;
-    options.max_hold_ms = how & 32 ? 2000 : EVLOCK_DEFAULT;
-    options.wait = how & 64 ? EVLOCK_WAIT_QUEUE : EVLOCK_DEFAULT;
+    options.max_hold_ms = how & 32 ? 2000 : 0;
+    options.wait = how & 64 ? EVLOCK_WAIT_QUEUE : EVLOCK_WAIT_POLL;
     options.holder = how & 128 ? "somebody" : NULL;
     options.on_lost = on_lost;
     options.on_at_risk = on_risk;
@@ -475,7 +476,7 @@ static void step(void) {
 }
 
 static void begin(void) {
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     const char *urls[SERVER_NODES];
     uint8_t how = take_byte(&input);
     evlock_loop adapter = loop_adapter(&loop);
@@ -493,9 +494,9 @@ static void begin(void) {
     run.nodes = how & 1 ? SERVER_NODES : 1;
     options.password = how & 2 ? password : NULL;
     options.user = (how & 34) == 34 ? "worker" : NULL;
-    options.max_inflight = how & 4 ? 1 : EVLOCK_DEFAULT;
-    options.durable = how & 8 ? 1 : 0;
-    options.log_level = how & 16 ? EVLOCK_LOG_DEBUG : EVLOCK_DEFAULT;
+    options.max_inflight = how & 4 ? 1 : 0;
+    options.durable = how & 8;
+    options.log_level = how & 16 ? EVLOCK_LOG_DEBUG : EVLOCK_LOG_INFO;
     options.on_log = on_log;
     options.on_connection = on_connection;
     check(evlock_client_new(&client, &adapter, urls_joined(urls, run.nodes).text, &options) == EVLOCK_OK);

@@ -68,7 +68,7 @@ static void hand_over(evlock *from, evlock *to, const uint8_t *token, size_t len
 }
 
 static void acquire(evlock *one, evlock *other, const uint8_t *token, size_t len, size_t room) {
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
     int told = 1, status;
 
     options.token = token;

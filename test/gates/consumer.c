@@ -8,9 +8,11 @@
 
 int main(void) {
     struct event_base *base = event_base_new();
-    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_client_options client_options;
+    evlock_options options;
     evlock_client *client = NULL;
+    evlock_options_init(&client_options, sizeof client_options);
+    evlock_options_init(&options, sizeof options);
     int status = evlock_client_new_libevent(&client, base, "no-url", &client_options);
     event_base_free(base);
     if (status != EVLOCK_EURL || client || options.size != sizeof options)

@@ -54,7 +54,7 @@ static void tell_lost(evlock *lock, int reason, void *arg) {
 /* --- The verbs ---------------------------------------------------------------------------------------------------- */
 
 static int make(int number, const char *rest, void *arg) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     long long ttl, renewal, queue;
     int name = 0;
     (void)arg;
@@ -72,9 +72,9 @@ static int make(int number, const char *rest, void *arg) {
 }
 
 static int try(int number, const char *rest, void *arg) {
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
     (void)rest;
-    options.retry_times = 0;
+    options.max_attempts = EVLOCK_TRY;
     return evlock_acquire(handles[number], &options, tell_end, arg);
 }
 

@@ -98,8 +98,8 @@ static void on_acquired(evlock *lock, int status, void *arg) {
 }
 
 static void acquire(struct contender *contender) {
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    options.fence = 1;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
+    options.fence = EVLOCK_ON;
     contender->lock = contender->locks[random() % 100 == 0];
     die_unless(evlock_acquire(contender->lock, &options, on_acquired, contender) == EVLOCK_OK, 6);
 }
@@ -127,7 +127,7 @@ static void on_input(evutil_socket_t fd, short what, void *arg) {
 }
 
 static evlock_client *new_client(struct event_base *base, const char *const *urls, size_t count) {
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     evlock_client *client = NULL;
     options.max_ttl_ms = CONTEND_MAX_TTL_MS;
     options.connect_timeout_ms = 1000;
@@ -138,7 +138,7 @@ static evlock_client *new_client(struct event_base *base, const char *const *url
 }
 
 static evlock *new_lock(evlock_client *client, bool renewed) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     evlock *lock = NULL;
     options.ttl_ms = CONTEND_TTL_MS;
     options.retry_delay_ms = 10;

@@ -401,7 +401,7 @@ static void is_told_lost(struct fixture *f, const struct trouble *trouble) {
     struct record lost = {0};
     int64_t deadline = 0;
     evlock_options options = with_ttl(1500);
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 100;
     options.on_lost = record_end;
     options.arg = &lost;
@@ -485,6 +485,22 @@ static void three_stopped_for_a_while_cost_nothing(void **state) {
     assert_nothing_left(f, "a");
 }
 
+/* A split vote is waited out; too few nodes are not. */
+static void an_acquire_may_fail_when_too_few_are_connected(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new_on(f, quorum_client(f, 3, NULL), "a",
+                               EVLOCK_OPTIONS(.ttl_ms = 60 * 1000, .retry_delay_ms = 10, .fail_when_away = true));
+    server_do(&nodes[0], "SET a one PX 60000");
+    server_do(&nodes[1], "SET a two PX 60000");
+    assert_status(evlock_acquire(lock, NULL, record_end, &f->ended), EVLOCK_OK);
+    await(f, server_calls(&nodes[2], "set") > 3);
+    assert_int_equal(f->ended.count, 0);
+    server_kill9(&nodes[0]);
+    server_kill9(&nodes[1]);
+    await(f, f->ended.count);
+    assert_ended(&f->ended, EVLOCK_EQUORUM);
+}
+
 static void assert_too_few(int status) {
     if (status != EVLOCK_EQUORUM)
         assert_status(status, EVLOCK_EUNREACHABLE);
@@ -526,10 +542,10 @@ static void a_shortening_moves_the_deadline_in_at_once(void **state) {
 
 static void a_wait_outlives_all_five(void **state) {
     struct fixture *f = *state;
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
     evlock_options quick = quick_options();
     evlock *lock = lock_new(f, "a", &quick);
-    options.wait_timeout_ms = 300;
+    options.max_wait_ms = 300;
     inflict(&killed, NODES);
     assert_status(await_acquire(f, lock, &options), EVLOCK_ETIMEDOUT);
     assert_string_not_equal(f->ended.error, "");
@@ -633,6 +649,7 @@ int main(void) {
         QUORUM_TEST_BARE(calls_end_though_three_are_silent),
         QUORUM_TEST(a_shortening_moves_the_deadline_in_at_once),
         QUORUM_TEST(a_wait_outlives_all_five),
+        QUORUM_TEST_BARE(an_acquire_may_fail_when_too_few_are_connected),
         QUORUM_TEST(a_child_that_frees_in_mid_acquire_leaves_the_parents_loop_alone),
     };
     return run_quorum_suite("faults", tests);

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 static evlock_acquire_options fenced(void) {
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    options.fence = 1;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
+    options.fence = EVLOCK_ON;
     return options;
 }
 
@@ -405,7 +405,7 @@ static void a_counter_of_another_type(void **state) {
     assert_true(find_counter(&nodes[0], "a", counter));
     server_do(&nodes[0], "DEL %s", counter);
     server_do(&nodes[0], "RPUSH %s x", counter);
-    options.retry_times = 0;
+    options.max_attempts = EVLOCK_TRY;
     assert_status(await_acquire(f, lock, &options), EVLOCK_EWRONGTYPE);
     assert_false(evlock_is_held(lock));
     await(f, !key_exists(&nodes[0], "a"));
@@ -509,7 +509,7 @@ static void a_majority_that_was_forged_grants_nothing(void **state) {
     struct fixture *f = *state;
     evlock_acquire_options options = fenced();
     evlock *lock = lock_new(f, "a", NULL);
-    options.retry_times = 0;
+    options.max_attempts = EVLOCK_TRY;
     for (size_t i = 0; i < FORGED; i++) {
         forge(0, MAJORITY, forged[i]);
         assert_status(await_acquire(f, lock, &options), EVLOCK_EQUORUM);

@@ -104,7 +104,7 @@ static void many_handles_take_turns(void **state) {
 
 static void the_callers_own_token_is_set_everywhere(void **state) {
     struct fixture *f = *state;
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
     evlock *lock = lock_new(f, "a", NULL);
     options.token = "mine";
     options.token_len = 4;
@@ -163,21 +163,21 @@ static void a_cancelled_acquire_leaves_nothing(void **state) {
 
 static void a_wait_ends_at_its_timeout(void **state) {
     struct fixture *f = *state;
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
     evlock *lock = lock_new(f, "a", NULL);
     foreign_hold("a", 0, NODES);
-    options.wait_timeout_ms = 200;
+    options.max_wait_ms = 200;
     assert_status(await_acquire(f, lock, &options), EVLOCK_ETIMEDOUT);
     assert_string_not_equal(f->ended.error, "");
 }
 
 static void retries_are_counted_in_rounds(void **state) {
     struct fixture *f = *state;
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
     evlock_options quick = quick_options();
     evlock *lock = lock_new(f, "a", &quick);
     foreign_hold("a", 0, NODES);
-    options.retry_times = 3;
+    options.max_attempts = 4;
     for (size_t i = 0; i < NODES; i++)
         server_do(&nodes[i], "CONFIG RESETSTAT");
     assert_status(await_acquire(f, lock, &options), EVLOCK_EHELD);
@@ -204,7 +204,7 @@ static void renewal_outlives_the_ttl(void **state) {
     struct fixture *f = *state;
     struct record lost = {0};
     evlock_options options = with_ttl(2000);
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 100;
     options.on_lost = record_end;
     options.arg = &lost;

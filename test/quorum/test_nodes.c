@@ -263,7 +263,7 @@ static void a_node_without_scripts_costs_nothing(void **state) {
 
 static void no_ttl_is_longer_than_the_longest(void **state) {
     struct fixture *f = *state;
-    const int64_t refused_ms[] = {0, 5001, 30 * 1000, EVLOCK_DEFAULT}; /* the default is 30 s */
+    const int64_t refused_ms[] = {EVLOCK_NO_EXPIRY, 5001, 30 * 1000, 0}; /* the default is 30 s */
     evlock_client_options client_options = excluding_options(f, 5000);
     evlock_client *client = quorum_client(f, NODES, &client_options);
     for (size_t i = 0; i < sizeof(refused_ms) / sizeof(refused_ms[0]); i++) {
@@ -301,7 +301,7 @@ static void no_extension_goes_beyond_the_longest(void **state) {
 
 static void the_options_have_ranges(void **state) {
     struct fixture *f = *state;
-    const int64_t bad[] = {0, -1, INT64_MIN + 1};
+    const int64_t bad[] = {-1, INT64_MIN, INT64_MAX};
     const struct urls urls = urls_joined((const char *[]){nodes[0].url, nodes[1].url, nodes[2].url}, 3);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         evlock_client *client = NULL;
@@ -309,20 +309,19 @@ static void the_options_have_ranges(void **state) {
         evlock_client_options client_options = durable_options(f);
         client_options.max_ttl_ms = bad[i];
         assert_status(evlock_client_new(&client, loop_for_evlock(f->loop), urls.text, &client_options), EVLOCK_EINVAL);
-        evlock_options options = EVLOCK_OPTIONS_INIT;
+        evlock_options options = {.size = sizeof(evlock_options)};
         options.node_timeout_ms = bad[i];
         assert_status(evlock_new(&lock, f->client, "a", 1, &options), EVLOCK_EINVAL);
-        options = (evlock_options)EVLOCK_OPTIONS_INIT;
+        options = (evlock_options){.size = sizeof(evlock_options)};
         options.replica_timeout_ms = bad[i];
         assert_status(evlock_new(&lock, f->client, "a", 1, &options), EVLOCK_EINVAL);
-        options = (evlock_options)EVLOCK_OPTIONS_INIT;
+        options = (evlock_options){.size = sizeof(evlock_options)};
         options.min_replicas = bad[i];
-        if (bad[i])
-            assert_status(evlock_new(&lock, f->client, "a", 1, &options), EVLOCK_EINVAL);
+        assert_status(evlock_new(&lock, f->client, "a", 1, &options), EVLOCK_EINVAL);
     }
     evlock_client *client = NULL;
     evlock_client_options client_options = durable_options(f);
-    client_options.durable = 2;
+    memset(&client_options.durable, 2, 1);
     assert_status(evlock_client_new(&client, loop_for_evlock(f->loop), urls.text, &client_options), EVLOCK_EINVAL);
 }
 

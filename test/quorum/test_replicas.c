@@ -184,7 +184,7 @@ static void a_grant_that_is_gone_before_the_wait_is_none(void **state) {
     struct record record = {0};
     evlock_options options = replicated(1, LONG_TTL);
     evlock_client_options client_options = durable_options(f);
-    options.retry_times = 0;
+    options.max_attempts = EVLOCK_TRY;
     client_options.command_timeout_ms = 2 * LONG_TTL;
     relay_start(&f->relay, &nodes[0]);
     evlock_client *client = client_new(f, f->relay.url, &client_options);
@@ -217,7 +217,7 @@ static void a_wait_for_replicas_that_the_server_ends_grants_nothing(void **state
     struct fixture *f = *state;
     struct record record = {0};
     evlock_options options = replicated(1, LONG_TTL);
-    options.retry_times = 0;
+    options.max_attempts = EVLOCK_TRY;
     evlock *lock = lock_new(f, "a", &options);
     server_pause(&nodes[FIRST_REPLICA]);
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
@@ -230,10 +230,10 @@ static void a_wait_for_replicas_that_the_server_ends_grants_nothing(void **state
 
 static void the_wait_for_replicas_is_part_of_the_wait(void **state) {
     struct fixture *f = *state;
-    evlock_acquire_options acquire = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options acquire = {.size = sizeof(evlock_acquire_options)};
     evlock_options options = replicated(1, LONG_TTL);
     evlock *lock = lock_new(f, "a", &options);
-    acquire.wait_timeout_ms = 300;
+    acquire.max_wait_ms = 300;
     server_pause(&nodes[FIRST_REPLICA]);
     assert_status(await_acquire(f, lock, &acquire), EVLOCK_ETIMEDOUT);
     await(f, !key_exists(&nodes[0], "a"));
@@ -263,11 +263,11 @@ static void a_held_lock_says_so_at_once(void **state) {
 
 static void replicas_and_a_fence(void **state) {
     struct fixture *f = *state;
-    evlock_acquire_options acquire = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options acquire = {.size = sizeof(evlock_acquire_options)};
     evlock_options options = replicated(1, WAIT_MS / 2);
     uint64_t last = 0;
     evlock *lock = lock_new(f, "a", &options);
-    acquire.fence = 1;
+    acquire.fence = EVLOCK_ON;
     for (int i = 0; i < 5; i++) {
         assert_status(await_acquire(f, lock, &acquire), EVLOCK_OK);
         assert_true(evlock_fence(lock) > last);
@@ -315,7 +315,7 @@ static void a_grant_that_is_lost_meanwhile_is_not_confirmed(void **state) {
     struct fixture *f = *state;
     struct record record = {0};
     evlock_options options = replicated(1, LONG_TTL);
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 20;
     evlock *lock = lock_new(f, "a", &options);
     server_pause(&nodes[FIRST_REPLICA]);
@@ -366,7 +366,7 @@ static void ask_two_servers(struct fixture *f, int count, int64_t max_inflight, 
     evlock *locks[MAX_LOCKS];
     char name[16];
     evlock_options options = replicated(1, LONG_TTL);
-    options.retry_times = 0;
+    options.max_attempts = EVLOCK_TRY;
     memset(records, 0, sizeof(records));
     evlock_client *client = relayed_client(f, max_inflight);
     for (int i = 0; i < count; i++) {

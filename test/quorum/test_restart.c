@@ -53,7 +53,7 @@ static bool is_granted_twice(struct fixture *f, evlock_client *first_client, evl
     struct record second_got = {0};
     evlock_options options = with_ttl(ttl_ms);
     options.retry_delay_ms = 20;
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.max_hold_ms = 1;
     evlock *first = lock_new_on(f, first_client, "a", &options);
     assert_status(await_acquire(f, first, NULL), EVLOCK_OK);
@@ -157,8 +157,8 @@ static void a_lease_is_put_on_a_node_that_counts_again(void **state) {
 static void what_waited_for_an_excluded_node_is_not_asked_of_it(void **state) {
     struct fixture *f = *state;
     struct record tried = {0};
-    evlock_acquire_options once = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    once.retry_times = 0;
+    evlock_acquire_options once = {.size = sizeof(evlock_acquire_options)};
+    once.max_attempts = EVLOCK_TRY;
     for (size_t i = 0; i < NODES; i++)
         restart_empty(&nodes[i]);
     evlock_client_options options = excluding_options(f, LONG_TTL);
@@ -197,7 +197,7 @@ static void a_lease_outlives_two_restarts(void **state) {
     struct fixture *f = *state;
     struct record lost = {0};
     evlock_options options = with_ttl(MAX_TTL_MS);
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 50;
     options.on_lost = record_end;
     options.arg = &lost;
@@ -324,7 +324,7 @@ static void an_age_need_not_be_believed(void **state) {
     relay_stop(&f->relay);
     client_free(f, client);
 
-    options.distrust_uptime = 1;
+    options.distrust_uptime = true;
     int64_t begun = evlock_clock_us();
     relayed(f, &client, &options);
     assert_true(excluded(client, 0));
@@ -342,7 +342,7 @@ static void a_first_login_is_a_start_where_ages_are_not_believed(void **state) {
     evlock_client *elder = excluding_client(f, NODES);
     await(f, nodes_counting(elder) == NODES);
     evlock_client_options options = excluding_options(f, MAX_TTL_MS);
-    options.distrust_uptime = 1;
+    options.distrust_uptime = true;
     evlock_client *client = quorum_client(f, NODES, &options);
     await_excluded(f, client, 0);
     await(f, nodes_counting(client) == NODES);

@@ -18,7 +18,7 @@ enum {
 static evlock_options impatient_options(void) {
     evlock_options options = quick_options();
     options.node_timeout_ms = PATIENCE_MS;
-    options.retry_times = 0;
+    options.max_attempts = EVLOCK_TRY;
     return options;
 }
 
@@ -54,9 +54,9 @@ static void an_attempt_that_was_answered_succeeds(void **state) {
 static void an_attempt_that_draws_a_fence_succeeds(void **state) {
     struct fixture *f = *state;
     evlock_options options = impatient_options();
-    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options fenced = {.size = sizeof(evlock_acquire_options)};
     evlock *lock = lock_new(f, "a", &options);
-    fenced.fence = 1;
+    fenced.fence = EVLOCK_ON;
     pause_all();
     assert_status(evlock_acquire(lock, &fenced, record_end, &f->ended), EVLOCK_OK);
     stand_still_while_they_answer(f);
@@ -154,7 +154,7 @@ static void replicas_that_confirmed_in_time_are_heard(void **state) {
     client_new(f, NULL, NULL); /* of node 0 alone */
     options.min_replicas = 1;
     options.replica_timeout_ms = 2 * PATIENCE_MS;
-    options.retry_times = 0;
+    options.max_attempts = EVLOCK_TRY;
     evlock *lock = lock_new(f, "a", &options);
     await_connected(f, f->client);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK); /* the second connection is there */

@@ -131,7 +131,7 @@ int fixture_teardown_restart(void **state) {
 }
 
 evlock_client_options client_options(struct fixture *fixture) {
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     options.on_connection = fixture_connection;
     options.on_log = fixture_log;
     options.log_level = EVLOCK_LOG_DEBUG;
@@ -189,7 +189,7 @@ void client_free(struct fixture *fixture, evlock_client *client) {
 }
 
 evlock_options with_ttl(int64_t ttl_ms) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.ttl_ms = ttl_ms;
     return options;
 }
@@ -235,8 +235,8 @@ int await_acquire(struct fixture *fixture, evlock *lock, const evlock_acquire_op
 }
 
 int await_try(struct fixture *fixture, evlock *lock) {
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    options.retry_times = 0;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
+    options.max_attempts = EVLOCK_TRY;
     return await_acquire(fixture, lock, &options);
 }
 

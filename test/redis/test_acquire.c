@@ -16,10 +16,10 @@ static int64_t ms_since(int64_t us) {
     return (evlock_clock_us() - us) / 1000;
 }
 
-static evlock_acquire_options acquire_options(int64_t retry_times, int64_t wait_timeout_ms) {
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    options.retry_times = retry_times;
-    options.wait_timeout_ms = wait_timeout_ms;
+static evlock_acquire_options acquire_options(int64_t max_attempts, int64_t max_wait_ms) {
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
+    options.max_attempts = max_attempts;
+    options.max_wait_ms = max_wait_ms;
     return options;
 }
 
@@ -52,7 +52,7 @@ static void the_default_ttl_is_thirty_seconds(void **state) {
 
 static void ttl_zero_never_expires(void **state) {
     struct fixture *f = *state;
-    evlock_options options = with_ttl(0);
+    evlock_options options = with_ttl(EVLOCK_NO_EXPIRY);
     evlock *lock = lock_new(f, "a", &options);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
     assert_int_equal(key_ttl(f->server, "a"), -1);
@@ -64,7 +64,7 @@ static void ttl_zero_never_expires(void **state) {
 
 static void the_prefix_comes_before_the_name(void **state) {
     struct fixture *f = *state;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.prefix = "distributed_lock:";
     evlock *lock = lock_new(f, "a", &options);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
@@ -118,8 +118,8 @@ static void a_try_on_a_held_lock_is_one_attempt(void **state) {
 
 static void retries_are_counted(void **state) {
     struct fixture *f = *state;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.retry_times = 3;
+    evlock_options options = {.size = sizeof(evlock_options)};
+    options.max_attempts = 4;
     options.retry_delay_ms = 20;
     evlock *lock = lock_new(f, "a", &options);
     foreign_hold(f, "a");
@@ -131,10 +131,10 @@ static void retries_are_counted(void **state) {
 
 static void the_pause_is_the_retry_delay(void **state) {
     struct fixture *f = *state;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.retry_times = 3;
+    evlock_options options = {.size = sizeof(evlock_options)};
+    options.max_attempts = 4;
     options.retry_delay_ms = 100;
-    options.retry_jitter = 0;
+    options.retry_jitter = EVLOCK_NO_JITTER;
     evlock *lock = lock_new(f, "a", &options);
     foreign_hold(f, "a");
     int64_t start = evlock_clock_us();
@@ -144,9 +144,9 @@ static void the_pause_is_the_retry_delay(void **state) {
 
 static void a_wait_ends_at_its_timeout(void **state) {
     struct fixture *f = *state;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.retry_delay_ms = 20;
-    options.wait_timeout_ms = 300;
+    options.max_wait_ms = 300;
     evlock *lock = lock_new(f, "a", &options);
     foreign_hold(f, "a");
     int64_t start = evlock_clock_us();
@@ -158,10 +158,10 @@ static void a_wait_ends_at_its_timeout(void **state) {
 
 static void a_wait_ends_before_a_pause_that_would_outlast_it(void **state) {
     struct fixture *f = *state;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.retry_delay_ms = 60 * 60 * 1000;
-    options.retry_jitter = 0;
-    options.wait_timeout_ms = 20 * 60 * 1000;
+    options.retry_jitter = EVLOCK_NO_JITTER;
+    options.max_wait_ms = 20 * 60 * 1000;
     evlock *lock = lock_new(f, "a", &options);
     foreign_hold(f, "a");
     long long before = server_calls(f->server, "set");
@@ -171,7 +171,7 @@ static void a_wait_ends_before_a_pause_that_would_outlast_it(void **state) {
 
 static void a_wait_without_limit_goes_on_until_the_lock_is_free(void **state) {
     struct fixture *f = *state;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.retry_delay_ms = 20;
     evlock *lock = lock_new(f, "a", &options);
     foreign_hold(f, "a");
@@ -213,11 +213,11 @@ static void many_commands_take_turns_within_max_inflight(void **state) {
 
 static void an_acquire_may_be_a_try_on_a_waiting_lock(void **state) {
     struct fixture *f = *state;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.retry_delay_ms = 20;
-    options.wait_timeout_ms = 200;
+    options.max_wait_ms = 200;
     evlock *lock = lock_new(f, "a", &options);
-    evlock_acquire_options try = acquire_options(0, EVLOCK_DEFAULT);
+    evlock_acquire_options try = acquire_options(EVLOCK_TRY, 0);
     foreign_hold(f, "a");
     assert_status(await_acquire(f, lock, &try), EVLOCK_EHELD);
     /* for that one acquire only */
@@ -226,11 +226,11 @@ static void an_acquire_may_be_a_try_on_a_waiting_lock(void **state) {
 
 static void an_acquire_may_wait_on_a_trying_lock(void **state) {
     struct fixture *f = *state;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.retry_times = 0;
+    evlock_options options = {.size = sizeof(evlock_options)};
+    options.max_attempts = EVLOCK_TRY;
     options.retry_delay_ms = 20;
     evlock *lock = lock_new(f, "a", &options);
-    evlock_acquire_options wait = acquire_options(EVLOCK_UNLIMITED, EVLOCK_DEFAULT);
+    evlock_acquire_options wait = acquire_options(EVLOCK_UNLIMITED, 0);
     foreign_hold(f, "a");
     assert_status(await_acquire(f, lock, NULL), EVLOCK_EHELD);
     f->ended = (struct record){0};
@@ -244,21 +244,21 @@ static void an_acquire_may_wait_on_a_trying_lock(void **state) {
 
 static void an_acquire_may_have_its_own_timeout(void **state) {
     struct fixture *f = *state;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.retry_delay_ms = 20;
     evlock *lock = lock_new(f, "a", &options);
-    evlock_acquire_options wait = acquire_options(EVLOCK_DEFAULT, 200);
+    evlock_acquire_options wait = acquire_options(0, 200);
     foreign_hold(f, "a");
     assert_status(await_acquire(f, lock, &wait), EVLOCK_ETIMEDOUT);
 }
 
 static void an_acquire_may_wait_longer_than_its_lock(void **state) {
     struct fixture *f = *state;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.retry_delay_ms = 20;
-    options.wait_timeout_ms = 50;
+    options.max_wait_ms = 50;
     evlock *lock = lock_new(f, "a", &options);
-    evlock_acquire_options wait = acquire_options(EVLOCK_DEFAULT, EVLOCK_UNLIMITED);
+    evlock_acquire_options wait = acquire_options(0, EVLOCK_UNLIMITED);
     foreign_hold(f, "a");
     assert_status(evlock_acquire(lock, &wait, record_end, &f->ended), EVLOCK_OK);
     run_for(f, 300);
@@ -272,7 +272,7 @@ static void an_acquire_may_wait_longer_than_its_lock(void **state) {
 
 static void own_token_works(struct fixture *f, const void *token, size_t len, size_t real_len) {
     evlock *lock = lock_new(f, "a", NULL);
-    evlock_acquire_options own = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options own = {.size = sizeof(evlock_acquire_options)};
     size_t got;
     own.token = token;
     own.token_len = len;
@@ -301,7 +301,7 @@ static void the_callers_token_is_copied(void **state) {
     struct fixture *f = *state;
     char token[] = "job-17";
     evlock *lock = lock_new(f, "a", NULL);
-    evlock_acquire_options own = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options own = {.size = sizeof(evlock_acquire_options)};
     own.token = token;
     own.token_len = EVLOCK_CSTRING;
     assert_status(evlock_acquire(lock, &own, record_end, &f->ended), EVLOCK_OK);
@@ -314,10 +314,10 @@ enum { TOKENS = 8 };
 
 /* Lets `f` make three attempts on the key "a", which a stranger holds, and reads what the server saw. */
 static int tokens_of_attempts(struct fixture *f, const evlock_acquire_options *options, char tokens[TOKENS][129]) {
-    evlock_options three = EVLOCK_OPTIONS_INIT;
+    evlock_options three = {.size = sizeof(evlock_options)};
     redisReply *reply;
     int found = 0;
-    three.retry_times = 2;
+    three.max_attempts = 3;
     three.retry_delay_ms = 10;
     evlock *lock = lock_new(f, "a", &three);
     foreign_hold(f, "a");
@@ -346,7 +346,7 @@ static void every_attempt_has_a_token_of_its_own(void **state) {
 
 static void the_callers_token_is_the_one_of_every_attempt(void **state) {
     char tokens[TOKENS][129];
-    evlock_acquire_options own = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options own = {.size = sizeof(evlock_acquire_options)};
     own.token = "mine";
     own.token_len = EVLOCK_CSTRING;
     assert_int_equal(tokens_of_attempts(*state, &own, tokens), 3);
@@ -427,7 +427,7 @@ static void let_one_go(struct fixture *f, struct crowd *crowd) {
 static void a_crowd_takes_turns(void **state) {
     struct fixture *f = *state;
     struct crowd crowd = {0};
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     evlock_client *other = client_new(f, NULL, NULL);
     options.retry_delay_ms = 20;
     for (int i = 0; i < CROWD; i++) {
@@ -489,7 +489,7 @@ static void cancel_while_the_attempt_is_in_flight(void **state) {
 
 static void cancel_in_the_pause_between_attempts(void **state) {
     struct fixture *f = *state;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.retry_delay_ms = 60 * 60 * 1000;
     evlock *lock = lock_new(f, "a", &options);
     foreign_hold(f, "a");
@@ -570,7 +570,7 @@ static void cancel_then_acquire_at_once(void **state) {
 }
 
 static void cancel_then_acquire_at_once_with_the_same_token(void **state) {
-    evlock_acquire_options own = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options own = {.size = sizeof(evlock_acquire_options)};
     own.token = "mine";
     own.token_len = EVLOCK_CSTRING;
     cancel_and_acquire_again(*state, &own);
@@ -599,7 +599,7 @@ static void a_wait_that_ends_in_an_attempt_answers_at_once_and_undoes_it(void **
     struct fixture *f = *state;
     patient_client(f);
     evlock *lock = lock_new(f, "a", NULL);
-    evlock_acquire_options wait = acquire_options(EVLOCK_DEFAULT, 200);
+    evlock_acquire_options wait = acquire_options(0, 200);
     server_pause(f->server);
     assert_status(await_acquire(f, lock, &wait), EVLOCK_ETIMEDOUT);
     assert_string_not_equal(f->ended.error, "");
@@ -616,7 +616,7 @@ static void a_yes_after_its_own_deadline_is_no_acquisition(void **state) {
     evlock_options options = with_ttl(400);
     patient_client(f);
     evlock *lock = lock_new(f, "a", &options);
-    evlock_acquire_options try = acquire_options(0, EVLOCK_DEFAULT);
+    evlock_acquire_options try = acquire_options(EVLOCK_TRY, 0);
     server_pause(f->server);
     assert_status(evlock_acquire(lock, &try, record_end, &f->ended), EVLOCK_OK);
     run_for(f, 600);
@@ -631,7 +631,7 @@ static void a_yes_that_waited_out_a_stall_is_no_acquisition(void **state) {
     struct fixture *f = *state;
     evlock_options options = with_ttl(400);
     evlock *lock = lock_new(f, "a", &options);
-    evlock_acquire_options try = acquire_options(0, EVLOCK_DEFAULT);
+    evlock_acquire_options try = acquire_options(EVLOCK_TRY, 0);
     await_connected(f, f->client);
     server_pause(f->server);
     assert_status(evlock_acquire(lock, &try, record_end, &f->ended), EVLOCK_OK);
@@ -685,6 +685,54 @@ static void an_acquire_on_a_lost_lease_gives_that_up_first(void **state) {
     assert_int_equal(lost.count, 1);
 }
 
+/* --- Which obstacle is waited for --------------------------------------------------------------------------------- */
+
+static void an_acquire_may_fail_when_the_server_is_away(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", EVLOCK_OPTIONS(.retry_delay_ms = 10, .fail_when_away = true));
+    foreign_hold(f, "a");
+    assert_status(evlock_acquire(lock, NULL, record_end, &f->ended), EVLOCK_OK);
+    await(f, server_calls(f->server, "set") > 3); /* it waits for who holds it */
+    assert_int_equal(f->ended.count, 0);
+    server_kill9(f->server);
+    await(f, f->ended.count);
+    assert_ended(&f->ended, EVLOCK_EUNREACHABLE);
+    struct record patient = {0};
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_EUNREACHABLE);
+    assert_status(evlock_acquire(lock, EVLOCK_ACQUIRE_OPTIONS(.fail_when_away = EVLOCK_OFF), record_end, &patient),
+                  EVLOCK_OK);
+    run_for(f, 50);
+    assert_int_equal(patient.count, 0);
+    server_restart(f->server);
+    await(f, patient.count);
+    assert_ended(&patient, EVLOCK_OK);
+}
+
+static void an_acquire_may_fail_when_the_server_refuses(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", EVLOCK_OPTIONS(.retry_delay_ms = 10));
+    server_do(f->server, "CONFIG SET maxmemory 1");
+    assert_status(await_acquire(f, lock, EVLOCK_ACQUIRE_OPTIONS(.fail_when_away = EVLOCK_ON)), EVLOCK_EREFUSED);
+    server_do(f->server, "CONFIG RESETSTAT");
+    f->ended = (struct record){0};
+    assert_status(evlock_acquire(lock, NULL, record_end, &f->ended), EVLOCK_OK);
+    await(f, server_refusals(f->server, "set") > 2);
+    assert_int_equal(f->ended.count, 0);
+    server_do(f->server, "CONFIG SET maxmemory 0");
+    await(f, f->ended.count);
+    assert_ended(&f->ended, EVLOCK_OK);
+}
+
+static void one_acquire_may_have_a_pace_of_its_own(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", EVLOCK_OPTIONS(.ttl_ms = 600 * 1000, .retry_delay_ms = 600 * 1000));
+    foreign_hold(f, "a");
+    assert_status(evlock_acquire(lock, EVLOCK_ACQUIRE_OPTIONS(.retry_delay_ms = 5), record_end, &f->ended), EVLOCK_OK);
+    await(f, server_calls(f->server, "set") > 10);
+    assert_status(evlock_cancel(lock), EVLOCK_OK);
+    await(f, f->ended.count);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_lock_is_its_token_under_its_name_with_a_px_expiry),
@@ -728,6 +776,9 @@ int main(void) {
         TEST_BARE(a_yes_after_its_own_deadline_is_tried_again),
         TEST(a_lock_is_acquired_when_its_server_comes_back),
         TEST(an_acquire_on_a_lost_lease_gives_that_up_first),
+        TEST(an_acquire_may_fail_when_the_server_is_away),
+        TEST(an_acquire_may_fail_when_the_server_refuses),
+        TEST(one_acquire_may_have_a_pace_of_its_own),
     };
     return run_suite("acquire", tests);
 }

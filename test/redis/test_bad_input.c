@@ -25,7 +25,7 @@ static void assert_nothing_happened(struct fixture *f) {
 }
 
 static void refuse_name(struct fixture *f, const void *name, size_t len, const char *prefix, int status) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     evlock *lock = NULL;
     options.prefix = prefix;
     assert_refused(evlock_new(&lock, f->client, name, len, &options), status);
@@ -52,7 +52,7 @@ static void names_are_1_to_512_bytes(void **state) {
 
 static void name_works(struct fixture *f, const void *name, size_t len, const char *prefix, const char *key,
                        size_t key_len) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     evlock *lock = NULL;
     size_t got;
     options.prefix = prefix;
@@ -95,7 +95,7 @@ static void refuse_options(struct fixture *f, const evlock_options *options, int
 
 static void ttls_are_longer_than_their_drift(void **state) {
     struct fixture *f = *state;
-    const int64_t bad[] = {-1, -30000, INT64_MIN + 1, 1, 2, ten_years_ms + 1, INT64_MAX};
+    const int64_t bad[] = {-2, -30000, INT64_MIN, 1, 2, ten_years_ms + 1, INT64_MAX};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         evlock_options options = with_ttl(bad[i]);
         refuse_options(f, &options, EVLOCK_ETTL);
@@ -127,11 +127,11 @@ static void a_retry_delay_is_not_longer_than_the_ttl(void **state) {
     /* only where both were set */
     options = with_ttl(50);
     lock_new(f, "a", &options);
-    options = (evlock_options)EVLOCK_OPTIONS_INIT;
+    options = (evlock_options){.size = sizeof(evlock_options)};
     options.retry_delay_ms = 60 * 60 * 1000;
     lock_new(f, "a", &options);
     /* a lock that never expires is waited for at any pace */
-    options.ttl_ms = 0;
+    options.ttl_ms = EVLOCK_NO_EXPIRY;
     lock_new(f, "a", &options);
     assert_nothing_happened(f);
 }
@@ -139,7 +139,7 @@ static void a_retry_delay_is_not_longer_than_the_ttl(void **state) {
 static void a_renewal_comes_before_the_deadline(void **state) {
     struct fixture *f = *state;
     evlock_options options = with_ttl(1000);
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 1000;
     refuse_options(f, &options, EVLOCK_ERENEWAL);
     options.renewal_interval_ms = 988;
@@ -151,8 +151,8 @@ static void a_renewal_comes_before_the_deadline(void **state) {
 
 static void a_lock_without_ttl_is_not_renewed(void **state) {
     struct fixture *f = *state;
-    evlock_options options = with_ttl(0);
-    options.auto_renewal = 1;
+    evlock_options options = with_ttl(EVLOCK_NO_EXPIRY);
+    options.auto_renewal = true;
     refuse_options(f, &options, EVLOCK_ERENEWAL);
     assert_nothing_happened(f);
 }
@@ -163,35 +163,30 @@ static void options_out_of_range_are_refused(void **state) {
         size_t offset;
         int64_t value;
     } bad[] = {
-        {offsetof(evlock_options, retry_delay_ms), 0},
         {offsetof(evlock_options, retry_delay_ms), -1},
         {offsetof(evlock_options, retry_delay_ms), INT64_MAX},
-        {offsetof(evlock_options, retry_jitter), -1},
+        {offsetof(evlock_options, retry_jitter), -2},
         {offsetof(evlock_options, retry_jitter), 101},
-        {offsetof(evlock_options, retry_times), -2},
-        {offsetof(evlock_options, wait_timeout_ms), -2},
-        {offsetof(evlock_options, wait_timeout_ms), INT64_MAX},
-        {offsetof(evlock_options, auto_renewal), 2},
-        {offsetof(evlock_options, auto_renewal), -1},
-        {offsetof(evlock_options, renewal_interval_ms), 0},
+        {offsetof(evlock_options, max_attempts), -2},
+        {offsetof(evlock_options, max_wait_ms), -2},
+        {offsetof(evlock_options, max_wait_ms), INT64_MAX},
         {offsetof(evlock_options, renewal_interval_ms), -1},
         {offsetof(evlock_options, renewal_interval_ms), INT64_MAX},
         {offsetof(evlock_options, max_hold_ms), -2},
         {offsetof(evlock_options, max_hold_ms), INT64_MAX},
-        {offsetof(evlock_options, at_risk_percent), 0},
         {offsetof(evlock_options, at_risk_percent), 100},
         {offsetof(evlock_options, at_risk_percent), -1},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        evlock_options options = EVLOCK_OPTIONS_INIT;
+        evlock_options options = {.size = sizeof(evlock_options)};
         evlock *lock = NULL;
-        options.auto_renewal = 1;
+        options.auto_renewal = true;
         memcpy((char *)&options + bad[i].offset, &bad[i].value, sizeof(bad[i].value));
         int status = evlock_new(&lock, f->client, "a", EVLOCK_CSTRING, &options);
         if (status != EVLOCK_EINVAL || lock || !evlock_last_error()[0])
             fail_msg("row %zu: %s (%s)", i, evlock_strerror(status), evlock_last_error());
     }
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.size = 0;
     refuse_options(f, &options, EVLOCK_EINVAL);
     assert_nothing_happened(f);
@@ -243,13 +238,13 @@ static void queries_need_a_callback(void **state) {
 static void acquire_options_are_checked(void **state) {
     struct fixture *f = *state;
     evlock *lock = lock_new(f, "a", NULL);
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    options.retry_times = -2;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
+    options.max_attempts = -2;
     assert_refused(evlock_acquire(lock, &options, record_end, &f->ended), EVLOCK_EINVAL);
-    options = (evlock_acquire_options)EVLOCK_ACQUIRE_OPTIONS_INIT;
-    options.wait_timeout_ms = -2;
+    options = (evlock_acquire_options){.size = sizeof(evlock_acquire_options)};
+    options.max_wait_ms = -2;
     assert_refused(evlock_acquire(lock, &options, record_end, &f->ended), EVLOCK_EINVAL);
-    options = (evlock_acquire_options)EVLOCK_ACQUIRE_OPTIONS_INIT;
+    options = (evlock_acquire_options){.size = sizeof(evlock_acquire_options)};
     options.size = 0;
     assert_refused(evlock_acquire(lock, &options, record_end, &f->ended), EVLOCK_EINVAL);
     assert_nothing_happened(f);
@@ -259,7 +254,7 @@ static void acquire_options_are_checked(void **state) {
 static void tokens_are_1_to_128_bytes(void **state) {
     struct fixture *f = *state;
     evlock *lock = lock_new(f, "a", NULL);
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
     char token[130];
     memset(token, 't', sizeof(token));
     token[129] = '\0';
@@ -423,7 +418,7 @@ static void clients_need_their_pieces(void **state) {
         offsetof(evlock_client_options, backoff_min_ms),     offsetof(evlock_client_options, backoff_max_ms),
         offsetof(evlock_client_options, max_inflight),
     };
-    const int64_t bad[] = {0, -1, INT64_MIN + 1, INT64_MAX};
+    const int64_t bad[] = {-2, -1, INT64_MIN, INT64_MAX};
     for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]) * 4; i++) {
         evlock_client_options options = client_options(f);
         memcpy((char *)&options + offsets[i / 4], &bad[i % 4], sizeof(bad[0]));
@@ -491,7 +486,7 @@ static void calls_on_a_handle_whose_client_is_gone(void **state) {
 
 static void refusals_have_words(void **state) {
     struct fixture *f = *state;
-    evlock_options no_ttl = with_ttl(0);
+    evlock_options no_ttl = with_ttl(EVLOCK_NO_EXPIRY);
     evlock *lock = lock_new(f, "a", &no_ttl);
     assert_refused(evlock_release(lock, NULL, NULL), EVLOCK_ENOTHELD);
     assert_refused(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, NULL, NULL), EVLOCK_ENOTHELD);

@@ -22,7 +22,7 @@ static void told_lost(evlock *lock, int reason, void *arg) {
 static evlock_options renewed(const char *prefix, int64_t ttl_ms, struct held *held) {
     evlock_options options = with_ttl(ttl_ms);
     options.prefix = prefix;
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = INTERVAL_MS;
     options.on_lost = told_lost;
     options.arg = held;
@@ -214,7 +214,7 @@ static void await_answers(struct fixture *f, evlock *lock) {
 static void what_is_refused_together_is_asked_alone_at_once(void **state) {
     struct fixture *f = *state;
     struct held held[3];
-    client_of_worker(f, EVLOCK_DEFAULT);
+    client_of_worker(f, 0);
     hold_three_restarted(f, held);
     await(f, server_calls(f->server, "evalsha") >= 1);
     await_answers(f, held[0].lock);
@@ -227,7 +227,7 @@ static void what_is_refused_together_is_asked_alone_at_once(void **state) {
 static void what_is_refused_to_each_is_asked_alone(void **state) {
     struct fixture *f = *state;
     struct held held[3];
-    client_of_worker(f, EVLOCK_DEFAULT);
+    client_of_worker(f, 0);
     server_do(f->server, "ACL SETUSER worker +mget -pexpire");
     await_connected(f, f->client);
     server_do(f->server, "CONFIG RESETSTAT");
@@ -244,7 +244,7 @@ static void what_is_refused_to_each_is_asked_alone(void **state) {
 static void what_is_refused_together_is_asked_alone(void **state) {
     struct fixture *f = *state;
     struct held held[3];
-    client_of_worker(f, EVLOCK_DEFAULT);
+    client_of_worker(f, 0);
     hold_all(f, held, 3);
     fall_due(); /* MGET is forbidden */
     assert_renewed(f, held, 3);
@@ -295,8 +295,8 @@ static void assert_noscripts(struct fixture *f, int64_t max_inflight, int most, 
 
 static void scripts_that_stay_lost_are_told_of(void **state) {
     struct fixture *f = *state;
-    assert_noscripts(f, EVLOCK_DEFAULT, 1 + 3, 3); /* together, then each alone */
-    assert_noscripts(f, 1, 1 + 3 * 3, 2 + 3);      /* each after the refusal of another, which forgets the remedy */
+    assert_noscripts(f, 0, 1 + 3, 3);         /* together, then each alone */
+    assert_noscripts(f, 1, 1 + 3 * 3, 2 + 3); /* each after the refusal of another, which forgets the remedy */
     server_do(f->server, "ACL DELUSER worker");
 }
 

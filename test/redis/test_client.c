@@ -230,8 +230,8 @@ static void a_try_without_a_server_is_answered(void **state) {
         assert_status(await_try(f, lock), EVLOCK_EUNREACHABLE);
         assert_string_not_equal(f->ended.error, "");
     }
-    evlock_acquire_options wait = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    wait.wait_timeout_ms = 200;
+    evlock_acquire_options wait = {.size = sizeof(evlock_acquire_options)};
+    wait.max_wait_ms = 200;
     assert_status(await_acquire(f, lock, &wait), EVLOCK_ETIMEDOUT);
     assert_string_not_equal(f->ended.error, "");
 }
@@ -286,7 +286,7 @@ static void a_close_gives_back_what_is_held(void **state) {
     struct record releasing = {0};
     struct record lost = {0};
     evlock_options options = with_ttl(60 * 1000);
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.on_lost = record_end;
     options.arg = &lost;
     held(f, "a");
@@ -458,7 +458,7 @@ static void free_many(evlock **locks, int count) {
 
 /* Frees a client at `url` that holds so many locks, and sees them gone long before their ttl. */
 static void free_while_holding(struct fixture *f, const char *url, int count, int64_t max_inflight) {
-    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options client_options = {.size = sizeof(evlock_client_options)};
     client_options.max_inflight = max_inflight;
     evlock_client *client = client_new(f, url, &client_options);
     evlock **locks = hold_many(f, client, count);
@@ -471,8 +471,8 @@ static void free_while_holding(struct fixture *f, const char *url, int count, in
 static void a_freed_client_gives_back_all_that_the_socket_takes(void **state) {
     struct fixture *f = *state;
     for (int i = 0; i < 5; i++) {
-        free_while_holding(f, f->server->tcp_url, 600, EVLOCK_DEFAULT);
-        free_while_holding(f, f->server->url, 300, EVLOCK_DEFAULT);
+        free_while_holding(f, f->server->tcp_url, 600, 0);
+        free_while_holding(f, f->server->url, 300, 0);
     }
     free_while_holding(f, f->server->url, 50, 1); /* without any answer, there is nothing to wait for */
 }
@@ -506,7 +506,7 @@ static void a_freed_client_gives_back_what_it_can_where_it_may_not_hush_the_serv
     server_do(f->server, "ACL SETUSER mute on >p ~* &* +@all -client");
     server_do(f->server, "CONFIG RESETSTAT");
     snprintf(url, sizeof(url), "redis://mute:p@127.0.0.1:%d", f->server->port);
-    free_while_holding(f, url, 50, EVLOCK_DEFAULT);
+    free_while_holding(f, url, 50, 0);
     assert_int_equal(server_info(f->server, "commandstats",
                                  "cmdstat_client|reply:calls=0,usec=0,usec_per_call=0.00,rejected_calls="),
                      0); /* nor was it tried, which some proxies would answer by hanging up */
@@ -560,7 +560,7 @@ static void a_free_overtakes_a_close(void **state) {
 static void nothing_secret_is_told(void **state) {
     struct fixture *f = *state;
     evlock_client_options options = client_options(f);
-    evlock_acquire_options own = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options own = {.size = sizeof(evlock_acquire_options)};
     struct record lost = {0};
     evlock_options watched = with_ttl(500);
     char token[128];
@@ -611,7 +611,7 @@ static void a_server_that_quotes_gives_nothing_away(void **state) {
     struct fixture *f = *state;
     const char *const without_much[] = {"--rename-command", "AUTH", "", "--rename-command", "SET", "", NULL};
     evlock_client_options login = client_options(f);
-    evlock_acquire_options own = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options own = {.size = sizeof(evlock_acquire_options)};
     struct server quoting;
     char error[256];
     own.token = "t0ken";
@@ -620,7 +620,7 @@ static void a_server_that_quotes_gives_nothing_away(void **state) {
     server_start(&quoting, false, without_much);
     login.user = "alice";
     login.password = "s3:cret@/";
-    own.retry_times = 0;
+    own.max_attempts = EVLOCK_TRY;
     int set = await_acquire(f, lock_new_on(f, client_new(f, quoting.url, NULL), "a", NULL), &own);
     memcpy(error, f->ended.error, sizeof(error));
     int logged_in = await_acquire(f, lock_new_on(f, client_new(f, quoting.url, &login), "a", NULL), &own);
@@ -635,7 +635,7 @@ static void a_server_that_quotes_gives_nothing_away(void **state) {
 
 static void the_log_calls_a_lock_by_its_label(void **state) {
     struct fixture *f = *state;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.label = "the nightly invoices";
     assert_status(await_acquire(f, lock_new(f, "a", &options), NULL), EVLOCK_OK);
     assert_non_null(strstr(f->log, "the nightly invoices"));
@@ -647,7 +647,7 @@ static void the_log_calls_a_lock_by_its_label(void **state) {
 }
 
 struct levels {
-    int lines[4];
+    int lines[EVLOCK_LOG_ERROR + 1];
     bool newline;
 };
 
@@ -658,8 +658,8 @@ static void count_levels(enum evlock_log_level level, const char *line, void *ar
 }
 
 /* A connection made, a lock taken and lost. */
-static void live_a_little(struct fixture *f, struct levels *levels, int64_t level) {
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+static void live_a_little(struct fixture *f, struct levels *levels, enum evlock_log_level level) {
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     struct record lost = {0};
     evlock_options watched = with_ttl(300);
     *levels = (struct levels){0};
@@ -684,7 +684,7 @@ static void the_log_has_levels(void **state) {
     assert_true(levels.lines[EVLOCK_LOG_DEBUG] > 0);
     assert_true(levels.lines[EVLOCK_LOG_INFO] > 0);
     assert_true(levels.lines[EVLOCK_LOG_ERROR] > 0);
-    live_a_little(f, &levels, EVLOCK_DEFAULT);
+    live_a_little(f, &levels, 0);
     assert_int_equal(levels.lines[EVLOCK_LOG_DEBUG], 0);
     assert_true(levels.lines[EVLOCK_LOG_INFO] > 0);
     live_a_little(f, &levels, EVLOCK_LOG_ERROR);

@@ -46,11 +46,11 @@ static evlock_options watched(int64_t ttl_ms, struct record *lost) {
     return options;
 }
 
-static evlock_acquire_options with_token(const char *token, int64_t retry_times) {
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+static evlock_acquire_options with_token(const char *token, int64_t max_attempts) {
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
     options.token = token;
     options.token_len = EVLOCK_CSTRING;
-    options.retry_times = retry_times;
+    options.max_attempts = max_attempts;
     return options;
 }
 
@@ -72,7 +72,7 @@ static evlock *worker_holds(struct fixture *f, const evlock_acquire_options *own
 
 /* It acquires again; then what was held back runs, and another tries. */
 static void assert_no_two_holders(struct fixture *f, evlock *lock, const evlock_acquire_options *own) {
-    evlock_options quick = EVLOCK_OPTIONS_INIT;
+    evlock_options quick = {.size = sizeof(evlock_options)};
     struct record second = {0}, rival = {0};
     assert_status(evlock_acquire(lock, own, record_end, &second), EVLOCK_OK);
     int64_t end = evlock_clock_us() + 500 * 1000;
@@ -82,7 +82,7 @@ static void assert_no_two_holders(struct fixture *f, evlock *lock, const evlock_
     f->relay.pairs[0].held = false;
     await(f, relay_pump(&f->relay) && f->relay.pairs[0].client < 0 && server_calls(f->server, "evalsha") > before);
     quick.retry_delay_ms = 10;
-    quick.wait_timeout_ms = 500;
+    quick.max_wait_ms = 500;
     evlock *other = lock_new_on(f, client_new(f, NULL, NULL), "a", &quick);
     assert_status(evlock_acquire(other, NULL, record_end, &rival), EVLOCK_OK);
     await(f, relay_pump(&f->relay) && rival.count);
@@ -138,7 +138,7 @@ static void a_late_break_of_the_longest_token_does_not_make_two_holders(void **s
 static void an_unsettled_token_of_ones_own_does_not_wait_for_ever(void **state) {
     struct fixture *f = *state;
     evlock_client_options options = impatient(f);
-    evlock_acquire_options twice = with_token("mine", 1), once = with_token("mine", 0);
+    evlock_acquire_options twice = with_token("mine", 2), once = with_token("mine", EVLOCK_TRY);
     client_new(f, NULL, &options);
     evlock *lock = lock_new(f, "a", NULL);
     await_connected(f, f->client);
@@ -152,7 +152,7 @@ static void an_unsettled_token_of_ones_own_does_not_wait_for_ever(void **state) 
 
 static void a_token_that_is_being_removed_is_waited_for(void **state) {
     struct fixture *f = *state;
-    evlock_acquire_options mine = with_token("mine", 0);
+    evlock_acquire_options mine = with_token("mine", EVLOCK_TRY);
     client_new(f, NULL, NULL);
     evlock *lock = lock_new(f, "a", NULL), *next = lock_new(f, "a", NULL);
     assert_status(await_acquire(f, lock, &mine), EVLOCK_OK);
@@ -166,7 +166,7 @@ static void a_token_that_is_being_removed_is_waited_for(void **state) {
 static void a_token_that_cannot_be_removed_holds_up_no_other(void **state) {
     struct fixture *f = *state;
     evlock_client_options options = impatient(f);
-    evlock_acquire_options mine = with_token("mine", 0), ours = with_token("ours", 0);
+    evlock_acquire_options mine = with_token("mine", EVLOCK_TRY), ours = with_token("ours", EVLOCK_TRY);
     client_new(f, NULL, &options);
     evlock *lock = lock_new(f, "a", NULL), *next = lock_new(f, "a", NULL);
     assert_status(await_acquire(f, lock, &mine), EVLOCK_OK);
@@ -176,8 +176,8 @@ static void a_token_that_cannot_be_removed_holds_up_no_other(void **state) {
     assert_non_null(strstr(f->ended.error, "not settled"));
     assert_status(await_acquire(f, next, &ours), EVLOCK_EREFUSED);
     assert_non_null(strstr(f->ended.error, "NOREPLICAS"));
-    mine.wait_timeout_ms = 100; /* less than it would be waited for */
-    mine.retry_times = EVLOCK_UNLIMITED;
+    mine.max_wait_ms = 100; /* less than it would be waited for */
+    mine.max_attempts = EVLOCK_UNLIMITED;
     assert_status(await_acquire(f, next, &mine), EVLOCK_ETIMEDOUT);
     assert_non_null(strstr(f->ended.error, "not settled"));
 }
@@ -185,7 +185,7 @@ static void a_token_that_cannot_be_removed_holds_up_no_other(void **state) {
 /* A handle that has lost its token "mine" by its own clock alone: the server still has it. */
 static evlock *lost_what_is_there(struct fixture *f, struct record *lost) {
     evlock_options options = watched(1000, lost);
-    evlock_acquire_options own = with_token("mine", 0);
+    evlock_acquire_options own = with_token("mine", EVLOCK_TRY);
     client_new(f, NULL, NULL);
     evlock *lock = lock_new(f, "a", &options);
     assert_status(await_acquire(f, lock, &own), EVLOCK_OK);
@@ -219,7 +219,7 @@ static evlock *adopts_what_may_yet_be_cut_short(struct fixture *f, int64_t max_i
     struct record acquire = {0};
     evlock_client_options options = client_options(f);
     evlock_options lasting = watched(600 * 1000, lost);
-    evlock_acquire_options own = with_token("mine", 0);
+    evlock_acquire_options own = with_token("mine", EVLOCK_TRY);
     options.command_timeout_ms = 600 * 1000;
     options.max_inflight = max_inflight;
     relay_start(&f->relay, f->server);
@@ -238,7 +238,7 @@ static evlock *adopts_what_may_yet_be_cut_short(struct fixture *f, int64_t max_i
 static void a_lost_token_that_may_yet_be_cut_short_is_not_adopted(void **state) {
     struct fixture *f = *state;
     struct record lost = {0}, adopt = {0};
-    adopts_what_may_yet_be_cut_short(f, EVLOCK_DEFAULT, &lost, &adopt);
+    adopts_what_may_yet_be_cut_short(f, 0, &lost, &adopt);
     f->relay.pairs[0].held = false;
     await(f, relay_pump(&f->relay) && adopt.count);
     assert_ended(&adopt, EVLOCK_ENOTOWNED);
@@ -307,7 +307,7 @@ static void a_close_ends_a_break_behind_a_release(void **state) {
 
 static void a_close_does_not_hide_a_forbidden_release(void **state) {
     struct fixture *f = *state;
-    evlock_options forever = with_ttl(0);
+    evlock_options forever = with_ttl(EVLOCK_NO_EXPIRY);
     server_do(f->server, "ACL SETUSER worker on >work ~* +@all -evalsha -eval");
     evlock_client *client = worker_new(f, NULL, client_options(f));
     held(f, "a", &forever);
@@ -318,7 +318,7 @@ static void a_close_does_not_hide_a_forbidden_release(void **state) {
 /* What a lease that has ended left to its ttl is left there when the client closes, unless that ttl is over by then. */
 static void a_close_does_not_hide_an_earlier_forbidden_release(void **state) {
     struct fixture *f = *state;
-    evlock_options brief = with_ttl(300), forever = with_ttl(0);
+    evlock_options brief = with_ttl(300), forever = with_ttl(EVLOCK_NO_EXPIRY);
     server_do(f->server, "ACL SETUSER worker on >work ~* +@all -evalsha -eval");
     for (int i = 0; i < 2; i++) {
         const char *name = i ? "b" : "a";
@@ -339,7 +339,7 @@ static void a_hash_in_the_locks_place_is_a_loss_at_the_next_renewal(void **state
     struct fixture *f = *state;
     struct record lost = {0};
     evlock_options options = watched(600000, &lost);
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 100;
     client_new(f, NULL, NULL);
     evlock *lock = held(f, "a", &options);
@@ -493,7 +493,7 @@ static void an_extension_that_ran_out_of_time_does_not_starve_the_renewal(void *
     evlock_client_options options = impatient(f);
     evlock_options renewed = watched(9000, &lost);
     options.command_timeout_ms = 5500;
-    renewed.auto_renewal = 1;
+    renewed.auto_renewal = true;
     renewed.renewal_interval_ms = 5000;
     relay_start(&f->relay, f->server);
     client_new(f, f->relay.url, &options);
@@ -517,9 +517,9 @@ static void an_extension_that_ran_out_of_time_does_not_starve_the_renewal(void *
 static void a_release_behind_a_renewal_finds_its_script_again(void **state) {
     struct fixture *f = *state;
     struct record release = {0};
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     int trips = 0;
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 200;
     client_new(f, NULL, NULL);
     evlock *lock = held(f, "a", &options), *other = lock_new(f, "b", NULL);
@@ -631,7 +631,7 @@ static void a_scope_without_memory_for_its_release_gives_the_lock_up(void **stat
     struct fixture *f = *state;
     struct run run = {0};
     evlock_options renewed = with_ttl(2000);
-    renewed.auto_renewal = 1;
+    renewed.auto_renewal = true;
     assert_status(evlock_set_allocator(resize, free), EVLOCK_OK); /* what realloc gave fits either */
     client_new(f, NULL, NULL);
     evlock *lock = lock_new(f, "a", &renewed);
@@ -739,7 +739,7 @@ static void a_label_with_a_newline_stays_one_line(void **state) {
     struct fixture *f = *state;
     int lines[2] = {0};
     evlock_client_options options = client_options(f);
-    evlock_options labelled = EVLOCK_OPTIONS_INIT;
+    evlock_options labelled = {.size = sizeof(evlock_options)};
     options.on_connection = NULL;
     options.on_log = note_newline;
     options.arg = lines;
@@ -819,13 +819,13 @@ static void a_call_comes_behind_those_that_wait_to_be_sent(void **state) {
     enum { LOCKS = 250, NAME_LEN = 500 };
     struct fixture *f = *state;
     struct record again = {0};
-    evlock_acquire_options once = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options once = {.size = sizeof(evlock_acquire_options)};
     evlock_options options = with_ttl(WAIT_MS);
     evlock_stats stats = {0};
     evlock *locks[LOCKS];
     char name[NAME_LEN + 1];
-    once.retry_times = 0;
-    options.auto_renewal = 1;
+    once.max_attempts = EVLOCK_TRY;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 1000;
     client_new(f, NULL, NULL);
     for (int i = 0; i < LOCKS; i++) {

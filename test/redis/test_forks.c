@@ -153,11 +153,11 @@ static int call_and_free_everything(void *arg) {
 
 static void begin_family(struct family *family, struct fixture *f) {
     evlock_options options = with_ttl(60 * 1000), in_line = with_ttl(60 * 1000);
-    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    options.auto_renewal = 1;
+    evlock_acquire_options fenced = {.size = sizeof(evlock_acquire_options)};
+    options.auto_renewal = true;
     options.renewal_interval_ms = 50;
     in_line.wait = EVLOCK_WAIT_QUEUE;
-    fenced.fence = 1;
+    fenced.fence = EVLOCK_ON;
     server_do(f->server, "PING"); /* the tests' own connection is there */
     without_a_client = sockets_and_timers();
     client_new(f, NULL, NULL);

@@ -333,7 +333,7 @@ static void extend_needs_a_hold(void **state) {
 
 static void a_lock_without_ttl_is_not_extended(void **state) {
     struct fixture *f = *state;
-    evlock *lock = held_with_ttl(f, "a", 0);
+    evlock *lock = held_with_ttl(f, "a", EVLOCK_NO_EXPIRY);
     f->ended = (struct record){0};
     assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_ENOTTL);
     assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_REPLACE, record_end, &f->ended), EVLOCK_ENOTTL);
@@ -347,7 +347,7 @@ static void a_lock_without_ttl_is_not_extended(void **state) {
 static void an_extension_of_a_key_that_is_gone_is_a_loss(void **state) {
     struct fixture *f = *state;
     struct record record = {0};
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.on_lost = record_end;
     options.arg = &record;
     evlock *lock = held(f, "a", &options);
@@ -542,7 +542,7 @@ static void an_export_ends_the_lease_silently(void **state) {
     struct handover handover;
     size_t len;
     evlock_options options = with_ttl(600);
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.on_lost = record_end;
     options.on_at_risk = record_risk;
     options.arg = &record;
@@ -661,7 +661,7 @@ static void another_process_adopts(void **state) {
 static void a_strangers_lease_is_adopted_and_renewed(void **state) {
     struct fixture *f = *state;
     evlock_options options = with_ttl(60 * 1000);
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 100;
     evlock *lock = lock_new(f, "a", &options);
     server_do(f->server, "SET a stranger PX 20000");
@@ -675,7 +675,7 @@ static void a_strangers_lease_is_adopted_and_renewed(void **state) {
 
 static void a_lease_without_expiry_is_adopted(void **state) {
     struct fixture *f = *state;
-    evlock_options options = with_ttl(0);
+    evlock_options options = with_ttl(EVLOCK_NO_EXPIRY);
     evlock *lock = lock_new(f, "a", &options);
     server_do(f->server, "SET a stranger");
     assert_status(await_adopt(f, lock, "stranger", EVLOCK_CSTRING), EVLOCK_OK);
@@ -804,10 +804,10 @@ static void stand_still(struct meanwhile *meanwhile) {
 static void an_adoption_lost_before_it_was_told_leaves_nothing_behind(void **state) {
     struct fixture *f = *state;
     struct meanwhile meanwhile = {.f = f, .deed = stand_still};
-    evlock_acquire_options own = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options own = {.size = sizeof(evlock_acquire_options)};
     own.token = "stranger";
     own.token_len = 8;
-    own.retry_times = 0;
+    own.max_attempts = EVLOCK_TRY;
     adopt_and_meanwhile(&meanwhile, 400);
     assert_ended(&meanwhile.adoption, EVLOCK_ENOTOWNED);
     assert_status(evlock_release(meanwhile.lock, NULL, NULL), EVLOCK_ENOTHELD);
@@ -832,7 +832,7 @@ static void who_holds_or_acquires_does_not_adopt(void **state) {
 static void break_gives_the_lock_up_whoever_holds_it(void **state) {
     struct fixture *f = *state;
     struct record record = {0};
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.on_lost = record_end;
     options.arg = &record;
     evlock *holder = held(f, "a", &options);
@@ -894,7 +894,7 @@ static void set_long(struct fixture *f, size_t len, char last) {
 
 static void break_works_on_values_of_any_length(void **state) {
     struct fixture *f = *state;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     evlock *breakers[] = {lock_new(f, "a", NULL), NULL};
     options.wait = EVLOCK_WAIT_QUEUE;
     breakers[1] = lock_new(f, "a", &options);
@@ -948,7 +948,7 @@ static void renewal_ends_after_the_longest_hold(void **state) {
     struct fixture *f = *state;
     struct record record = {0};
     evlock_options options = with_ttl(800);
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.max_hold_ms = 1500;
     options.on_lost = record_end;
     options.arg = &record;

@@ -169,10 +169,10 @@ static void lock_works(struct fixture *f, const char *name) {
 /* Its scripts have three keys. */
 static void queue_works(struct fixture *f, const char *name) {
     evlock_options options = with_ttl(60000);
-    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options fenced = {.size = sizeof(evlock_acquire_options)};
     struct record record = {0};
     options.wait = EVLOCK_WAIT_QUEUE;
-    fenced.fence = 1;
+    fenced.fence = EVLOCK_ON;
     evlock *first = lock_new(f, name, &options), *second = lock_new(f, name, &options);
     assert_status(await_acquire(f, first, &fenced), EVLOCK_OK);
     assert_status(evlock_acquire(second, &fenced, record_end, &record), EVLOCK_OK);
@@ -275,7 +275,7 @@ static void renewals_work(struct fixture *f) {
     char name[16];
     evlock_options options = with_ttl(60000);
     options.prefix = "lock:";
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 50;
     for (int i = 0; i < LEASES; i++) {
         snprintf(name, sizeof(name), "%d", i);

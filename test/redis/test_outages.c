@@ -305,8 +305,8 @@ static evlock *abandon_a_held_acquire(struct fixture *f) {
     struct record record = {0};
     options.prefix = "lock:";
     evlock *lock = lock_new(f, "a", &options);
-    evlock_acquire_options try = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    try.retry_times = 0;
+    evlock_acquire_options try = {.size = sizeof(evlock_acquire_options)};
+    try.max_attempts = EVLOCK_TRY;
     await(f, relay_pump(&f->relay) && evlock_client_connection(f->client) == EVLOCK_CONNECTED);
     f->relay.pairs[f->relay.count - 1].held = true;
     assert_status(evlock_acquire(lock, &try, record_end, &record), EVLOCK_OK);

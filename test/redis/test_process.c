@@ -24,7 +24,7 @@ static atomic_int collisions;
 
 /* Takes the lock that all threads want, ROUNDS times; false on any surprise. */
 static bool take_turns(struct fixture *f, const char *url) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     evlock_client *client;
     evlock *lock;
     bool ok = true;

@@ -315,21 +315,19 @@ static void a_turn_costs_three_commands(void **state) {
 static void who_may_not_wait_never_joins(void **state) {
     struct fixture *f = *state;
     evlock_options options = queueing(60000), never = queueing(60000);
-    evlock_acquire_options no_time = EVLOCK_ACQUIRE_OPTIONS_INIT, no_retry = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options try = {.size = sizeof(evlock_acquire_options)};
     evlock *holder = held(f, "a", &options), *lock = lock_new(f, "a", &options);
 
     await_connected(f, f->client);
     long long before = connections(f);
-    no_time.wait_timeout_ms = 0;
-    no_retry.retry_times = 0;
-    never.retry_times = 0;
-    assert_status(await_acquire(f, lock, &no_time), EVLOCK_EHELD);
-    assert_status(await_acquire(f, lock, &no_retry), EVLOCK_EHELD);
+    try.max_attempts = EVLOCK_TRY;
+    never.max_attempts = EVLOCK_TRY;
+    assert_status(await_acquire(f, lock, &try), EVLOCK_EHELD);
     assert_status(await_try(f, lock_new(f, "a", &never)), EVLOCK_EHELD);
     assert_int_equal(server_calls(f->server, "zadd"), 0);
     assert_int_equal(connections(f), before);
     assert_status(await_release(f, holder), EVLOCK_OK);
-    assert_status(await_acquire(f, lock, &no_time), EVLOCK_OK);
+    assert_status(await_acquire(f, lock, &try), EVLOCK_OK);
     leaves_nothing(f);
 }
 
@@ -342,9 +340,9 @@ static void who_polls_goes_on_as_before_beside_who_queues(void **state) {
     held(f, "a", &options);
     joins(f, f->client, &options, &record);
     assert_status(await_try(f, lock_new(f, "a", &polling)), EVLOCK_EHELD);
-    polling.wait_timeout_ms = 300;
+    polling.max_wait_ms = 300;
     polling.retry_delay_ms = 200;
-    polling.retry_jitter = 0;
+    polling.retry_jitter = EVLOCK_NO_JITTER;
     long long before = server_calls(f->server, "set");
     assert_status(await_acquire(f, lock_new(f, "a", &polling), NULL), EVLOCK_ETIMEDOUT);
     assert_int_in_range(server_calls(f->server, "set") - before, 1, 2);
@@ -412,9 +410,9 @@ static void a_forged_counter_grants_no_fence_through_the_queue(void **state) {
     static const char *const forged[] = {"9007199254740992", "9223372036854775807", "1e30", "-1", "text"};
     struct fixture *f = *state;
     evlock_options options = queueing(60000);
-    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options fenced = {.size = sizeof(evlock_acquire_options)};
 
-    fenced.fence = 1;
+    fenced.fence = EVLOCK_ON;
     for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
         struct record wants = {0}, other = {0};
         evlock *holder = held(f, "a", &options), *lock = lock_new(f, "a", &options);
@@ -436,11 +434,11 @@ static void a_forged_counter_grants_no_fence_through_the_queue(void **state) {
 static void fences_grow_through_the_queue(void **state) {
     struct fixture *f = *state;
     evlock_options options = patient(60000);
-    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options fenced = {.size = sizeof(evlock_acquire_options)};
     struct record records[HANDLES] = {0};
     struct drawing drawings[HANDLES];
 
-    fenced.fence = 1;
+    fenced.fence = EVLOCK_ON;
     evlock *holder = lock_new(f, "a", &options);
     for (int round = 0; round < 3; round++) {
         assert_status(await_acquire(f, holder, &fenced), EVLOCK_OK);
@@ -511,7 +509,7 @@ static void a_granted_lease_is_renewed(void **state) {
     struct fixture *f = *state;
     evlock_options options = patient(2000);
 
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 100;
     evlock *lock = granted(f, &options);
     evlock_stats before, now;
@@ -583,7 +581,7 @@ static void holder_is(struct fixture *f, evlock *asks, int status, const char *n
 static void a_holder_is_known_by_its_name(void **state) {
     struct fixture *f = *state;
     evlock_options named = queueing(60000), slashed = queueing(60000);
-    evlock_acquire_options own = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options own = {.size = sizeof(evlock_acquire_options)};
     struct record record = {0};
     evlock *asks = lock_new(f, "a", NULL);
 
@@ -776,11 +774,11 @@ static void share_a_slot(struct fixture *f, unsigned slot, size_t count) {
 
 static void keeps_to_its_slot(struct fixture *f, const char *name) {
     evlock_options options = patient(60000);
-    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options fenced = {.size = sizeof(evlock_acquire_options)};
     struct record record = {0};
     evlock *holder = held(f, name, &options), *lock = lock_new(f, name, &options);
 
-    fenced.fence = 1;
+    fenced.fence = EVLOCK_ON;
     assert_status(evlock_acquire(lock, &fenced, record_end, &record), EVLOCK_OK);
     await(f, server_integer(f->server, "DBSIZE") == 2);
     share_a_slot(f, slot_of(name, strlen(name)), 2);
@@ -834,12 +832,12 @@ static void a_name_in_braces_is_another_lock(void **state) {
 static void a_queue_is_refused_where_there_can_be_none(void **state) {
     struct fixture *f = *state;
     const char *urls[] = {f->server->url, f->server->tcp_url, f->server->url};
-    evlock_options options = queueing(60000), forever = queueing(0), counting = queueing(60000);
-    evlock_acquire_options counted = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_options options = queueing(60000), forever = queueing(EVLOCK_NO_EXPIRY), counting = queueing(60000);
+    evlock_acquire_options counted = {.size = sizeof(evlock_acquire_options)};
     evlock_client *several;
     evlock *lock;
 
-    counting.retry_times = counted.retry_times = 3;
+    counting.max_attempts = counted.max_attempts = 4;
     assert_status(evlock_new(&lock, f->client, "a", 1, &forever), EVLOCK_EQUEUE);
     assert_string_not_equal(evlock_last_error(), "");
     assert_status(evlock_new(&lock, f->client, "a", 1, &counting), EVLOCK_EQUEUE);

@@ -126,7 +126,7 @@ static void a_wait_that_ends_at_the_grant_ends_once(void **state) {
     for (int round = 0; round < 40; round++) {
         struct record record = {0}, next = {0};
         evlock_options brief = options;
-        brief.wait_timeout_ms = 20;
+        brief.max_wait_ms = 20;
         evlock *holder = held(f, "a", &options), *lock = lock_new(f, "a", &brief);
         int64_t begun = evlock_clock_us();
         assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
@@ -157,7 +157,7 @@ static void a_wait_ends_by_its_time_whatever_the_server_does(void **state) {
     evlock *holder = held(f, "a", &options);
 
     enduring.command_timeout_ms = 2 * WAIT_MS;
-    options.wait_timeout_ms = 1000;
+    options.max_wait_ms = 1000;
     evlock *lock = joins(f, client_new(f, NULL, &enduring), &options, &record);
     assert_status(await_query(f, lock, evlock_place), EVLOCK_OK); /* it has heard that it waits */
     server_pause(f->server);
@@ -174,7 +174,7 @@ static void a_wait_ends_by_its_time_also_without_a_server(void **state) {
     evlock_options options = queueing(60000);
     struct record record = {0};
 
-    options.wait_timeout_ms = 1000;
+    options.max_wait_ms = 1000;
     held(f, "a", &options);
     joins(f, f->client, &options, &record);
     server_kill9(f->server);
@@ -188,7 +188,7 @@ static void a_silent_server_is_told_from_a_wait(void **state) {
     evlock_options options = queueing(60000);
     struct record record = {0};
 
-    options.wait_timeout_ms = 1000;
+    options.max_wait_ms = 1000;
     evlock *lock = lock_new(f, "a", &options);
     await_connected(f, f->client);
     server_pause(f->server);
@@ -407,7 +407,7 @@ static void a_look_that_is_answered_late_joins_once(void **state) {
     struct record record = {0};
 
     options.retry_delay_ms = 2 * WAIT_MS; /* another plain attempt would be too late, but it takes a place */
-    options.wait_timeout_ms = WAIT_MS;
+    options.max_wait_ms = WAIT_MS;
     evlock *holder = held(f, "a", &options), *lock = looks(f, &options, &record);
     f->relay.pairs[0].held = false;
     await(f, relay_pump(&f->relay) && waiting(f) == 1);
@@ -460,7 +460,7 @@ static void a_wait_that_ends_with_a_look_in_flight_ends_once(void **state) {
     evlock_options options = patient(60000), brief = patient(60000);
     struct record record = {0}, again = {0};
 
-    brief.wait_timeout_ms = 3000;
+    brief.max_wait_ms = 3000;
     evlock *holder = held(f, "a", &options), *lock = looks(f, &brief, &record);
     await(f, relay_pump(&f->relay) && record.count);
     assert_ended(&record, EVLOCK_ETIMEDOUT);
@@ -483,7 +483,7 @@ static void a_wait_shorter_than_a_pause_is_waited(void **state) {
     evlock *holder = held(f, "a", &options);
 
     options.retry_delay_ms = 2 * WAIT_MS;
-    options.wait_timeout_ms = WAIT_MS;
+    options.max_wait_ms = WAIT_MS;
     evlock *lock = joins(f, another(f), &options, &record);
     assert_status(await_release(f, holder), EVLOCK_OK);
     await(f, record.count);
@@ -503,7 +503,7 @@ static void a_wait_shorter_than_a_pause_ends_by_its_time(void **state) {
     deaf.password = "work";
     held(f, "a", &options);
     options.retry_delay_ms = 2 * WAIT_MS;
-    options.wait_timeout_ms = 300;
+    options.max_wait_ms = 300;
     evlock *lock = lock_new_on(f, client_new(f, NULL, &deaf), "a", &options);
     int64_t begun = evlock_clock_us();
     assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
@@ -961,7 +961,7 @@ static bool ends_in_time(struct fixture *f, evlock_client *client, int64_t retry
     for (int i = 0; i < ROUNDS; i++) {
         struct record record = {0};
         evlock_options options = patient(60000);
-        options.wait_timeout_ms = BRIEF_MS;
+        options.max_wait_ms = BRIEF_MS;
         options.retry_delay_ms = retry_delay_ms;
         evlock *lock = lock_new_on(f, client, "a", &options);
         int64_t begun = evlock_clock_us();
@@ -1010,7 +1010,7 @@ static void a_wait_after_a_stall_ends_in_time(void **state) {
     for (int i = 0; i < ROUNDS; i++) {
         struct record brief = {0};
         evlock_options after = patient(60000);
-        after.wait_timeout_ms = 50;
+        after.max_wait_ms = 50;
         evlock *next = lock_new_on(f, client, "a", &after);
         usleep(900 * 1000);
         run_for(f, 1);

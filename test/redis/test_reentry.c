@@ -191,17 +191,17 @@ static void acquired(struct scene *scene) {
 }
 
 static void not_acquired(struct scene *scene) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.retry_times = 0;
+    evlock_options options = {.size = sizeof(evlock_options)};
+    options.max_attempts = EVLOCK_TRY;
     make_lock(scene, &options);
     stranger(scene);
     CALL(scene, evlock_acquire(scene->lock, NULL, record_end, &scene->told));
 }
 
 static void timed_out(struct scene *scene) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.retry_delay_ms = 10;
-    options.wait_timeout_ms = 50;
+    options.max_wait_ms = 50;
     make_lock(scene, &options);
     stranger(scene);
     CALL(scene, evlock_acquire(scene->lock, NULL, record_end, &scene->told));
@@ -319,8 +319,8 @@ static void lost_by_deadline(struct scene *scene) {
 }
 
 static void lost_by_deletion(struct scene *scene) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.auto_renewal = 1;
+    evlock_options options = {.size = sizeof(evlock_options)};
+    options.auto_renewal = true;
     options.renewal_interval_ms = 20;
     options.on_lost = record_end;
     options.arg = &scene->told;
@@ -329,7 +329,7 @@ static void lost_by_deletion(struct scene *scene) {
 }
 
 static void lost_by_extension(struct scene *scene) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.on_lost = record_end;
     options.arg = &scene->told;
     hold(scene, &options);
@@ -339,7 +339,7 @@ static void lost_by_extension(struct scene *scene) {
 
 static void at_risk(struct scene *scene) {
     evlock_options options = with_ttl(2000);
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 50;
     options.at_risk_percent = 99;
     options.on_at_risk = record_risk;
@@ -350,7 +350,7 @@ static void at_risk(struct scene *scene) {
 
 /* With a client of its own, in place of the fixture's, whose connection's changes are recorded. */
 static void watch_connection(struct scene *scene) {
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     client_free(scene->f, scene->client);
     options.on_connection = record_connection;
     options.arg = &scene->told;
@@ -456,8 +456,8 @@ static void scope_done(struct scene *scene) {
 }
 
 static void scope_skipped(struct scene *scene) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.retry_times = 0;
+    evlock_options options = {.size = sizeof(evlock_options)};
+    options.max_attempts = EVLOCK_TRY;
     make_lock(scene, &options);
     stranger(scene);
     CALL(scene, evlock_with(scene->lock, empty_body, record_scope, &scene->told));

@@ -79,7 +79,7 @@ static void go_on_renewing(struct fixture *f, evlock_client *client) {
     struct record records[MANY] = {0};
     evlock_options options = prefixed(with_ttl(TTL));
     char name[16];
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 100;
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof(name), "renewed%d", i);
@@ -99,8 +99,8 @@ static void ask(struct fixture *f, evlock *lock) {
 }
 
 static int acquire_fenced(struct fixture *f, evlock *lock) {
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    options.fence = 1;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
+    options.fence = EVLOCK_ON;
     return await_acquire(f, lock, &options);
 }
 

@@ -106,17 +106,17 @@ static void nobody_needs_to_know_of_the_end(void **state) {
 static void a_body_is_skipped_when_the_lock_is_not_had(void **state) {
     struct fixture *f = *state;
     struct run run = {0};
-    evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.retry_times = 0;
+    evlock_options options = {.size = sizeof(evlock_options)};
+    options.max_attempts = EVLOCK_TRY;
     foreign_hold(f, "a");
     assert_status(evlock_with(lock_new(f, "a", &options), body, done, &run), EVLOCK_OK);
     await(f, run.done.count);
     assert_done(&run, EVLOCK_EHELD, 0);
 
     run = (struct run){0};
-    options.retry_times = EVLOCK_UNLIMITED;
+    options.max_attempts = EVLOCK_UNLIMITED;
     options.retry_delay_ms = 10;
-    options.wait_timeout_ms = 100;
+    options.max_wait_ms = 100;
     assert_status(evlock_with(lock_new(f, "a", &options), body, done, &run), EVLOCK_OK);
     await(f, run.done.count);
     assert_done(&run, EVLOCK_ETIMEDOUT, 0);
@@ -275,7 +275,7 @@ static void a_scope_needs_a_free_handle_and_a_body(void **state) {
 static void one_call_does_it_all(void **state) {
     struct fixture *f = *state;
     struct run run = {0};
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     options.prefix = "jobs:";
     assert_status(evlock_run(f->client, "a", EVLOCK_CSTRING, &options, body, done, &run), EVLOCK_OK);
     await(f, run.scope);
@@ -301,8 +301,8 @@ static void one_call_retries_three_times(void **state) {
 static void one_call_retries_as_its_options_say(void **state) {
     struct fixture *f = *state;
     struct run run = {0};
-    evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.retry_times = 1;
+    evlock_options options = {.size = sizeof(evlock_options)};
+    options.max_attempts = 2;
     options.retry_delay_ms = 10;
     foreign_hold(f, "a");
     long long before = server_calls(f->server, "set");
@@ -317,10 +317,10 @@ static void one_call_waits_as_its_options_say(void **state) {
     struct fixture *f = *state;
     struct run run = {0}, other = {0};
     evlock_handler *handler;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.wait_timeout_ms = 400;
+    evlock_options options = {.size = sizeof(evlock_options)};
+    options.max_wait_ms = 400;
     options.retry_delay_ms = 5;
-    options.retry_jitter = 0;
+    options.retry_jitter = EVLOCK_NO_JITTER;
     foreign_hold(f, "a");
     assert_status(evlock_handler_new_named(&handler, f->client, "a", EVLOCK_CSTRING, &options, body), EVLOCK_OK);
     assert_status(evlock_run(f->client, "a", EVLOCK_CSTRING, &options, body, done, &run), EVLOCK_OK);
@@ -331,7 +331,7 @@ static void one_call_waits_as_its_options_say(void **state) {
     assert_done(&other, EVLOCK_ETIMEDOUT, 0);
 
     /* The lock is had after more tries than three. */
-    options.wait_timeout_ms = EVLOCK_UNLIMITED;
+    options.max_wait_ms = EVLOCK_UNLIMITED;
     run = (struct run){.at_once = true};
     server_do(f->server, "CONFIG RESETSTAT");
     assert_status(evlock_run(f->client, "a", EVLOCK_CSTRING, &options, body, done, &run), EVLOCK_OK);
@@ -344,9 +344,9 @@ static void one_call_waits_as_its_options_say(void **state) {
 static void one_call_counts_and_waits(void **state) {
     struct fixture *f = *state;
     struct run run = {0};
-    evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.wait_timeout_ms = WAIT_MS;
-    options.retry_times = 2;
+    evlock_options options = {.size = sizeof(evlock_options)};
+    options.max_wait_ms = WAIT_MS;
+    options.max_attempts = 3;
     options.retry_delay_ms = 5;
     foreign_hold(f, "a");
     assert_status(evlock_run(f->client, "a", EVLOCK_CSTRING, &options, body, done, &run), EVLOCK_OK);
@@ -357,7 +357,7 @@ static void one_call_counts_and_waits(void **state) {
 static void one_call_checks_its_arguments(void **state) {
     struct fixture *f = *state;
     struct run run = {0};
-    evlock_options options = with_ttl(-1);
+    evlock_options options = with_ttl(-2);
     assert_status(evlock_run(NULL, "a", 1, NULL, body, done, &run), EVLOCK_EINVAL);
     assert_status(evlock_run(f->client, "", 0, NULL, body, done, &run), EVLOCK_ENAME);
     assert_status(evlock_run(f->client, "a", 1, &options, body, done, &run), EVLOCK_ETTL);
@@ -449,8 +449,8 @@ static void calls_of_a_handler_take_turns(void **state) {
     struct fixture *f = *state;
     struct turns all = {0};
     evlock_handler *handler;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
-    options.retry_times = EVLOCK_UNLIMITED;
+    evlock_options options = {.size = sizeof(evlock_options)};
+    options.max_attempts = EVLOCK_UNLIMITED;
     options.retry_delay_ms = 10;
     turns = &all;
     assert_status(evlock_handler_new_named(&handler, f->client, "a\0b", 3, &options, turn), EVLOCK_OK);
@@ -516,7 +516,7 @@ static void a_handler_outlives_its_client(void **state) {
 static void a_handler_checks_its_arguments(void **state) {
     struct fixture *f = *state;
     evlock_handler *handler = NULL;
-    evlock_options options = with_ttl(-1);
+    evlock_options options = with_ttl(-2);
     assert_status(evlock_handler_new_named(NULL, f->client, "a", 1, NULL, body), EVLOCK_EINVAL);
     assert_status(evlock_handler_new_named(&handler, NULL, "a", 1, NULL, body), EVLOCK_EINVAL);
     assert_status(evlock_handler_new_named(&handler, f->client, "a", 1, NULL, NULL), EVLOCK_EINVAL);

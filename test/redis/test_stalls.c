@@ -103,8 +103,8 @@ static void a_wait_that_was_granted_in_time_is_ok(void **state) {
     struct fixture *f = *state;
     client_new(f, NULL, NULL);
     evlock *lock = lock_new(f, "a", NULL);
-    evlock_acquire_options wait = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    wait.wait_timeout_ms = PATIENCE_MS;
+    evlock_acquire_options wait = {.size = sizeof(evlock_acquire_options)};
+    wait.max_wait_ms = PATIENCE_MS;
     await_connected(f, f->client);
     server_pause(f->server);
     assert_status(evlock_acquire(lock, &wait, record_end, &f->ended), EVLOCK_OK);
@@ -119,8 +119,8 @@ static void a_wait_whose_end_finds_a_list_says_so(void **state) {
     struct fixture *f = *state;
     client_new(f, NULL, NULL);
     evlock *lock = lock_new(f, "a", NULL);
-    evlock_acquire_options wait = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    wait.wait_timeout_ms = PATIENCE_MS;
+    evlock_acquire_options wait = {.size = sizeof(evlock_acquire_options)};
+    wait.max_wait_ms = PATIENCE_MS;
     await_connected(f, f->client);
     server_do(f->server, "RPUSH a x");
     for (int trial = 0; trial < TRIALS && f->ended.status != EVLOCK_EWRONGTYPE; trial++) {
@@ -140,8 +140,8 @@ static void a_turn_in_the_queue_that_came_in_time_is_taken(void **state) {
     evlock_options options = with_ttl(60 * 1000);
     options.wait = EVLOCK_WAIT_QUEUE;
     evlock *waiter = lock_new(f, "a", &options), *holder = lock_new_on(f, other, "a", &options);
-    evlock_acquire_options wait = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    wait.wait_timeout_ms = 2 * PATIENCE_MS;
+    evlock_acquire_options wait = {.size = sizeof(evlock_acquire_options)};
+    wait.max_wait_ms = 2 * PATIENCE_MS;
     assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
     f->ended = (struct record){0};
     assert_status(evlock_acquire(waiter, &wait, record_end, &f->ended), EVLOCK_OK);
@@ -160,8 +160,8 @@ static void the_callers_token_whose_last_use_was_settled_is_taken(void **state) 
     struct fixture *f = *state;
     client_of_little_patience(f);
     evlock *lock = lock_new(f, "a", NULL);
-    evlock_acquire_options try = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    try.retry_times = 0;
+    evlock_acquire_options try = {.size = sizeof(evlock_acquire_options)};
+    try.max_attempts = EVLOCK_TRY;
     try.token = "mine";
     try.token_len = 4;
     server_pause(f->server);
@@ -190,7 +190,7 @@ static void a_renewal_that_was_answered_worries_nobody(void **state) {
     struct fixture *f = *state;
     struct record risk = {0};
     evlock_options options = with_ttl(4000);
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.renewal_interval_ms = 100;
     options.at_risk_percent = 99;
     options.on_at_risk = record_risk;
@@ -244,7 +244,7 @@ static bool be_stopped(void) {
 static int release_and_be_stopped(void *arg) {
     struct fixture f;
     struct record record = {0};
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     options.command_timeout_ms = PATIENCE_MS;
     if (!fixture_init(&f, arg))
         return 1;

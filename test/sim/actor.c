@@ -129,7 +129,7 @@ static const struct node *draw_twin(struct world *world, const char *list[]) {
 static void begin_client(struct actor *actor) {
     struct world *world = actor->world;
     int64_t longest = actor_longest_timeout(world), least = 20 * MS + 6 * world->plan.latency;
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     char urls[NODES_MAX][128];
     const char *list[NODES_MAX];
     evlock_loop loop = loop_of(actor->process);
@@ -341,21 +341,21 @@ static void draw_new_options(struct actor *actor, struct handle *handle, evlock_
     handle->ttl = ttl;
     handle->max_hold = NEVER;
     judge_ttl(world->judge, handle->key, ttl);
-    options->ttl_ms = ttl / MS;
+    options->ttl_ms = ttl ? ttl / MS : EVLOCK_NO_EXPIRY;
     if (ttl == 0)
         ttl = plan->unit;
     options->retry_delay_ms = ms_between(world, plan->unit / 50, plan->unit / 4);
     options->retry_jitter = draw_between(world, 20, 100);
-    options->retry_times = draw_chance(world, 30) ? draw_between(world, 0, 5) : EVLOCK_UNLIMITED;
+    options->max_attempts = draw_chance(world, 30) ? EVLOCK_TRY + draw_between(world, 0, 5) : EVLOCK_UNLIMITED;
     if (world->scenario->queue && handle->ttl && draw_chance(world, 75)) {
         handle->queued = true;
         options->wait = EVLOCK_WAIT_QUEUE;
-        options->retry_times = options->retry_times == 0 ? 0 : EVLOCK_UNLIMITED;
+        options->max_attempts = options->max_attempts == EVLOCK_TRY ? EVLOCK_TRY : EVLOCK_UNLIMITED;
     }
-    options->wait_timeout_ms = draw_chance(world, 30) ? ms_between(world, MS, plan->unit * 2) : EVLOCK_UNLIMITED;
-    handle->wait = options->wait_timeout_ms == EVLOCK_UNLIMITED ? NEVER : options->wait_timeout_ms * MS;
+    options->max_wait_ms = draw_chance(world, 30) ? ms_between(world, MS, plan->unit * 2) : EVLOCK_UNLIMITED;
+    handle->wait = options->max_wait_ms == EVLOCK_UNLIMITED ? NEVER : options->max_wait_ms * MS;
     if (handle->ttl && !plan->lagging && draw_chance(world, plan->shared ? 85 : 50)) {
-        options->auto_renewal = 1;
+        options->auto_renewal = true;
         handle->renews = true;
         if (draw_chance(world, 50))
             options->renewal_interval_ms = ms_between(world, ttl / 20, ttl / 2);
@@ -440,7 +440,7 @@ static unsigned draw_key(struct actor *actor) {
 
 static struct handle *new_handle(struct actor *actor) {
     struct world *world = actor->world;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     struct handle *handle;
     int status;
 
@@ -469,10 +469,9 @@ static bool expects_closed(const struct handle *handle) {
     return handle->client != handle->process->client_number || !handle->process->client || actor->closing;
 }
 
-/* How long an acquire with this wait may take. No wait means one attempt, however long that takes. */
+/* How long an acquire with this wait may take. */
 static int64_t limit_of(const struct handle *handle, int64_t wait_ms) {
-    int64_t wait = wait_ms == EVLOCK_DEFAULT ? handle->wait : wait_ms == EVLOCK_UNLIMITED ? NEVER : wait_ms * MS;
-    return wait > 0 ? wait : NEVER;
+    return wait_ms == 0 ? handle->wait : wait_ms == EVLOCK_UNLIMITED ? NEVER : wait_ms * MS;
 }
 
 /* Another handle that does nothing with the same lock. */
@@ -516,17 +515,20 @@ static void draw_own(struct handle *handle) {
 
 static void acquire(struct handle *handle) {
     struct world *world = handle->process->world;
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
     struct promise *promise = ask(handle, P_ACQUIRE);
     bool defaults = false;
     int status;
 
-    options.fence = promise->fenced = world->plan.fences && (world->scenario->fences || draw_chance(world, 50));
+    promise->fenced = world->plan.fences && (world->scenario->fences || draw_chance(world, 50));
+    options.fence = promise->fenced ? EVLOCK_ON : EVLOCK_INHERIT;
     if (world->calm) {
-        options.retry_times = EVLOCK_UNLIMITED;
-        options.wait_timeout_ms = EVLOCK_UNLIMITED;
+        options.max_attempts = EVLOCK_UNLIMITED;
+        options.max_wait_ms = EVLOCK_UNLIMITED;
     } else if (draw_chance(world, 20)) {
-        options.wait_timeout_ms = draw_chance(world, 30) ? 0 : ms_between(world, MS, world->plan.unit);
+        promise->once = draw_chance(world, 30);
+        options.max_attempts = promise->once ? EVLOCK_TRY : 0;
+        options.max_wait_ms = promise->once ? EVLOCK_UNLIMITED : ms_between(world, MS, world->plan.unit);
     }
     if (world->plan.own_tokens && (handle->doing == IDLE || handle->doing == LOST) && draw_chance(world, 60)) {
         draw_own(handle);
@@ -534,9 +536,9 @@ static void acquire(struct handle *handle) {
         options.token_len = EVLOCK_CSTRING;
     }
     defaults = draw_chance(world, 30) && !options.fence && !options.token && !world->calm;
-    promise->once = !defaults && options.wait_timeout_ms == 0;
-    promise->limit = limit_of(handle, defaults ? EVLOCK_DEFAULT : options.wait_timeout_ms);
-    if (world->plan.nodes > 1 && !defaults && !handle->replicas && !options.token && options.wait_timeout_ms == 0)
+    promise->once = promise->once && !defaults;
+    promise->limit = limit_of(handle, defaults ? 0 : options.max_wait_ms);
+    if (world->plan.nodes > 1 && promise->once && !handle->replicas && !options.token)
         promise->limit = handle->patience; /* one attempt, in which nobody is waited for any longer */
     status = evlock_acquire(handle->lock, defaults ? NULL : &options, on_end, promise);
     judge_made(promise, status);
@@ -820,7 +822,7 @@ static void scope(struct handle *handle) {
 
 static void run(struct actor *actor) {
     struct world *world = actor->world;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     struct handle *handle;
     struct body *body;
     const char *name;

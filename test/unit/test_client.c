@@ -115,12 +115,12 @@ ssize_t getrandom(void *bytes, size_t len, unsigned flags) {
 
 /* The phase of a handle that wants this ttl, and a prefix that no other has. */
 static int64_t phase(evlock_client *client, int64_t ttl_ms, const char *prefix) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     evlock *lock;
     int64_t phase;
 
     options.ttl_ms = ttl_ms;
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.prefix = prefix;
     assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, &options), EVLOCK_OK);
     phase = lock->config->terms.phase;
@@ -174,9 +174,9 @@ static void ended(evlock *lock, int status, void *arg) {
 
 /* As many acquires that end by their time all at once, when the timer rings next. */
 static void fall_due(evlock_client *client, evlock **locks) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
 
-    options.wait_timeout_ms = 1000;
+    options.max_wait_ms = 1000;
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(evlock_new(&locks[i], client, &i, sizeof(i), &options), EVLOCK_OK);
         assert_int_equal(evlock_acquire(locks[i], NULL, ended, NULL), EVLOCK_OK);
@@ -250,7 +250,7 @@ CASE(an_acquire_without_random_bytes_is_refused) {
 
 /* What stood in the way before is not why it ends. */
 CASE(a_later_attempt_without_random_bytes_ends_the_acquire) {
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     evlock_client *client;
     evlock *lock;
 
@@ -293,8 +293,8 @@ CASE(the_end_of_a_client_wipes_its_random_bytes) {
 
 /* The third attempt fails where the fourth would come with the end of the wait. */
 CASE(a_pause_that_meets_the_end_of_the_wait_is_not_waited_out) {
-    evlock_client_options client_options = EVLOCK_CLIENT_OPTIONS_INIT;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_client_options client_options = {.size = sizeof(evlock_client_options)};
+    evlock_options options = {.size = sizeof(evlock_options)};
     evlock_client *client;
     evlock *lock;
     int64_t begun;
@@ -308,8 +308,8 @@ CASE(a_pause_that_meets_the_end_of_the_wait_is_not_waited_out) {
     }
     assert_int_equal(evlock_client_connection(client), EVLOCK_AWAY);
     options.retry_delay_ms = 100;
-    options.retry_jitter = 0;
-    options.wait_timeout_ms = 300;
+    options.retry_jitter = EVLOCK_NO_JITTER;
+    options.max_wait_ms = 300;
     assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, &options), EVLOCK_OK);
     told = 0;
     begun = loop.now;
@@ -328,11 +328,11 @@ CASE(a_pause_that_meets_the_end_of_the_wait_is_not_waited_out) {
 
 /* An acquire that waits for a second, and has asked. */
 static evlock *waiting(evlock_client *client) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     evlock *lock;
 
     told = 0;
-    options.wait_timeout_ms = 1000;
+    options.max_wait_ms = 1000;
     assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, &options), EVLOCK_OK);
     assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
     return lock;
@@ -392,13 +392,13 @@ CASE(a_loop_that_stood_still_is_given_time) {
 CASE(a_loop_that_goes_on_late_is_given_no_more_time) {
     enum { LOCKS = 30, APART = 10000, LATE = 2000 };
     evlock_client *client = client_new();
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
     evlock *locks[LOCKS];
     int64_t begun = loop.now, found = begun + 10 * LATE;
 
     told = 0;
     for (int i = 0; i < LOCKS; i++) {
-        options.wait_timeout_ms = 1 + i * APART / 1000;
+        options.max_wait_ms = 1 + i * APART / 1000;
         assert_int_equal(evlock_new(&locks[i], client, &i, sizeof(i), NULL), EVLOCK_OK);
         assert_int_equal(evlock_acquire(locks[i], &options, ended, NULL), EVLOCK_OK);
     }
@@ -414,12 +414,12 @@ CASE(a_loop_that_goes_on_late_is_given_no_more_time) {
 CASE(what_begins_after_the_loop_stood_still_ends_by_its_time) {
     enum { WAIT = 20000, STALL = 30000000 };
     evlock_client *client = client_new();
-    evlock_acquire_options options = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options options = {.size = sizeof(evlock_acquire_options)};
     evlock *before = waiting(client), *after;
     int64_t found = loop.now + STALL;
 
     ring_at(found);
-    options.wait_timeout_ms = WAIT / 1000;
+    options.max_wait_ms = WAIT / 1000;
     assert_int_equal(evlock_new(&after, client, "other", EVLOCK_CSTRING, NULL), EVLOCK_OK);
     assert_int_equal(evlock_acquire(after, &options, ended, NULL), EVLOCK_OK);
     for (int turn = 0; turn < 4; turn++)
@@ -569,11 +569,11 @@ static void finish(evlock_client *client) {
 /* Those who wait for it have no other turn to wait for than the next. */
 CASE(that_a_node_is_away_is_told_by_slices) {
     static evlock *locks[MANY];
-    evlock_acquire_options once = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options once = {.size = sizeof(evlock_acquire_options)};
     evlock_client *client = client_new();
     int turns = 0;
 
-    once.retry_times = 0;
+    once.max_attempts = EVLOCK_TRY;
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(evlock_new(&locks[i], client, &i, sizeof(i), NULL), EVLOCK_OK);
         assert_int_equal(evlock_acquire(locks[i], &once, ended, NULL), EVLOCK_OK);
@@ -733,7 +733,7 @@ static void release_beside(evlock *lock, int reason, void *arg) {
 }
 
 static evlock *held(evlock_client *client, const char *name) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     evlock *lock;
 
     options.ttl_ms = 60000;
@@ -749,11 +749,11 @@ static evlock *held(evlock_client *client, const char *name) {
 
 /* The release goes on waiting, and has been told. */
 CASE(that_a_node_is_away_is_told_behind_what_waits_on) {
-    evlock_acquire_options once = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options once = {.size = sizeof(evlock_acquire_options)};
     evlock_client *client = client_new();
     evlock *released = held(client, "a"), *lock;
 
-    once.retry_times = 0;
+    once.max_attempts = EVLOCK_TRY;
     assert_int_equal(evlock_release(released, NULL, NULL), EVLOCK_OK);
     assert_int_equal(evlock_new(&lock, client, "b", EVLOCK_CSTRING, NULL), EVLOCK_OK);
     assert_int_equal(evlock_acquire(lock, &once, failed, NULL), EVLOCK_OK);
@@ -785,10 +785,10 @@ CASE(no_loss_is_told_after_a_release_was_asked_for) {
 }
 
 static int acquired_with_fence(evlock_client *client, evlock *lock, int64_t fence) {
-    evlock_acquire_options fenced = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options fenced = {.size = sizeof(evlock_acquire_options)};
 
     told_status = EVLOCK_OK;
-    fenced.fence = 1;
+    fenced.fence = EVLOCK_ON;
     assert_int_equal(evlock_acquire(lock, &fenced, failed, NULL), EVLOCK_OK);
     answer(client, request_of(lock), number(fence));
     ring();
@@ -871,7 +871,7 @@ static evlock_client *to_close;
 
 /* The other one waits for its token to be undone, and has no lease meanwhile. */
 static void acquire_beside_and_close(evlock *lock, int reason, void *arg) {
-    evlock_acquire_options given = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_acquire_options given = {.size = sizeof(evlock_acquire_options)};
 
     (void)lock;
     (void)reason;
@@ -886,8 +886,8 @@ static void acquire_beside_and_close(evlock *lock, int reason, void *arg) {
 
 /* Both are lost at once, and the client is closed before the other loss is told. */
 CASE(no_loss_is_told_after_a_close) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
-    evlock_acquire_options given = EVLOCK_ACQUIRE_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
+    evlock_acquire_options given = {.size = sizeof(evlock_acquire_options)};
     evlock *locks[2];
 
     to_close = client_new();
@@ -912,14 +912,14 @@ CASE(no_loss_is_told_after_a_close) {
     evlock_free(locks[1]);
 }
 
-static evlock *acquire_own(evlock_client *client, int64_t retries) {
-    evlock_acquire_options given = EVLOCK_ACQUIRE_OPTIONS_INIT;
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+static evlock *acquire_own(evlock_client *client, int64_t max_attempts) {
+    evlock_acquire_options given = {.size = sizeof(evlock_acquire_options)};
+    evlock_options options = {.size = sizeof(evlock_options)};
     evlock *lock;
 
     options.retry_delay_ms = 100;
-    options.retry_jitter = 0;
-    options.retry_times = retries;
+    options.retry_jitter = EVLOCK_NO_JITTER;
+    options.max_attempts = max_attempts;
     lock = lock_with(client, &options);
     given.token = own;
     given.token_len = EVLOCK_CSTRING;
@@ -930,20 +930,20 @@ static evlock *acquire_own(evlock_client *client, int64_t retries) {
 /* The first wait ends when its ghost is gone, with an attempt; the second is as long as any. */
 CASE(an_attempt_that_waits_for_its_token_again_waits_as_long_again) {
     enum { TIMEOUT = 1000 * 1000 };
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     evlock *before, *next, *lock;
     int64_t again;
 
     options.connect_timeout_ms = 60000;
     options.command_timeout_ms = TIMEOUT / 1000;
     evlock_client *client = client_with(&options);
-    before = acquire_own(client, 0);
+    before = acquire_own(client, EVLOCK_TRY);
     grant(client, before);
-    next = acquire_own(client, 0);
+    next = acquire_own(client, EVLOCK_TRY);
     grant(client, next);
     ring();
     evlock_free(before);
-    lock = acquire_own(client, 1);
+    lock = acquire_own(client, 2);
     assert_null(lock->tenure);
     loop.now += TIMEOUT / 2;
     answer(client, evl_tenure_request(TAILQ_FIRST(&client->locks.tenures.ghosts), 0), number(1));
@@ -964,13 +964,13 @@ CASE(an_attempt_that_waits_for_its_token_again_waits_as_long_again) {
 
 /* What becomes of the second connections is not what becomes of the nodes. */
 CASE(an_acquire_is_told_at_once_that_no_replica_can_be_asked) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     evlock_client *client = client_new();
     struct connection *side;
     evlock *lock;
 
     options.min_replicas = 1;
-    options.retry_times = 0;
+    options.max_attempts = EVLOCK_TRY;
     lock = lock_with(client, &options);
     side = evl_pipe_connection(&evl_client_deployment(client)->sides[0]);
     told = 0;
@@ -1051,12 +1051,12 @@ CASE(a_node_that_does_not_say_since_when_it_runs_does_not_count_yet) {
 /* A node that had not granted it is given the token by the next renewal. */
 CASE(a_node_that_takes_the_token_by_a_renewal_has_renewed) {
     evlock_client *client = client_of_three();
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     struct evlock_stats *stats = &evl_client_deployment(client)->stats;
     struct tenure *tenure;
     evlock *lock;
 
-    options.auto_renewal = 1;
+    options.auto_renewal = true;
     options.ttl_ms = 30000;
     lock = lock_with(client, &options);
     assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
@@ -1124,7 +1124,7 @@ CASE(of_two_logins_of_one_server_at_a_time_the_later_is_refused) {
 
 /* A client whose connections are made, and whose logins are never answered; it has its time for them. */
 static evlock_client *client_at_socket(void) {
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
 
     attached = 0;
     options.connect_timeout_ms = 600000;
@@ -1232,7 +1232,7 @@ static evlock *queueing_as(evlock_client *client, evlock_options options) {
 }
 
 static evlock *queueing(evlock_client *client) {
-    return queueing_as(client, (evlock_options)EVLOCK_OPTIONS_INIT);
+    return queueing_as(client, (evlock_options){.size = sizeof(evlock_options)});
 }
 
 /* As if the server had said that the client is subscribed. */
@@ -1301,7 +1301,7 @@ static int64_t look_pause(evlock_options options, const char *answered) {
 /* The hundredth that a look's age takes from the lease is not to be much of it, however many wait ahead. */
 CASE(no_look_is_as_old_as_ten_ttls) {
     enum { SHORT_MS = 50 };
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
 
     options.ttl_ms = options.retry_delay_ms = SHORT_MS;
     assert_int_in_range(look_pause(options, "5000000 9 20000"), 0, 10 * SHORT_MS * 1000);
@@ -1309,7 +1309,7 @@ CASE(no_look_is_as_old_as_ten_ttls) {
 
 /* A tenth of a second, of which half at most is taken by chance. */
 CASE(no_look_follows_at_once_however_short_the_retry_delay_is) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
 
     options.retry_delay_ms = 1;
     assert_int_in_range(look_pause(options, "5000000 0 20000"), 50 * 1000, 100 * 1000);
@@ -1325,7 +1325,7 @@ static void count_connected(enum evlock_log_level level, const char *line, void 
 
 /* The log says when it was lost. */
 CASE(a_listener_that_is_connected_is_in_the_log) {
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     evlock_client *client;
     evlock *lock;
 
@@ -1460,7 +1460,7 @@ static void fork_inside(evlock_client *client, enum evlock_connection connection
 
 /* Both come back from the callback into the library; the timer is registered with the parent's loop. */
 CASE(a_child_does_not_set_its_parents_timer) {
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     int status = -1;
 
     options.on_connection = fork_inside;
@@ -1487,7 +1487,7 @@ static void fork_and_free(evlock_client *client, enum evlock_connection connecti
 
 /* The library is still at work on its copy of the client. */
 CASE(a_child_that_frees_its_copy_in_a_callback_returns_from_that) {
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     int status = -1;
 
     options.on_connection = fork_and_free;

@@ -2,6 +2,7 @@
  * Options that say how to wait and who holds, when to renew and when to tell a loss: what is refused, and that handles
  * share what is the same.
  */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +14,19 @@
 
 #include "config.h"
 
+/* What programs were built with stays where it is: new fields take what is reserved, or come at the end. Nothing is
+ * padded, since a compound literal leaves dirt there, which a later version's field would take for a value. */
+#if UINTPTR_MAX == UINT64_MAX
+_Static_assert(sizeof(evlock_options) == 160, "");
+_Static_assert(offsetof(evlock_options, auto_renewal) == 16 && offsetof(evlock_options, wait) == 20, "");
+_Static_assert(offsetof(evlock_options, max_wait_ms) == 24 && offsetof(evlock_options, holder) == 112, "");
+_Static_assert(sizeof(evlock_acquire_options) == 56 && offsetof(evlock_acquire_options, fence) == 32, "");
+_Static_assert(sizeof(evlock_client_options) == 112 && offsetof(evlock_client_options, user) == 64, "");
+#endif
+_Static_assert(sizeof(bool) == 1 && sizeof(enum evlock_wait) == sizeof(int), "");
+
 static evlock_options queueing(void) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
 
     options.wait = EVLOCK_WAIT_QUEUE;
     return options;
@@ -50,17 +62,17 @@ CASE(who_says_nothing_polls_without_a_name) {
 }
 
 CASE(there_are_two_ways_to_wait) {
-    static const int64_t wrong[] = {-1, 2, INT64_MAX, INT64_MIN + 1};
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    static const int wrong[] = {-1, 2, INT_MAX, INT_MIN};
+    evlock_options options = {.size = sizeof(evlock_options)};
 
-    for (int64_t wait = EVLOCK_WAIT_POLL; wait <= EVLOCK_WAIT_QUEUE; wait++) {
-        options.wait = wait;
+    for (int wait = EVLOCK_WAIT_POLL; wait <= EVLOCK_WAIT_QUEUE; wait++) {
+        options.wait = (enum evlock_wait)wait;
         struct config *config = takes(NULL, &options);
         assert_int_equal(config->queue, wait == EVLOCK_WAIT_QUEUE);
         evl_config_unref(config);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        options.wait = wrong[i];
+        options.wait = (enum evlock_wait)wrong[i];
         refuses(&options, EVLOCK_EINVAL);
     }
 }
@@ -68,33 +80,33 @@ CASE(there_are_two_ways_to_wait) {
 CASE(a_queue_needs_a_ttl) {
     evlock_options options = queueing();
 
-    options.ttl_ms = 0;
+    options.ttl_ms = EVLOCK_NO_EXPIRY;
     refuses(&options, EVLOCK_EQUEUE);
     options.wait = EVLOCK_WAIT_POLL;
     evl_config_unref(takes(NULL, &options));
 }
 
-CASE(a_queue_counts_no_retries) {
-    static const int64_t counted[] = {1, 3, INT64_MAX};
-    static const int64_t fine[] = {0, EVLOCK_UNLIMITED, EVLOCK_DEFAULT};
+CASE(a_queue_counts_no_attempts) {
+    static const int64_t counted[] = {2, 4, INT64_MAX};
+    static const int64_t fine[] = {0, EVLOCK_UNLIMITED, EVLOCK_TRY};
 
     for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
         evlock_options options = queueing();
-        options.retry_times = counted[i];
+        options.max_attempts = counted[i];
         refuses(&options, EVLOCK_EQUEUE);
-        assert_int_equal(evl_config_validate_retries(true, counted[i]).status, EVLOCK_EQUEUE);
-        assert_int_equal(evl_config_validate_retries(false, counted[i]).status, EVLOCK_OK);
+        options.wait = EVLOCK_WAIT_POLL;
+        evl_config_unref(takes(NULL, &options));
     }
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
         evlock_options options = queueing();
-        options.retry_times = fine[i];
+        options.max_attempts = fine[i];
         evl_config_unref(takes(NULL, &options));
     }
 }
 
 CASE(a_holders_name_is_1_to_91_bytes_long) {
     char name[200];
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
 
     for (size_t len = 0; len <= 100; len++) {
         memset(name, 'n', len);
@@ -115,11 +127,12 @@ CASE(renewals_fall_due_on_twentieths_of_their_interval) {
     static const int64_t intervals_ms[] = {1, 7, 1000, 9000};
 
     for (size_t i = 0; i < sizeof intervals_ms / sizeof *intervals_ms; i++) {
-        evlock_options options = EVLOCK_OPTIONS_INIT;
+        evlock_options options = {.size = sizeof(evlock_options)};
         options.renewal_interval_ms = intervals_ms[i];
-        for (options.auto_renewal = 0; options.auto_renewal <= 1; options.auto_renewal++) {
+        for (int renewed = 0; renewed <= 1; renewed++) {
+            options.auto_renewal = renewed;
             struct config *config = takes(NULL, &options);
-            assert_int_equal(config->terms.grain, options.auto_renewal * intervals_ms[i] * 1000 / 20);
+            assert_int_equal(config->terms.grain, renewed * intervals_ms[i] * 1000 / 20);
             evl_config_unref(config);
         }
     }
@@ -127,14 +140,14 @@ CASE(renewals_fall_due_on_twentieths_of_their_interval) {
 
 /* The terms' lead for these options, in microseconds; negative: they are refused. */
 static int64_t lead_of(int64_t ttl_ms, int64_t interval_ms, int64_t lead_ms) {
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
     struct config *config;
     int64_t lead;
 
     options.ttl_ms = ttl_ms;
     options.lost_lead_ms = lead_ms;
     if (interval_ms) {
-        options.auto_renewal = 1;
+        options.auto_renewal = true;
         options.renewal_interval_ms = interval_ms;
     }
     if (evl_config_get(&config, NULL, &options, &words).status != EVLOCK_OK) {
@@ -147,23 +160,23 @@ static int64_t lead_of(int64_t ttl_ms, int64_t interval_ms, int64_t lead_ms) {
 }
 
 CASE(losses_are_told_a_moment_ahead_unless_said_otherwise) {
-    assert_int_equal(lead_of(30000, 0, EVLOCK_DEFAULT), 1000);
-    assert_int_equal(lead_of(0, 0, EVLOCK_DEFAULT), 1000);
-    assert_int_equal(lead_of(20, 0, EVLOCK_DEFAULT), 1000);
-    assert_int_equal(lead_of(3, 0, EVLOCK_DEFAULT), 150);
-    assert_int_equal(lead_of(1000, 987, EVLOCK_DEFAULT), 1000); /* what has been taken without a word stays so */
-    assert_int_equal(lead_of(30000, 0, 0), 0);
+    assert_int_equal(lead_of(30000, 0, 0), 1000);
+    assert_int_equal(lead_of(EVLOCK_NO_EXPIRY, 0, 0), 1000);
+    assert_int_equal(lead_of(20, 0, 0), 1000);
+    assert_int_equal(lead_of(3, 0, 0), 150);
+    assert_int_equal(lead_of(1000, 987, 0), 1000); /* what has been taken without a word stays so */
+    assert_int_equal(lead_of(30000, 0, EVLOCK_NO_LEAD), 0);
     assert_int_equal(lead_of(30000, 10000, 500), 500 * 1000);
 }
 
 CASE(a_lead_leaves_time_to_hold_and_to_renew) {
-    assert_int_equal(lead_of(1000, 0, -1), -1);
+    assert_int_equal(lead_of(1000, 0, -2), -1);
     assert_int_equal(lead_of(1000, 0, INT64_MAX), -1);
     assert_int_equal(lead_of(1000, 0, 987), 987 * 1000); /* the drift is 12 ms */
     assert_int_equal(lead_of(1000, 0, 988), -1);
     assert_int_equal(lead_of(1000, 300, 687), 687 * 1000);
     assert_int_equal(lead_of(1000, 300, 688), -1);
-    assert_int_equal(lead_of(0, 0, 5000), 5000 * 1000); /* of use if the lease is given an expiry */
+    assert_int_equal(lead_of(EVLOCK_NO_EXPIRY, 0, 5000), 5000 * 1000); /* of use if the lease is given an expiry */
 }
 
 /* A program that was built before there were names and queues. */
@@ -171,8 +184,8 @@ CASE(what_a_shorter_struct_lacks_keeps_its_default) {
     evlock_options options = queueing();
 
     options.holder = "";
-    options.lost_lead_ms = -1;
-    options.size = offsetof(evlock_options, wait);
+    options.lost_lead_ms = -2;
+    options.size = offsetof(evlock_options, auto_renewal);
     struct config *config = takes(NULL, &options);
     assert_false(config->queue);
     assert_null(config->holder);
@@ -180,7 +193,7 @@ CASE(what_a_shorter_struct_lacks_keeps_its_default) {
     evl_config_unref(config);
 
     options = queueing();
-    options.lost_lead_ms = -1;
+    options.lost_lead_ms = -2;
     options.size = offsetof(evlock_options, lost_lead_ms);
     config = takes(NULL, &options);
     assert_true(config->queue);
@@ -191,12 +204,114 @@ CASE(what_a_shorter_struct_lacks_keeps_its_default) {
 CASE(no_struct_ends_within_a_member) {
     static const size_t wrong[] = {0, sizeof(size_t) - 1, offsetof(evlock_options, lost_lead_ms) + 1,
                                    offsetof(evlock_options, lost_lead_ms) + 2, 4096 + sizeof(int64_t)};
-    evlock_options options = EVLOCK_OPTIONS_INIT;
+    evlock_options options = {.size = sizeof(evlock_options)};
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         options.size = wrong[i];
         refuses(&options, EVLOCK_EINVAL);
     }
+}
+
+/* As another language may fill it in. */
+CASE(a_bool_is_0_or_1) {
+    static const size_t choices[] = {
+        offsetof(evlock_options, auto_renewal),
+        offsetof(evlock_options, fence),
+        offsetof(evlock_options, fail_when_away),
+    };
+
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        evlock_options options = {.size = sizeof(evlock_options)};
+        memset((char *)&options + choices[i], 2, 1);
+        refuses(&options, EVLOCK_EINVAL);
+        memset((char *)&options + choices[i], 1, 1);
+        evl_config_unref(takes(NULL, &options));
+    }
+}
+
+CASE(what_is_reserved_is_zero) {
+    evlock_options options = {.size = sizeof(evlock_options), .reserved = 1};
+    evlock_client_options client_options = {.size = sizeof(evlock_client_options)}, given;
+    struct client_config config;
+
+    refuses(&options, EVLOCK_EVERSION);
+    assert_int_equal(evl_config_read_client(&config, &given, &client_options, &words).status, EVLOCK_OK);
+    client_options.reserved[1] = 1;
+    assert_int_equal(evl_config_read_client(&config, &given, &client_options, &words).status, EVLOCK_EVERSION);
+    client_options.reserved[1] = 0;
+    client_options.reserved_pointer = &config;
+    assert_int_equal(evl_config_read_client(&config, &given, &client_options, &words).status, EVLOCK_EVERSION);
+}
+
+/* A program that was built with a newer header. */
+CASE(a_longer_struct_is_taken_while_its_end_is_zero) {
+    struct {
+        evlock_options known;
+        int64_t newer[2];
+    } options = {.known.size = sizeof options, .known.ttl_ms = 7000};
+    struct config *config = takes(NULL, &options.known);
+
+    assert_int_equal(config->terms.ttl, 7000 * 1000);
+    evl_config_unref(config);
+    memset((char *)&options + sizeof options - 1, 1, 1);
+    refuses(&options.known, EVLOCK_EVERSION);
+}
+
+static struct limits limits_of(const evlock_options *options, const evlock_acquire_options *own) {
+    struct config *config = takes(NULL, options);
+    evlock_acquire_options given;
+    struct limits limits;
+
+    assert_int_equal(evl_config_read_acquire(&limits, &given, config, own, &words).status, EVLOCK_OK);
+    evl_config_unref(config);
+    return limits;
+}
+
+CASE(an_acquire_says_what_it_wants_otherwise) {
+    const evlock_options *options = EVLOCK_OPTIONS(.fence = true, .max_wait_ms = 50, .max_attempts = 7);
+    struct limits limits = limits_of(options, NULL);
+
+    assert_true(limits.fence && !limits.fail_when_away);
+    assert_int_equal(limits.wait, 50 * 1000);
+    assert_int_equal(limits.attempts, 7);
+    assert_int_equal(limits.retry_delay, 100 * 1000);
+    limits = limits_of(options, EVLOCK_ACQUIRE_OPTIONS(.fence = EVLOCK_OFF, .fail_when_away = EVLOCK_ON));
+    assert_true(!limits.fence && limits.fail_when_away);
+    assert_int_equal(limits.wait, 50 * 1000);
+    limits = limits_of(options, EVLOCK_ACQUIRE_OPTIONS(.max_wait_ms = EVLOCK_UNLIMITED, .max_attempts = EVLOCK_TRY,
+                                                       .retry_delay_ms = 3));
+    assert_int_equal(limits.wait, EVLOCK_UNLIMITED);
+    assert_int_equal(limits.attempts, EVLOCK_TRY);
+    assert_int_equal(limits.retry_delay, 3 * 1000);
+}
+
+static int acquire_status(const evlock_acquire_options *own) {
+    struct config *config = takes(NULL, EVLOCK_OPTIONS(.ttl_ms = 1000));
+    evlock_acquire_options given;
+    struct limits limits;
+    int status = evl_config_read_acquire(&limits, &given, config, own, &words).status;
+
+    evl_config_unref(config);
+    return status;
+}
+
+CASE(an_acquires_options_have_ranges) {
+    assert_int_equal(acquire_status(EVLOCK_ACQUIRE_OPTIONS(.retry_delay_ms = 1000)), EVLOCK_OK);
+    assert_int_equal(acquire_status(EVLOCK_ACQUIRE_OPTIONS(.retry_delay_ms = 1001)), EVLOCK_ERETRY);
+    assert_int_equal(acquire_status(EVLOCK_ACQUIRE_OPTIONS(.retry_delay_ms = -1)), EVLOCK_EINVAL);
+    assert_int_equal(acquire_status(EVLOCK_ACQUIRE_OPTIONS(.max_attempts = -2)), EVLOCK_EINVAL);
+    assert_int_equal(acquire_status(EVLOCK_ACQUIRE_OPTIONS(.max_wait_ms = -2)), EVLOCK_EINVAL);
+    assert_int_equal(acquire_status(EVLOCK_ACQUIRE_OPTIONS(.fence = (enum evlock_override)3)), EVLOCK_EINVAL);
+    assert_int_equal(acquire_status(EVLOCK_ACQUIRE_OPTIONS(.fail_when_away = (enum evlock_override) - 1)),
+                     EVLOCK_EINVAL);
+}
+
+CASE(an_initialiser_zeroes_all_but_the_size) {
+    evlock_client_options options;
+
+    memset(&options, 0xa5, sizeof options);
+    evlock_options_init(&options, sizeof options);
+    assert_memory_equal(&options, EVLOCK_CLIENT_OPTIONS(), sizeof options);
 }
 
 static void on_lost(evlock *lock, int reason, void *arg) {
@@ -223,13 +338,12 @@ CASE(only_what_is_the_same_is_shared) {
         size_t at;
         int64_t value;
     } numbers[] = {
-        {offsetof(evlock_options, ttl_ms), 20000},          {offsetof(evlock_options, auto_renewal), 1},
-        {offsetof(evlock_options, max_hold_ms), 2},         {offsetof(evlock_options, at_risk_percent), 2},
-        {offsetof(evlock_options, retry_delay_ms), 2},      {offsetof(evlock_options, retry_jitter), 2},
-        {offsetof(evlock_options, retry_times), 0},         {offsetof(evlock_options, wait_timeout_ms), 2},
-        {offsetof(evlock_options, node_timeout_ms), 2},     {offsetof(evlock_options, min_replicas), 2},
-        {offsetof(evlock_options, lost_lead_ms), 2},        {offsetof(evlock_options, replica_timeout_ms), 2},
-        {offsetof(evlock_options, wait), EVLOCK_WAIT_POLL},
+        {offsetof(evlock_options, ttl_ms), 20000},         {offsetof(evlock_options, lost_lead_ms), 2},
+        {offsetof(evlock_options, max_hold_ms), 2},        {offsetof(evlock_options, at_risk_percent), 2},
+        {offsetof(evlock_options, retry_delay_ms), 2},     {offsetof(evlock_options, retry_jitter), 2},
+        {offsetof(evlock_options, max_attempts), 1},       {offsetof(evlock_options, max_wait_ms), 2},
+        {offsetof(evlock_options, node_timeout_ms), 2},    {offsetof(evlock_options, min_replicas), 2},
+        {offsetof(evlock_options, replica_timeout_ms), 2},
     };
     static const struct {
         size_t at;
@@ -239,6 +353,11 @@ CASE(only_what_is_the_same_is_shared) {
         {offsetof(evlock_options, holder), NULL},
         {offsetof(evlock_options, prefix), "a"},
         {offsetof(evlock_options, label), "a"},
+    };
+    static const size_t choices[] = {
+        offsetof(evlock_options, auto_renewal),
+        offsetof(evlock_options, fence),
+        offsetof(evlock_options, fail_when_away),
     };
     evlock_options first = queueing(), other;
     char same_name[] = "host:1";
@@ -256,6 +375,14 @@ CASE(only_what_is_the_same_is_shared) {
         memcpy((char *)&other + numbers[i].at, &numbers[i].value, sizeof numbers[i].value);
         is_not_shared(config, &other);
     }
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        other = first;
+        memcpy((char *)&other + choices[i], &(bool){true}, 1);
+        is_not_shared(config, &other);
+    }
+    other = first;
+    other.wait = EVLOCK_WAIT_POLL;
+    is_not_shared(config, &other);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         other = first;
         memcpy((char *)&other + texts[i].at, &texts[i].value, sizeof texts[i].value);
@@ -275,13 +402,19 @@ int main(void) {
         cmocka_unit_test(who_says_nothing_polls_without_a_name),
         cmocka_unit_test(there_are_two_ways_to_wait),
         cmocka_unit_test(a_queue_needs_a_ttl),
-        cmocka_unit_test(a_queue_counts_no_retries),
+        cmocka_unit_test(a_queue_counts_no_attempts),
         cmocka_unit_test(a_holders_name_is_1_to_91_bytes_long),
         cmocka_unit_test(renewals_fall_due_on_twentieths_of_their_interval),
         cmocka_unit_test(losses_are_told_a_moment_ahead_unless_said_otherwise),
         cmocka_unit_test(a_lead_leaves_time_to_hold_and_to_renew),
         cmocka_unit_test(what_a_shorter_struct_lacks_keeps_its_default),
         cmocka_unit_test(no_struct_ends_within_a_member),
+        cmocka_unit_test(a_bool_is_0_or_1),
+        cmocka_unit_test(what_is_reserved_is_zero),
+        cmocka_unit_test(a_longer_struct_is_taken_while_its_end_is_zero),
+        cmocka_unit_test(an_acquire_says_what_it_wants_otherwise),
+        cmocka_unit_test(an_acquires_options_have_ranges),
+        cmocka_unit_test(an_initialiser_zeroes_all_but_the_size),
         cmocka_unit_test(only_what_is_the_same_is_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

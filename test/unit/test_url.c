@@ -168,7 +168,7 @@ static void refuses(const char *url, const evlock_client_options *options, int s
 }
 
 CASE(words_say_which_url_is_refused) {
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     refuses(NULL, NULL, EVLOCK_EINVAL, "the URL is NULL");
     refuses("redis://", NULL, EVLOCK_EURL, "URL: no host");
     refuses("quorum:redis://", NULL, EVLOCK_EURL, "URL: no host");
@@ -213,7 +213,7 @@ CASE(a_password_is_wiped) {
 /* The options' password takes the place of the URL's; the second URL is why nothing comes of it. */
 CASE(a_password_that_gives_way_is_wiped) {
     const evlock_loop loop = evlock_libevent(NULL);
-    evlock_client_options options = EVLOCK_CLIENT_OPTIONS_INIT;
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
     evlock_client *client;
     options.password = "other";
     counted_begin("secret");
