@@ -321,11 +321,6 @@ static void on_start_over(evutil_socket_t fd, short events, void *arg) {
 
 /* --- The program -------------------------------------------------------------------------------------------------- */
 
-static void on_log(enum evlock_log_level level, const char *line, void *arg) {
-    (void)level, (void)arg;
-    fprintf(stderr, "http-server: %s\n", line);
-}
-
 static void usage(FILE *out) {
     fputs("usage: http-server URL [--port P] [--wait MS] [--ttl MS]\n"
           "  URL        redis://host or unix:///path, as evlock_client_new() takes it\n"
@@ -413,7 +408,7 @@ static int start_events(struct server *server) {
 
 static int start(struct server *server) {
     evlock_client_options options = {.size = sizeof(evlock_client_options)};
-    options.on_log = on_log;
+    options.on_log = evlock_log_stderr;
     options.on_connection = on_connection;
     options.arg = server;
     options.connect_timeout_ms = CONNECT_MS;

@@ -240,7 +240,7 @@ const void *evlock_name(const evlock *lock, size_t *ret_len) {
 
 /* --- What is known without asking --------------------------------------------------------------------------------- */
 
-int evlock_is_held(const evlock *lock) {
+bool evlock_is_held(const evlock *lock) {
     return evl_lock_holds(lock);
 }
 

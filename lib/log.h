@@ -1,4 +1,5 @@
-/* Log lines: to the user's callback and nowhere else. It owns nothing, and is never given a token or a password. */
+/* Log lines: to the user's callback and nowhere else, of which one is here. It owns nothing, and is never given a token
+ * or a password. */
 #ifndef EVL_LOG_H
 #define EVL_LOG_H
 

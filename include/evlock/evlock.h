@@ -40,7 +40,7 @@
  *
  * FORK. In a child that has a copy of the memory, made by fork(), _Fork() or a bare clone, every call on the parent's
  * objects returns EVLOCK_EFORKED (or EVLOCK_ECLOSED, of a handle whose client is gone) and sends nothing. The parent's
- * locks are not held there: evlock_is_held(), evlock_remaining_ms(), evlock_keepers(), evlock_fence() and
+ * locks are not held there: evlock_is_held() is false. evlock_remaining_ms(), evlock_keepers(), evlock_fence() and
  * evlock_waited_ms() are 0, evlock_token() is NULL, and evlock_client_connection() is EVLOCK_AWAY. The child may free
  * the objects, if the thread that forked is theirs: that gives back memory, and closes the child's copies of sockets
  * and timers. The parent's leases, connections and event registrations stay as they are. No callback of the parent's
@@ -181,6 +181,9 @@ enum evlock_status {
 /** What a status means, in a few words; a static string, also for values that are none. */
 EVLOCK_EXPORT const char *evlock_strerror(int status);
 
+/** The name of a status, as "EVLOCK_EHELD"; "EVLOCK_?" for a value that is none. A static string. */
+EVLOCK_EXPORT const char *evlock_status_name(int status);
+
 /**
  * The particulars of the last failure that evlock told this thread, by a return value or in a callback: what was wrong
  * with which argument, or the server's own words. Never NULL; "" when there is nothing to add to evlock_strerror().
@@ -221,6 +224,12 @@ enum evlock_log_level {
 
 /** A log line, without a newline; valid during the call. It must not call evlock. */
 typedef void (*evlock_log_cb)(enum evlock_log_level level, const char *line, void *arg);
+
+/**
+ * A ready on_log: writes "evlock: LEVEL: LINE" and a newline to the standard error, by one write. LEVEL is DEBUG, INFO,
+ * WARN or ERROR. `arg` is not used. Any thread may call it.
+ */
+EVLOCK_EXPORT void evlock_log_stderr(enum evlock_log_level level, const char *line, void *arg);
 
 /** What the connection is doing. */
 enum evlock_connection {
@@ -333,7 +342,8 @@ typedef struct evlock_node_info {
     enum evlock_connection connection; /**< of this node */
     int status;                        /**< EVLOCK_OK; why it is away; or EVLOCK_EEXCLUDED */
     int64_t excluded_ms;               /**< for how long it will not count yet; 0: it counts when it is connected */
-    int agreed;                        /**< 1: its last answer to an acquire, renewal or extension was yes */
+    bool agreed;                       /**< its last answer to an acquire, renewal or extension was yes */
+    uint8_t reserved[7];               /**< zero */
 } evlock_node_info;
 
 /**
@@ -588,8 +598,8 @@ EVLOCK_EXPORT uint64_t evlock_fence(const evlock *lock);
 
 /* --- Holding ------------------------------------------------------------------------------------------------------ */
 
-/** 1 while the handle holds the lock and its deadline has not passed, else 0. Exact, local, costs a clock reading. */
-EVLOCK_EXPORT int evlock_is_held(const evlock *lock);
+/** True while the handle holds the lock and its deadline has not passed. Exact, local, costs a clock reading. */
+EVLOCK_EXPORT bool evlock_is_held(const evlock *lock);
 
 /** Milliseconds, rounded down, until the deadline; 0 when not held; INT64_MAX for a lease without expiry. Local. */
 EVLOCK_EXPORT int64_t evlock_remaining_ms(const evlock *lock);

@@ -373,10 +373,10 @@ static void a_node_that_refuses_did_not_agree(void **state) {
     evlock *lock = acquired(f, "a", NULL);
     await(f, nodes_with(lock) == 3);
     run_for(f, 100);
-    assert_int_equal(node_info(f->client, 0).agreed, 0);
-    assert_int_equal(node_info(f->client, 1).agreed, 0);
+    assert_false(node_info(f->client, 0).agreed);
+    assert_false(node_info(f->client, 1).agreed);
     for (size_t i = 2; i < NODES; i++)
-        await(f, node_info(f->client, i).agreed == 1);
+        await(f, node_info(f->client, i).agreed);
     full.mend(&nodes[0]);
 }
 

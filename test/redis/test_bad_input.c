@@ -216,7 +216,7 @@ static void null_handles_are_refused(void **state) {
     assert_refused(evlock_server_ttl(NULL, record_value, &f->ended), EVLOCK_EINVAL);
     assert_refused(evlock_break(NULL, record_end, &f->ended), EVLOCK_EINVAL);
     assert_refused(evlock_client_close(NULL, record_closed, &f->ended), EVLOCK_EINVAL);
-    assert_int_equal(evlock_is_held(NULL), 0);
+    assert_false(evlock_is_held(NULL));
     assert_int_equal(evlock_remaining_ms(NULL), 0);
     assert_null(evlock_token(NULL, &len));
     assert_null(evlock_name(NULL, &len));
@@ -477,7 +477,7 @@ static void calls_on_a_handle_whose_client_is_gone(void **state) {
     assert_refused(evlock_owned(lock, record_value, &f->ended), EVLOCK_ECLOSED);
     assert_refused(evlock_server_ttl(lock, record_value, &f->ended), EVLOCK_ECLOSED);
     assert_refused(evlock_break(lock, record_end, &f->ended), EVLOCK_ECLOSED);
-    assert_int_equal(evlock_is_held(lock), 0);
+    assert_false(evlock_is_held(lock));
     assert_int_equal(evlock_remaining_ms(lock), 0);
     assert_null(evlock_token(lock, &len));
     assert_string_equal(evlock_name(lock, NULL), "a");

@@ -12,7 +12,7 @@ struct run {
     int bodies;          /* how often the body was called */
     evlock_scope *scope; /* while the body has not ended */
     evlock *lock;
-    int held; /* what evlock_is_held() said in the body */
+    bool held; /* what evlock_is_held() said in the body */
     bool at_once;
 };
 

@@ -62,6 +62,12 @@ CASE(what_ended_before_it_began_took_no_time) {
     falls_into(INT64_MIN, 0);
 }
 
+/* What another language lays out by hand, and what later fields may not hide in. */
+_Static_assert(offsetof(evlock_node_info, reserved) + sizeof(((evlock_node_info *)0)->reserved) ==
+                   sizeof(evlock_node_info),
+               "nothing follows what is reserved");
+_Static_assert(offsetof(evlock_node_info, agreed) + 1 == offsetof(evlock_node_info, reserved), "nothing is between");
+
 CASE(a_program_of_another_age_is_given_what_both_know) {
     static struct evlock_client client;
     struct deployment *deployment = evl_client_deployment(&client);

@@ -3,6 +3,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,6 +39,18 @@ CASE(no_status_is_without_words) {
         with_words += strcmp(evlock_strerror(status), evlock_strerror(INT32_MIN)) != 0;
     assert_int_equal(with_words, STATUSES);
     assert_true(strlen(evlock_strerror(INT32_MIN)) > 0);
+}
+
+CASE(a_status_is_called_by_its_name) {
+    assert_string_equal(evlock_status_name(EVLOCK_OK), "EVLOCK_OK");
+    assert_string_equal(evlock_status_name(EVLOCK_EHELD), "EVLOCK_EHELD");
+    assert_string_equal(evlock_status_name(EVLOCK_EMAXHOLD), "EVLOCK_EMAXHOLD");
+    assert_string_equal(evlock_status_name(EVLOCK_EPROTOCOL), "EVLOCK_EPROTOCOL");
+    for (int status = -100; status <= 100; status++) {
+        bool known = strcmp(evlock_strerror(status), evlock_strerror(INT32_MIN)) != 0;
+        assert_int_equal(strcmp(evlock_status_name(status), "EVLOCK_?") != 0, known);
+    }
+    assert_string_equal(evlock_status_name(INT32_MIN), "EVLOCK_?");
 }
 
 CASE(the_version_is_the_header_s) {
@@ -100,6 +113,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_status_has_words_of_its_own),
         cmocka_unit_test(no_status_is_without_words),
+        cmocka_unit_test(a_status_is_called_by_its_name),
         cmocka_unit_test(the_version_is_the_header_s),
         cmocka_unit_test(failing_formats_and_returns),
         cmocka_unit_test(words_may_go_into_others_in_the_same_room),
