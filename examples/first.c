@@ -56,18 +56,12 @@ int main(int argc, char **argv) {
     struct event_base *base = event_base_new();
     work = evtimer_new(base, on_worked, NULL);
 
-    evlock_client_options client_options = {.size = sizeof(evlock_client_options)};
-    client_options.connect_timeout_ms = 900;
-    client_options.on_connection = on_connection;
-    int status = evlock_client_new_libevent(&client, base, url, &client_options);
-
-    evlock_options options = {.size = sizeof(evlock_options)};
-    options.ttl_ms = 2000;
-    options.auto_renewal = true;
-    options.max_wait_ms = 10000;
-    options.on_lost = on_lost;
+    int status = evlock_client_new_libevent(
+        &client, base, url, EVLOCK_CLIENT_OPTIONS(.connect_timeout_ms = 900, .on_connection = on_connection));
     if (status == EVLOCK_OK)
-        status = evlock_new(&invoices, client, "invoices", EVLOCK_CSTRING, &options);
+        status = evlock_new(
+            &invoices, client, "invoices", EVLOCK_CSTRING,
+            EVLOCK_OPTIONS(.ttl_ms = 2000, .auto_renewal = true, .max_wait_ms = 10000, .on_lost = on_lost));
     if (status == EVLOCK_OK)
         status = evlock_acquire(invoices, NULL, on_acquired, NULL);
     if (status != EVLOCK_OK)
