@@ -59,9 +59,9 @@ int main(int argc, char **argv) {
     int status = evlock_client_new_libevent(
         &client, base, url, EVLOCK_CLIENT_OPTIONS(.connect_timeout_ms = 900, .on_connection = on_connection));
     if (status == EVLOCK_OK)
-        status = evlock_new(
-            &invoices, client, "invoices", EVLOCK_CSTRING,
-            EVLOCK_OPTIONS(.ttl_ms = 2000, .auto_renewal = true, .max_wait_ms = 10000, .on_lost = on_lost));
+        status =
+            evlock_new(&invoices, client, "invoices", EVLOCK_CSTRING,
+                       EVLOCK_OPTIONS(.ttl_ms = 2000, .auto_renewal = true, .max_wait_ms = 10000, .on_lost = on_lost));
     if (status == EVLOCK_OK)
         status = evlock_acquire(invoices, NULL, on_acquired, NULL);
     if (status != EVLOCK_OK)
