@@ -15,13 +15,8 @@ enum call_kind {
     CALL_ADOPT,
     CALL_RELEASE,
     CALL_EXTEND,
-    CALL_LOCKED,
-    CALL_OWNED,
-    CALL_SERVER_TTL,
+    CALL_QUERY,
     CALL_BREAK,
-    CALL_HOLDER,
-    CALL_WAITERS,
-    CALL_PLACE,
 };
 
 struct call;
@@ -44,11 +39,9 @@ struct call {
     const struct call_sort *sort;
     struct evlock *lock; /* keeps the handle's memory */
     evlock_cb cb;
-    evlock_value_cb value_cb; /* of queries */
-    evlock_text_cb text_cb;   /* of a query for a name */
+    evlock_query_cb query_cb; /* of a query */
     void *arg;
     char *error; /* words for evlock_last_error(), or NULL */
-    int64_t value;
     int status;
     uint8_t count;      /* of requests; 0: it has had none yet */
     bool aside;         /* its requests go over the second connections */
@@ -85,11 +78,11 @@ struct call {
             int64_t ttl;
         } extend;
         struct {
-            char *token; /* `owned`: the handle's; `place`: what waits in the queue */
-            size_t token_len;
-            const char *name; /* `holder`: in a finding's token */
-            size_t name_len;
+            unsigned asked; /* the parts that the servers are asked for: the handle knows the others */
+            char *sought;   /* the handle's token, or what it has in the queue; NULL: neither is asked for */
+            size_t sought_len;
             struct finding *findings; /* one for each node */
+            evlock_answer answer;     /* its name lies in a finding */
         } query;
     };
     struct request requests[]; /* one for each node: of a query, and of an acquire's questions beside its lease */

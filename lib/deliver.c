@@ -90,10 +90,8 @@ static void deliver_tell_call(struct call *call) {
         evl_error_set(call->error);
     if (call->cb)
         call->cb(handle, call->status, call->arg);
-    else if (call->value_cb)
-        call->value_cb(handle, call->status, call->status == EVLOCK_OK ? call->value : 0, call->arg);
-    else if (call->text_cb)
-        call->text_cb(handle, call->status, call->query.name ? call->query.name : "", call->query.name_len, call->arg);
+    else if (call->query_cb)
+        call->query_cb(handle, call->status, call->status == EVLOCK_OK ? &call->query.answer : NULL, call->arg);
     call->told = true;
     evl_call_free_told(call);
 }

@@ -143,32 +143,71 @@ static bool dialect_finds_number(const struct reply *reply, struct found *ret) {
     return reply->type == REPLY_INTEGER;
 }
 
-static bool dialect_finds_count(const struct reply *reply, struct found *ret) {
-    return dialect_finds_number(reply, ret) && reply->integer >= 0 && reply->integer < INT64_MAX;
+/* One more of them can be counted, too. */
+static bool dialect_is_count(int64_t number) {
+    return number >= 0 && number < INT64_MAX;
+}
+
+static bool dialect_finds_waiters(const struct reply *reply, struct found *ret) {
+    ret->there = true;
+    ret->waiters = reply->integer;
+    return reply->type == REPLY_INTEGER && dialect_is_count(reply->integer);
 }
 
 /* How many are ahead, and one more. */
 static bool dialect_finds_place(const struct reply *reply, struct found *ret) {
+    ret->there = reply->type == REPLY_INTEGER;
     if (reply->type == REPLY_NIL)
         return true;
-    if (!dialect_finds_count(reply, ret))
+    if (reply->type != REPLY_INTEGER || !dialect_is_count(reply->integer))
         return false;
-    ret->number++;
+    ret->place = reply->integer + 1;
     return true;
 }
 
+/* By what PTTL says. -2: there is no key. -1: it has no expiry. 0: it has less than a millisecond left. */
+static bool dialect_note_ttl(int64_t pttl, struct found *ret) {
+    ret->there = pttl != -2;
+    if (ret->there)
+        ret->ttl = pttl == -1 ? INT64_MAX : evl_max(pttl, 1);
+    return pttl >= -2;
+}
+
 static bool dialect_finds_ttl(const struct reply *reply, struct found *ret) {
-    ret->there = reply->integer != -2;
-    ret->number = reply->integer == -1 ? INT64_MAX : reply->integer;
-    return reply->type == REPLY_INTEGER && reply->integer >= -2;
+    return reply->type == REPLY_INTEGER && dialect_note_ttl(reply->integer, ret);
+}
+
+/* "LEFT WAITERS AHEAD VALUE", as survey.lua says it. */
+static bool dialect_finds_state(const struct reply *reply, struct found *ret) {
+    int64_t numbers[3];
+    const char *text = reply->text;
+    char *end;
+
+    if (reply->type != REPLY_STRING)
+        return false;
+    for (unsigned i = 0; i < 3; i++) {
+        numbers[i] = strtoll(text, &end, 10);
+        if (end == text || *end != ' ')
+            return false;
+        text = end + 1;
+    }
+    if (!dialect_note_ttl(numbers[0], ret) || !dialect_is_count(numbers[1]) ||
+        (numbers[2] != -1 && !dialect_is_count(numbers[2])))
+        return false;
+    ret->waiters = numbers[1];
+    ret->place = numbers[2] + 1;
+    ret->text = (struct bytes){text, reply->len - (size_t)(text - reply->text)};
+    return true;
 }
 
 /* --- Questions ---------------------------------------------------------------------------------------------------- */
 
 static const struct ask_row ask_get = {{NULL, 0, {ARG_GET, ARG_LOCK}}, dialect_finds_text};
 static const struct ask_row ask_pttl = {{NULL, 0, {ARG_PTTL, ARG_LOCK}}, dialect_finds_ttl};
-static const struct ask_row ask_zcard = {{NULL, 0, {ARG_ZCARD, ARG_QUEUE}}, dialect_finds_count};
+static const struct ask_row ask_zcard = {{NULL, 0, {ARG_ZCARD, ARG_QUEUE}}, dialect_finds_waiters};
 static const struct ask_row ask_zrank = {{NULL, 0, {ARG_ZRANK, ARG_QUEUE, ARG_SOUGHT}}, dialect_finds_place};
+static const struct ask_row ask_state = {{SCRIPT(SURVEY), 1, {ARG_LOCK}}, dialect_finds_state};
+static const struct ask_row ask_whole = {{SCRIPT(SURVEY), 2, {ARG_LOCK, ARG_QUEUE, ARG_SOUGHT}}, dialect_finds_state};
 static const struct ask_row ask_look = {{SCRIPT(LOOK), 1, {ARG_LOCK}}, dialect_finds_mark};
 static const struct ask_row ask_end = {{SCRIPT(BREAK), 1, {ARG_LOCK, ARG_SOUGHT}}, dialect_finds_number};
 static const struct ask_row ask_hand_on = {{SCRIPT(BREAK), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_SOUGHT}},
@@ -184,9 +223,10 @@ static const struct ask_row ask_wait = {{NULL, 0, {ARG_WAIT, ARG_REPLICAS, ARG_T
         .commands = {[LEASE_ACQUIRE] = &(how_taken), [LEASE_ADOPT] = &row_adopt,     [LEASE_RAISE] = &row_raise,       \
                      [LEASE_RENEW] = &row_renew,     [LEASE_REARM] = &row_rearm,     [LEASE_MEND] = &row_rearm,        \
                      [LEASE_ADD] = &row_add,         [LEASE_REPLACE] = &row_replace, [LEASE_RELEASE] = &(how_given)},  \
-        .asks = {[ASK_TOKEN] = &ask_get,     [ASK_SORT] = &ask_get,        [ASK_TTL] = &ask_pttl,                      \
-                 [ASK_WAITERS] = &ask_zcard, [ASK_PLACE] = &ask_zrank,     [ASK_MARK] = &ask_look,                     \
-                 [ASK_BREAK] = &(how_ended), [ASK_RENEWAL] = &ask_renewal, [ASK_REPLICAS] = &ask_wait},                \
+        .asks = {[ASK_TOKEN] = &ask_get,       [ASK_SORT] = &ask_get,     [ASK_TTL] = &ask_pttl,                       \
+                 [ASK_WAITERS] = &ask_zcard,   [ASK_PLACE] = &ask_zrank,  [ASK_STATE] = &ask_state,                    \
+                 [ASK_WHOLE] = &ask_whole,     [ASK_MARK] = &ask_look,    [ASK_BREAK] = &(how_ended),                  \
+                 [ASK_RENEWAL] = &ask_renewal, [ASK_REPLICAS] = &ask_wait},                                            \
     }
 
 static const struct dialect plain = DIALECT(row_set, row_release, ask_end);

@@ -30,6 +30,8 @@ enum ask {
     ASK_TTL,
     ASK_WAITERS,
     ASK_PLACE,
+    ASK_STATE,    /* all but the queue, as it was at one moment */
+    ASK_WHOLE,    /* the queue too */
     ASK_MARK,     /* of what holds it: the first step of a break */
     ASK_BREAK,    /* the second: to end what has this mark */
     ASK_RENEWAL,  /* on a connection for replicas: the write for which these are asked */
@@ -37,10 +39,13 @@ enum ask {
     ASKS,
 };
 
-/* What such a question finds. */
+/* What such a question finds; zero where it does not ask. */
 struct found {
-    bool there;
-    int64_t number; /* INT64_MAX, of a ttl: no expiry */
+    bool there;     /* what it asks for, or, if it asks for several things, the lock */
+    int64_t number; /* of what has no name here */
+    int64_t ttl;    /* in milliseconds, 1 or more; INT64_MAX: no expiry */
+    int64_t waiters;
+    int64_t place; /* 1: the first; 0: none */
     struct bytes text;
 };
 

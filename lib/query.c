@@ -10,12 +10,20 @@
 
 enum finding_state { ASKED, FAILED, ABSENT, FOUND, BROKEN, CHANGED };
 
+/* What a node's value of the lock says. */
+#define VALUE_PARTS ((unsigned)EVLOCK_QUERY_LOCKED | EVLOCK_QUERY_OWNED | EVLOCK_QUERY_HOLDER)
+/* What its queue says. */
+#define QUEUE_PARTS ((unsigned)EVLOCK_QUERY_WAITERS | EVLOCK_QUERY_PLACE)
+#define ALL_PARTS (VALUE_PARTS | QUEUE_PARTS | EVLOCK_QUERY_TTL)
+
 /* What one node said. */
 struct finding {
     enum finding_state state;
-    char *token; /* FOUND, but for a number; of a break: its mark */
+    char *token; /* FOUND, if the value was asked for; of a break: its mark */
     size_t token_len;
-    int64_t number; /* of queries for one; INT64_MAX: no expiry */
+    int64_t ttl; /* INT64_MAX: no expiry */
+    int64_t waiters;
+    int64_t place;
     bool resent;
 };
 
@@ -23,19 +31,34 @@ static void query_free(struct call *call) {
     for (unsigned i = 0; call->query.findings && i < call->count; i++)
         evl_free(call->query.findings[i].token);
     evl_free(call->query.findings);
-    evl_free(call->query.token);
+    evl_free(call->query.sought);
 }
 
-/* By their kinds. */
-static const struct call_sort sorts[] = {
-    [CALL_LOCKED] = {CALL_LOCKED, NULL, query_free},         [CALL_OWNED] = {CALL_OWNED, NULL, query_free},
-    [CALL_SERVER_TTL] = {CALL_SERVER_TTL, NULL, query_free}, [CALL_BREAK] = {CALL_BREAK, NULL, query_free},
-    [CALL_HOLDER] = {CALL_HOLDER, NULL, query_free},         [CALL_WAITERS] = {CALL_WAITERS, NULL, query_free},
-    [CALL_PLACE] = {CALL_PLACE, NULL, query_free},
-};
+static const struct call_sort sort_query = {CALL_QUERY, NULL, query_free};
+static const struct call_sort sort_break = {CALL_BREAK, NULL, query_free};
 
-static bool query_asks_number(const struct call *call) {
-    return call->sort->kind == CALL_SERVER_TTL || call->sort->kind == CALL_WAITERS || call->sort->kind == CALL_PLACE;
+/* The question that has all the parts asked for, and as few others as can be: what one plain command answers needs no
+ * right to call scripts. */
+static enum ask query_ask_for(unsigned parts) {
+    if ((parts & ~VALUE_PARTS) == 0)
+        return ASK_TOKEN;
+    switch (parts) {
+    case EVLOCK_QUERY_TTL:
+        return ASK_TTL;
+    case EVLOCK_QUERY_WAITERS:
+        return ASK_WAITERS;
+    case EVLOCK_QUERY_PLACE:
+        return ASK_PLACE;
+    default:
+        return parts & QUEUE_PARTS ? ASK_WHOLE : ASK_STATE;
+    }
+}
+
+/* Whether the nodes' answers come with the values that they have. */
+static bool query_hears_tokens(const struct call *call) {
+    enum ask ask = query_ask_for(call->query.asked);
+
+    return call->sort->kind == CALL_BREAK || ask == ASK_TOKEN || ask == ASK_STATE || ask == ASK_WHOLE;
 }
 
 /* --- What the nodes' answers come to ------------------------------------------------------------------------------ */
@@ -64,10 +87,10 @@ static unsigned query_count_holder(const struct call *call) {
     const struct finding *findings = call->query.findings;
     unsigned most = 0, sum;
 
-    if (query_asks_number(call))
+    if (!query_hears_tokens(call))
         return query_count(call, FOUND);
-    if (call->sort->kind == CALL_OWNED)
-        return query_count_token(call, call->query.token, call->query.token_len);
+    if (call->query.asked == EVLOCK_QUERY_OWNED)
+        return query_count_token(call, call->query.sought, call->query.sought_len);
     for (unsigned i = 0; i < call->count; i++) {
         sum = findings[i].state == FOUND ? query_count_token(call, findings[i].token, findings[i].token_len) : 0;
         most = sum > most ? sum : most;
@@ -75,44 +98,67 @@ static unsigned query_count_holder(const struct call *call) {
     return most;
 }
 
-/* What a quorum has at least: of ttls, so long a quorum keeps the key. */
-static int64_t query_quorum_number(const struct call *call) {
-    const struct finding *findings = call->query.findings;
-    int64_t numbers[LEASE_NODES] = {0};
-
-    for (unsigned i = 0; i < call->count; i++)
-        if (findings[i].state == FOUND)
-            numbers[i] = findings[i].number;
-    return evl_quorum_number(numbers, call->count);
-}
-
-/* The name in the token that a quorum has. */
-static void query_note_name(struct call *call) {
+/* One that says what a quorum says: with the token that the lock has, or, without tokens, any; NULL: nobody has it. */
+static struct finding *query_agreed(const struct call *call) {
     struct finding *findings = call->query.findings;
 
-    for (unsigned i = 0; i < call->count; i++) {
-        if (findings[i].state != FOUND ||
-            !evl_quorum_reached(call->count, query_count_token(call, findings[i].token, findings[i].token_len)))
-            continue;
-        call->query.name = findings[i].token;
-        call->query.name_len = evl_token_holder_len(findings[i].token, findings[i].token_len);
-        findings[i].token[call->query.name_len] = '\0'; /* it ends where the rest of the token begins */
-        return;
+    for (unsigned i = 0; i < call->count; i++)
+        if (findings[i].state == FOUND &&
+            (!query_hears_tokens(call) ||
+             evl_quorum_reached(call->count, query_count_token(call, findings[i].token, findings[i].token_len))))
+            return &findings[i];
+    return NULL;
+}
+
+/* How long a quorum keeps what that one has, at least. */
+static int64_t query_quorum_ttl(const struct call *call, const struct finding *agreed) {
+    const struct finding *findings = call->query.findings;
+    const struct bytes token = {agreed->token, agreed->token_len};
+    int64_t ttls[LEASE_NODES] = {0};
+
+    for (unsigned i = 0; i < call->count; i++)
+        if (findings[i].state == FOUND &&
+            (!agreed->token || evl_same_bytes((struct bytes){findings[i].token, findings[i].token_len}, token)))
+            ttls[i] = findings[i].ttl;
+    return evl_quorum_number(ttls, call->count);
+}
+
+/* The name in a token, which ends where the rest of the token begins. */
+static void query_answer_name(evlock_answer *answer, struct finding *agreed) {
+    answer->holder_len = evl_token_holder_len(agreed->token, agreed->token_len);
+    agreed->token[answer->holder_len] = '\0';
+    answer->holder = agreed->token;
+}
+
+/* What is known of a lock that somebody has. */
+static void query_answer_held(struct call *call, struct finding *agreed) {
+    evlock_answer *answer = &call->query.answer;
+    const struct bytes sought = {call->query.sought, call->query.sought_len};
+    unsigned asked = call->query.asked;
+    int64_t ttl;
+
+    answer->locked = asked & EVLOCK_QUERY_LOCKED;
+    if (asked & EVLOCK_QUERY_OWNED)
+        answer->owned = evl_same_bytes((struct bytes){agreed->token, agreed->token_len}, sought);
+    if (asked & EVLOCK_QUERY_TTL) {
+        ttl = query_quorum_ttl(call, agreed);
+        answer->ttl_ms = ttl == INT64_MAX ? EVLOCK_NO_EXPIRY : ttl;
     }
+    if (asked & EVLOCK_QUERY_HOLDER)
+        query_answer_name(answer, agreed);
 }
 
-static void query_end_held(struct call *call, const char *words) {
-    call->value = query_asks_number(call) ? query_quorum_number(call) : 1;
-    if (call->sort->kind == CALL_HOLDER)
-        query_note_name(call);
-    evl_call_end(call, call->value == INT64_MAX ? EVLOCK_ENOTTL : EVLOCK_OK, words);
-}
+/* Its queue is that of the only node. */
+static void query_end_answered(struct call *call, struct finding *agreed) {
+    const struct finding *only = &call->query.findings[0];
 
-static void query_end_free(struct call *call, const char *words) {
-    bool is_answer = call->sort->kind == CALL_LOCKED || call->sort->kind == CALL_OWNED;
-
-    call->value = 0;
-    evl_call_end(call, is_answer ? EVLOCK_OK : EVLOCK_ENOTHELD, words);
+    if (agreed)
+        query_answer_held(call, agreed);
+    if (call->query.asked & EVLOCK_QUERY_WAITERS)
+        call->query.answer.waiters = only->waiters;
+    if (call->query.asked & EVLOCK_QUERY_PLACE)
+        call->query.answer.place = only->place;
+    evl_call_end(call, EVLOCK_OK, "");
 }
 
 static void query_end_failed(struct call *call, const char *words) {
@@ -143,11 +189,11 @@ static void query_decide(struct call *call, const char *words) {
     }
     holder = query_count_holder(call);
     if (evl_quorum_reached(call->count, holder))
-        query_end_held(call, words);
+        query_end_answered(call, query_agreed(call));
     else if (evl_quorum_missed(call->count, query_count(call, FAILED)))
         query_end_failed(call, words);
     else if (open == 0 || !evl_quorum_reached(call->count, holder + open))
-        query_end_free(call, words);
+        query_end_answered(call, NULL);
 }
 
 /* --- On the wire -------------------------------------------------------------------------------------------------- */
@@ -167,31 +213,23 @@ static bool query_is_second_step(struct request *request) {
 }
 
 static enum ask query_ask_of(struct request *request) {
-    switch (evl_call_of(request)->sort->kind) {
-    case CALL_SERVER_TTL:
-        return ASK_TTL;
-    case CALL_WAITERS:
-        return ASK_WAITERS;
-    case CALL_PLACE:
-        return ASK_PLACE;
-    case CALL_BREAK:
+    const struct call *call = evl_call_of(request);
+
+    if (call->sort->kind == CALL_BREAK)
         return query_is_second_step(request) ? ASK_BREAK : ASK_MARK;
-    default:
-        return ASK_TOKEN;
-    }
+    return query_ask_for(call->query.asked);
 }
 
 static bool query_take(struct request *request, int64_t now, struct command *command) {
     const struct call *call = evl_call_of(request);
     const struct finding *finding = query_finding_of(request);
-    struct subject subject = {
-        .key = evl_handle_key(call->lock),
-        .sought = {call->query.token, call->query.token_len},
-    };
+    struct subject subject = {.key = evl_handle_key(call->lock)};
 
     (void)now;
     if (query_is_second_step(request))
         subject.sought = (struct bytes){finding->token, finding->token_len};
+    else if (call->query.asked & EVLOCK_QUERY_PLACE)
+        subject.sought = (struct bytes){call->query.sought, call->query.sought_len};
     evl_command_write(command, &evl_call_dialect(call)->asks[query_ask_of(request)]->form, &subject);
     return true;
 }
@@ -229,14 +267,14 @@ static void query_note_found(struct request *request, const struct found *found)
 
     if (query_is_second_step(request)) {
         query_note_broken(finding, found);
-    } else if (!found->there) {
-        finding->state = ABSENT;
-    } else if (query_asks_number(evl_call_of(request))) {
-        finding->state = FOUND;
-        finding->number = found->number;
-    } else {
-        query_note_token(request, found);
+        return;
     }
+    finding->ttl = found->ttl;
+    finding->waiters = found->waiters;
+    finding->place = found->place;
+    finding->state = found->there ? FOUND : ABSENT;
+    if (found->there && query_hears_tokens(evl_call_of(request)))
+        query_note_token(request, found);
 }
 
 static bool query_is_stopped(struct request *request) {
@@ -346,33 +384,40 @@ static void query_begin(struct call *call) {
     evl_turn_rearm(evl_handle_turn(call->lock));
 }
 
-/* A copy of what the query is to look for, if anything; false: out of memory. */
+/* What the handle looks for on the servers, and what it has not got and need not ask for. It has a token or a place, or
+ * neither, and never both. False: out of memory. */
 static bool query_copy_sought(struct call *call) {
     struct tenure *tenure = call->lock->tenure;
-    char waiter[WAITER_SIZE];
-    struct waiter place;
+    struct bytes sought = {NULL, 0};
+    char text[WAITER_SIZE];
+    struct waiter waiter;
 
-    if (call->sort->kind == CALL_OWNED && evl_lock_holds(call->lock)) {
-        call->query.token = evl_dup(evl_tenure_token(tenure).data, evl_tenure_token(tenure).len);
-        call->query.token_len = evl_tenure_token(tenure).len;
-        return call->query.token;
+    if (!evl_lock_holds(call->lock))
+        call->query.asked &= ~(unsigned)EVLOCK_QUERY_OWNED;
+    if (!evl_lock_queues(call->lock))
+        call->query.asked &= ~(unsigned)EVLOCK_QUERY_PLACE;
+    if (call->query.asked & EVLOCK_QUERY_PLACE) {
+        waiter = evl_tenure_waiter(tenure);
+        sought = (struct bytes){text, evl_wire_waiter(text, evl_tenure_token(tenure), &waiter)};
+    } else if (call->query.asked & EVLOCK_QUERY_OWNED) {
+        sought = evl_tenure_token(tenure);
     }
-    if (call->sort->kind == CALL_PLACE && evl_lock_queues(call->lock)) {
-        place = evl_tenure_waiter(tenure);
-        call->query.token_len = evl_wire_waiter(waiter, evl_tenure_token(tenure), &place);
-        call->query.token = evl_dup(waiter, call->query.token_len);
-        return call->query.token;
-    }
-    return true;
+    if (!sought.data)
+        return true;
+    call->query.sought = evl_dup(sought.data, sought.len);
+    call->query.sought_len = sought.len;
+    return call->query.sought;
 }
 
 /* A call with room for the nodes' answers, and what is to be looked for. */
-static struct call *query_new(evlock *lock, enum call_kind kind, void *arg) {
-    struct call *call = evl_call_new(lock, &sorts[kind], arg);
+static struct call *query_new(evlock *lock, const struct call_sort *sort, unsigned what, void *arg) {
+    struct call *call = evl_call_new(lock, sort, arg);
 
     if (!call)
         return NULL;
     evl_call_ask(call, REQUEST_QUERY);
+    call->query.asked = what;
+    call->query.answer.holder = "";
     call->query.findings = evl_alloc(call->count * sizeof(struct finding));
     if (call->query.findings && query_copy_sought(call))
         return call;
@@ -380,50 +425,39 @@ static struct call *query_new(evlock *lock, enum call_kind kind, void *arg) {
     return NULL;
 }
 
-static struct trouble query(evlock *lock, enum call_kind kind, evlock_value_cb cb, evlock_text_cb text_cb, void *arg) {
-    struct call *call;
+static struct trouble query_validate(const evlock *lock, unsigned what, evlock_query_cb cb, struct words *words) {
     struct trouble trouble = evl_lock_validate(lock);
 
     if (trouble.status != EVLOCK_OK)
         return trouble;
-    if (!cb && !text_cb)
+    if (!cb)
         return (struct trouble){EVLOCK_EINVAL, "a query needs a callback"};
-    if ((kind == CALL_WAITERS || kind == CALL_PLACE) && lock->config->deployment->node_count > 1)
+    if (what == 0)
+        return (struct trouble){EVLOCK_EINVAL, "the query asks for nothing"};
+    if (what & ~ALL_PARTS)
+        return evl_trouble(words, EVLOCK_EINVAL, "this library does not know %#x of what a query asks for",
+                           what & ~ALL_PARTS);
+    if (what & QUEUE_PARTS && lock->config->deployment->node_count > 1)
         return (struct trouble){EVLOCK_EQUEUE, "several nodes have no queue in common"};
-    call = query_new(lock, kind, arg);
-    if (!call)
-        return (struct trouble){EVLOCK_ENOMEM, "no memory for a query"};
-    call->value_cb = cb;
-    call->text_cb = text_cb;
-    if ((kind == CALL_OWNED || kind == CALL_PLACE) && !call->query.token)
-        query_end_free(call, "");
-    else
-        query_begin(call);
     return evl_no_trouble;
 }
 
-int evlock_locked(evlock *lock, evlock_value_cb cb, void *arg) {
-    return evl_report(query(lock, CALL_LOCKED, cb, NULL, arg));
-}
+int evlock_query(evlock *lock, unsigned what, evlock_query_cb cb, void *arg) {
+    struct call *call;
+    struct words words;
+    struct trouble trouble = query_validate(lock, what, cb, &words);
 
-int evlock_owned(evlock *lock, evlock_value_cb cb, void *arg) {
-    return evl_report(query(lock, CALL_OWNED, cb, NULL, arg));
-}
-
-int evlock_server_ttl(evlock *lock, evlock_value_cb cb, void *arg) {
-    return evl_report(query(lock, CALL_SERVER_TTL, cb, NULL, arg));
-}
-
-int evlock_holder(evlock *lock, evlock_text_cb cb, void *arg) {
-    return evl_report(query(lock, CALL_HOLDER, NULL, cb, arg));
-}
-
-int evlock_waiters(evlock *lock, evlock_value_cb cb, void *arg) {
-    return evl_report(query(lock, CALL_WAITERS, cb, NULL, arg));
-}
-
-int evlock_place(evlock *lock, evlock_value_cb cb, void *arg) {
-    return evl_report(query(lock, CALL_PLACE, cb, NULL, arg));
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
+    call = query_new(lock, &sort_query, what, arg);
+    if (!call)
+        return evl_fail(EVLOCK_ENOMEM, "no memory for a query");
+    call->query_cb = cb;
+    if (call->query.asked)
+        query_begin(call);
+    else
+        query_end_answered(call, NULL);
+    return evl_report(evl_no_trouble);
 }
 
 int evlock_break(evlock *lock, evlock_cb cb, void *arg) {
@@ -432,7 +466,7 @@ int evlock_break(evlock *lock, evlock_cb cb, void *arg) {
 
     if (trouble.status != EVLOCK_OK)
         return evl_report(trouble);
-    call = query_new(lock, CALL_BREAK, arg);
+    call = query_new(lock, &sort_break, 0, arg);
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a break");
     call->cb = cb;

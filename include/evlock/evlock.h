@@ -135,7 +135,7 @@ enum evlock_status {
     EVLOCK_ENOTHELD = -4,   /**< this handle holds nothing (or: nobody holds the lock); nothing was sent */
     EVLOCK_ENOTOWNED = -5,  /**< the server says that the token is not there: expired there, broken or taken */
     EVLOCK_ELOST = -6,      /**< the lease was lost; on_lost reported why */
-    EVLOCK_ENOTTL = -7,     /**< the lock has no expiry, so there is none to extend or to tell */
+    EVLOCK_ENOTTL = -7,     /**< the lock has no expiry, so there is none to extend */
     EVLOCK_EALREADY = -8,   /**< this handle is acquiring, holds, or is being released already */
     EVLOCK_EQUORUM = -9,    /**< too few nodes agreed */
     EVLOCK_EREPLICAS = -10, /**< too few replicas confirmed the lock in time */
@@ -198,10 +198,6 @@ EVLOCK_EXPORT const char *evlock_last_error(void);
  * freed meanwhile.
  */
 typedef void (*evlock_cb)(evlock *lock, int status, void *arg);
-/** The end of a query; `value` is 0 unless `status` is EVLOCK_OK. */
-typedef void (*evlock_value_cb)(evlock *lock, int status, int64_t value, void *arg);
-/** The end of a query for a text of `len` bytes, with a NUL behind them; valid during the call. */
-typedef void (*evlock_text_cb)(evlock *lock, int status, const char *text, size_t len, void *arg);
 
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
 
@@ -479,7 +475,7 @@ typedef struct evlock_options {
                                       replica that is promoted goes by its own clock: if that is ahead of the old
                                       primary's, the lock expires so much too early */
     int64_t replica_timeout_ms;  /**< how long the replicas may take for that; default ttl / 10 */
-    const char *holder;          /**< who holds the lock, for others to read by evlock_holder(): 1 to 91 bytes, such as
+    const char *holder;          /**< who holds the lock, for others to read by evlock_query(): 1 to 91 bytes, such as
                                       a host and a process. It becomes the beginning of random tokens. Default none */
     const char *prefix;          /**< put before the name to make the key; default none */
     const char *label;           /**< what logs call this lock, unprintable bytes as \xXX; default the name */
@@ -682,47 +678,62 @@ EVLOCK_EXPORT int evlock_export(evlock *lock, void *token, size_t size, size_t *
  */
 EVLOCK_EXPORT int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb, void *arg);
 
-/* --- Asking the server -------------------------------------------------------------------------------------------- */
+/* --- Answered by the server --------------------------------------------------------------------------------------- */
 
-/*
- * Queries may be made on any handle, holding or not, any number at a time. One that is made while the client connects
- * waits for that, for connect_timeout_ms at most; when the server is away it fails at once; its answer is waited for
- * as long as the connection is, see command_timeout_ms; it is sent once more when the connection breaks. Their
- * callbacks' statuses, besides those told below: EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED, EVLOCK_EAUTH, EVLOCK_EPERM,
- * EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_EQUORUM, EVLOCK_ECANCELLED.
- * They return EVLOCK_OK, EVLOCK_EINVAL (also: no callback), EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
- */
+/** What evlock_query() asks for. Add up any number of them. */
+enum evlock_query {
+    EVLOCK_QUERY_LOCKED = 1,   /**< whether anyone holds the lock */
+    EVLOCK_QUERY_OWNED = 2,    /**< whether the server has this handle's token */
+    EVLOCK_QUERY_TTL = 4,      /**< how long the lock's key will live, whoever holds it */
+    EVLOCK_QUERY_HOLDER = 8,   /**< who holds the lock, by the name that the holder gave itself */
+    EVLOCK_QUERY_WAITERS = 16, /**< how many wait in the lock's queue; on a single node */
+    EVLOCK_QUERY_PLACE = 32,   /**< where in that queue this handle waits; on a single node */
+};
 
-/** Asks whether anyone holds the lock: value 1 or 0. */
-EVLOCK_EXPORT int evlock_locked(evlock *lock, evlock_value_cb cb, void *arg);
+/** What a query learned. A field that was not asked for is false, 0 or "". Later versions append fields. */
+typedef struct evlock_answer {
+    bool locked;         /**< somebody holds the lock */
+    bool owned;          /**< the server has the token of this handle; false for a handle without a token */
+    uint8_t reserved[6]; /**< zero */
+    int64_t ttl_ms;      /**< what the key has left, 1 or more; EVLOCK_NO_EXPIRY; 0 when nobody holds the lock */
+    const char *holder;  /**< the holder's option `holder`, with a NUL behind it. "" when nobody holds the lock, or the
+                              holder gave no name, as clients other than evlock do. Anyone can write any name */
+    size_t holder_len;   /**< its length in bytes */
+    int64_t waiters;     /**< all processes' waiters, with those that have gone and were not yet passed over. Who polls
+                              is not in the queue */
+    int64_t place;       /**< 1 is next; 0: the handle does not wait, has not joined yet, or has just been granted the
+                              lock */
+} evlock_answer;
 
-/** Asks whether the server has this handle's token: value 1 or 0; 0, and nothing is sent, if the handle has none. */
-EVLOCK_EXPORT int evlock_owned(evlock *lock, evlock_value_cb cb, void *arg);
-
-/**
- * Asks how long the lock's key will live, whoever holds it: value in milliseconds. Status EVLOCK_ENOTHELD if nobody
- * holds it, EVLOCK_ENOTTL if it does not expire.
- */
-EVLOCK_EXPORT int evlock_server_ttl(evlock *lock, evlock_value_cb cb, void *arg);
-
-/**
- * Asks who holds the lock, by the name that the holder gave itself (the option `holder`): text "" for one that gave
- * none, as clients other than evlock do. Status EVLOCK_ENOTHELD if nobody holds it. The name is what that holder says.
- */
-EVLOCK_EXPORT int evlock_holder(evlock *lock, evlock_text_cb cb, void *arg);
-
-/**
- * Asks how many wait in the lock's queue, of all processes, those included that have gone and were not yet passed over:
- * value 0 or more. Who polls is not in it. Returns as queries, and EVLOCK_EQUEUE on several nodes.
- */
-EVLOCK_EXPORT int evlock_waiters(evlock *lock, evlock_value_cb cb, void *arg);
+/** The end of a query. `answer` is NULL unless `status` is EVLOCK_OK. It and its holder are valid during the call. */
+typedef void (*evlock_query_cb)(evlock *lock, int status, const evlock_answer *answer, void *arg);
 
 /**
- * Asks for the place of this handle's pending acquire in the lock's queue: value 1 for the one that is next. Status
- * EVLOCK_ENOTHELD when it has none: it does not wait, has not joined yet, or has just been granted the lock. Returns as
- * queries, and EVLOCK_EQUEUE on several nodes.
+ * Asks the server about the lock: `what` is one or more of enum evlock_query, added up. The handle may hold the lock or
+ * not, and may ask any number of queries at a time. What is asked for together is answered together, as it was at one
+ * moment, on several nodes at one moment on each. So an answer never contradicts itself.
+ *
+ * A query that is made while the client connects waits for that, for connect_timeout_ms at most. When the server is
+ * away, the query fails at once. Its answer is waited for as long as the connection is, see command_timeout_ms. When
+ * the connection breaks, the query is sent once more. What the handle itself knows is not asked: EVLOCK_QUERY_OWNED of
+ * a handle without a token, and EVLOCK_QUERY_PLACE of one that does not wait. If nothing else is asked for, nothing is
+ * sent, and the callback comes on the next turn of the loop.
+ *
+ * On several nodes, a majority decides. The lock is held where a majority has the same token, and the answer's ttl is
+ * for how long a majority keeps that. EVLOCK_QUERY_TTL alone counts each node's key, whatever its token is. `cb` must
+ * not be NULL. The callback's status:
+ *   EVLOCK_OK            answered, also when nobody holds the lock
+ *   EVLOCK_EWRONGTYPE    the key, or the queue's key, holds something else; EVLOCK_QUERY_TTL alone does not see that
+ *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED, EVLOCK_EAUTH, EVLOCK_EPERM, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL,
+ *   EVLOCK_EQUORUM, EVLOCK_ENOMEM
+ *                        not answered
+ *   EVLOCK_ECANCELLED    the handle or client was freed or closed meanwhile
+ *
+ * Returns EVLOCK_OK, EVLOCK_EINVAL (also: no callback; `what` is 0, or has a bit that this library does not know),
+ * EVLOCK_EQUEUE (EVLOCK_QUERY_WAITERS or EVLOCK_QUERY_PLACE, on several nodes), EVLOCK_ECLOSED, EVLOCK_EFORKED,
+ * EVLOCK_ENOMEM.
  */
-EVLOCK_EXPORT int evlock_place(evlock *lock, evlock_value_cb cb, void *arg);
+EVLOCK_EXPORT int evlock_query(evlock *lock, unsigned what, evlock_query_cb cb, void *arg);
 
 /**
  * Breaks the lock: gives it up by force, whoever holds it. Reads the token it finds, then compares and deletes that
@@ -734,9 +745,10 @@ EVLOCK_EXPORT int evlock_place(evlock *lock, evlock_value_cb cb, void *arg);
  * renews or releases. But a holder that renews sets its token again on nodes where it is gone: if some nodes are slow,
  * and the break reaches the last of a quorum later than the first by more than the holder's renewal interval (by an
  * eighth of the ttl, where a lease is extended and not renewed), the holder may keep the lock although EVLOCK_OK is
- * told. Then evlock_locked() tells 1 and the holder's on_lost does not come: break it again. `cb` may be NULL. Status
+ * told. Then a query finds it locked and the holder's on_lost does not come: break it again. `cb` may be NULL. Status
  * EVLOCK_OK (it was broken), EVLOCK_ENOTHELD (nobody held it), EVLOCK_ENOTOWNED (its holder changed in between), or as
- * for queries.
+ * for evlock_query(). It waits for the connection, and is sent once more, as a query is. Returns EVLOCK_OK,
+ * EVLOCK_EINVAL, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
  */
 EVLOCK_EXPORT int evlock_break(evlock *lock, evlock_cb cb, void *arg);
 

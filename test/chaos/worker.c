@@ -289,10 +289,10 @@ static void extend(struct hand *hand) {
         hand->ceiling = INT64_MAX;
 }
 
-static void on_asked(evlock *lock, int status, int64_t value, void *arg) {
+static void on_asked(evlock *lock, int status, const evlock_answer *answer, void *arg) {
     struct call *call = arg;
     struct hand *hand = call->hand;
-    if (!call_answered(call, lock, status) || status != EVLOCK_OK || value)
+    if (!call_answered(call, lock, status) || !answer || answer->locked || answer->owned)
         return;
     if (hand->state == HOLDING && evlock_is_held(lock))
         check_robbed(hand, evlock_clock_us() + evlock_remaining_ms(lock) * 1000, "the token was found missing");
@@ -300,7 +300,8 @@ static void on_asked(evlock *lock, int status, int64_t value, void *arg) {
 
 static void ask(struct hand *hand) {
     struct call *call = call_new(hand, QUERY);
-    call_made(call, chance(50) ? evlock_owned(hand->lock, on_asked, call) : evlock_locked(hand->lock, on_asked, call));
+    unsigned what = chance(50) ? EVLOCK_QUERY_OWNED : EVLOCK_QUERY_LOCKED;
+    call_made(call, evlock_query(hand->lock, chance(50) ? what : what | EVLOCK_QUERY_TTL, on_asked, call));
 }
 
 /* What the hand does with its lock meanwhile. */

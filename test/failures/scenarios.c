@@ -26,9 +26,9 @@ static struct told *extend(struct stage *s, evlock *lock, int64_t ms, enum evloc
     return stage_judge(told, lock ? evlock_extend(lock, ms, mode, told_end, told) : STAGE_SKIPPED);
 }
 
-static struct told *query(struct stage *s, evlock *lock, int (*ask)(evlock *, evlock_value_cb, void *)) {
+static struct told *query(struct stage *s, evlock *lock, unsigned what) {
     struct told *told = stage_told(s);
-    return stage_judge(told, lock ? ask(lock, told_value, told) : STAGE_SKIPPED);
+    return stage_judge(told, lock ? evlock_query(lock, what, told_answer, told) : STAGE_SKIPPED);
 }
 
 static struct told *break_by_force(struct stage *s, evlock *lock) {
@@ -95,7 +95,7 @@ static void lose_the_connection(struct stage *s) {
     stage_client(s, NULL, NULL);
     evlock *lock = acquired(s, "a", NULL);
     server_say("CLIENT KILL TYPE normal SKIPME yes");
-    stage_await(query(s, lock, evlock_locked), EVLOCK_OK);
+    stage_await(query(s, lock, EVLOCK_QUERY_LOCKED), EVLOCK_OK);
     stage_await(extend(s, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
     server_say("CLIENT KILL TYPE normal SKIPME yes");
     stage_await(stage_release(s, lock), EVLOCK_OK);
@@ -311,15 +311,16 @@ static void hand_over(struct stage *s) {
 static void ask(struct stage *s) {
     stage_client(s, NULL, NULL);
     evlock *lock = acquired(s, "a", NULL);
-    struct told *locked = query(s, lock, evlock_locked);
-    struct told *owned = query(s, lock, evlock_owned);
-    struct told *ttl = query(s, lock, evlock_server_ttl);
-    int held = lock && evlock_is_held(lock) ? EVLOCK_OK : EVLOCK_ENOTHELD;
+    struct told *locked = query(s, lock, EVLOCK_QUERY_LOCKED);
+    struct told *owned = query(s, lock, EVLOCK_QUERY_OWNED);
+    struct told *ttl = query(s, lock, EVLOCK_QUERY_TTL);
+    struct told *state = query(s, lock, EVLOCK_QUERY_OWNED | EVLOCK_QUERY_TTL | EVLOCK_QUERY_HOLDER);
     stage_await(locked, EVLOCK_OK);
     stage_await(owned, EVLOCK_OK);
-    stage_await(ttl, held);
+    stage_await(ttl, EVLOCK_OK);
+    stage_await(state, EVLOCK_OK);
     stage_await(stage_release(s, lock), EVLOCK_OK);
-    stage_await(query(s, lock, evlock_owned), EVLOCK_OK);
+    stage_await(query(s, lock, EVLOCK_QUERY_OWNED), EVLOCK_OK);
 }
 
 static void break_what_another_has(struct stage *s) {
@@ -552,27 +553,19 @@ static void look_from_the_queue(struct stage *s) {
     await_turn(s, turn);
 }
 
-/* After a refusal, it does not wait any more, or is about to join. */
-static void may_have_no_place(struct told *place, evlock *lock) {
-    (void)lock;
-    if (!place->stage->plain && place->status == EVLOCK_ENOTHELD)
-        place->status = EVLOCK_OK;
-}
-
 static void ask_about_the_queue(struct stage *s) {
     server_say("SET a stranger PX 600000");
     stage_client(s, NULL, NULL);
     evlock *lock = queueing(s, "a");
     struct told *turn = waiting(s, lock, 0, NULL);
     /* Answered, so was the acquire: what follows comes behind that in each run, and is a point of the same number. */
-    stage_await(query(s, lock, evlock_waiters), EVLOCK_OK);
-    struct told *holder = stage_told(s);
-    holder = stage_judge(holder, lock ? evlock_holder(lock, told_text, holder) : STAGE_SKIPPED);
-    struct told *place = query(s, lock, evlock_place);
-    if (place)
-        place->then = may_have_no_place;
+    stage_await(query(s, lock, EVLOCK_QUERY_WAITERS), EVLOCK_OK);
+    struct told *holder = query(s, lock, EVLOCK_QUERY_HOLDER);
+    struct told *place = query(s, lock, EVLOCK_QUERY_PLACE);
+    struct told *whole = query(s, lock, EVLOCK_QUERY_HOLDER | EVLOCK_QUERY_WAITERS | EVLOCK_QUERY_PLACE);
     stage_await(holder, EVLOCK_OK);
     stage_await(place, EVLOCK_OK);
+    stage_await(whole, EVLOCK_OK);
     stage_await(break_by_force(s, lock), EVLOCK_OK);
     if (!s->plain && key_is(&stage_servers[0], "a", "stranger", 8))
         server_say("DEL a"); /* the break was refused */
@@ -638,10 +631,10 @@ static void hold_on_a_quorum(struct stage *s) {
 static void ask_a_quorum(struct stage *s) {
     stage_quorum(s);
     evlock *lock = acquired(s, "a", NULL);
-    stage_await(query(s, lock, evlock_locked), EVLOCK_OK);
-    stage_await(query(s, lock, evlock_owned), EVLOCK_OK);
-    int held = lock && evlock_is_held(lock) ? EVLOCK_OK : EVLOCK_ENOTHELD;
-    stage_await(query(s, lock, evlock_server_ttl), held);
+    stage_await(query(s, lock, EVLOCK_QUERY_LOCKED), EVLOCK_OK);
+    stage_await(query(s, lock, EVLOCK_QUERY_OWNED), EVLOCK_OK);
+    stage_await(query(s, lock, EVLOCK_QUERY_TTL), EVLOCK_OK);
+    stage_await(query(s, lock, EVLOCK_QUERY_LOCKED | EVLOCK_QUERY_OWNED | EVLOCK_QUERY_TTL), EVLOCK_OK);
     stage_await(stage_release(s, lock), EVLOCK_OK);
     if (lock && evlock_is_held(lock)) /* the release was refused */
         return;

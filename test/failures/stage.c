@@ -171,14 +171,9 @@ void told_end(evlock *lock, int status, void *told) {
     tell(told, lock, status);
 }
 
-void told_value(evlock *lock, int status, int64_t value, void *told) {
-    (void)value;
-    tell(told, lock, status);
-}
-
-void told_text(evlock *lock, int status, const char *text, size_t len, void *told) {
-    (void)text;
-    (void)len;
+void told_answer(evlock *lock, int status, const evlock_answer *answer, void *told) {
+    if ((status == EVLOCK_OK) != (answer != NULL))
+        stage_wrong(((struct told *)told)->stage, "an answer that does not go with its status");
     tell(told, lock, status);
 }
 

@@ -103,8 +103,7 @@ struct told *stage_told(struct stage *stage);
 struct told *stage_judge(struct told *told, int returned);
 
 void told_end(evlock *lock, int status, void *told);
-void told_value(evlock *lock, int status, int64_t value, void *told);
-void told_text(evlock *lock, int status, const char *text, size_t len, void *told);
+void told_answer(evlock *lock, int status, const evlock_answer *answer, void *told);
 void told_scope(int status, int ran, void *told);
 void told_closed(int status, void *told);
 

@@ -33,7 +33,7 @@ struct promise {
     struct handle *handle;
     bool grants, adopts, told;
     bool fenced;
-    int64_t most; /* of a query's value */
+    unsigned what; /* a query asks for */
 };
 
 static struct loop loop;
@@ -108,19 +108,27 @@ static void on_end(evlock *lock, int status, void *arg) {
     reenter();
 }
 
-static void on_value(evlock *lock, int status, int64_t value, void *arg) {
-    struct promise *promise = arg;
+/* What was not asked for is not there, and what is told of the lock fits together. */
+static void check_answer(unsigned what, const evlock_answer *answer) {
+    bool held = answer->locked || answer->owned || answer->ttl_ms || answer->holder_len;
 
-    check_told(promise, lock, status);
-    check(status == EVLOCK_OK ? value >= 0 && value <= promise->most : value == 0);
-    reenter();
+    check(answer->holder && answer->holder[answer->holder_len] == '\0');
+    check(what & EVLOCK_QUERY_LOCKED ? answer->locked == held : !answer->locked);
+    check(what & EVLOCK_QUERY_TTL ? (answer->ttl_ms != 0) == held : !answer->ttl_ms);
+    check(answer->ttl_ms >= EVLOCK_NO_EXPIRY);
+    check(what & EVLOCK_QUERY_OWNED || !answer->owned);
+    check(what & EVLOCK_QUERY_HOLDER || answer->holder_len == 0);
+    check(what & EVLOCK_QUERY_WAITERS ? answer->waiters >= 0 : !answer->waiters);
+    check(what & EVLOCK_QUERY_PLACE ? answer->place >= 0 : !answer->place);
 }
 
-static void on_text(evlock *lock, int status, const char *text, size_t len, void *arg) {
+static void on_answer(evlock *lock, int status, const evlock_answer *answer, void *arg) {
     struct promise *promise = arg;
 
     check_told(promise, lock, status);
-    check(text && text[len] == '\0' && (status == EVLOCK_OK || len == 0));
+    check((status == EVLOCK_OK) == (answer != NULL));
+    if (answer)
+        check_answer(promise->what, answer);
     reenter();
 }
 
@@ -258,39 +266,15 @@ static void extend(struct handle *handle) {
                evlock_extend(handle->lock, how % 8 == 7 ? take_number(&input) : how * 20, how % 2, on_end, promise));
 }
 
-static void query_queue(struct handle *handle, uint8_t which) {
-    struct promise *promise = promise_of(handle);
-
-    promise->most = INT64_MAX;
-    if (which == 0)
-        called(promise, evlock_holder(handle->lock, on_text, promise));
-    else if (which == 1)
-        called(promise, evlock_waiters(handle->lock, on_value, promise));
-    else
-        called(promise, evlock_place(handle->lock, on_value, promise));
-}
-
-static void query_lock(struct handle *handle, uint8_t which) {
-    struct promise *promise = promise_of(handle);
-
-    promise->most = which == 2 ? INT64_MAX : 1;
-    if (which == 0)
-        called(promise, evlock_locked(handle->lock, on_value, promise));
-    else if (which == 1)
-        called(promise, evlock_owned(handle->lock, on_value, promise));
-    else if (which == 2)
-        called(promise, evlock_server_ttl(handle->lock, on_value, promise));
-    else
-        called(promise, evlock_break(handle->lock, on_end, promise));
-}
-
 static void query(struct handle *handle) {
+    struct promise *promise = promise_of(handle);
     uint8_t which = take_byte(&input);
 
+    promise->what = which % 128;
     if (which < 128)
-        query_lock(handle, which % 4);
+        called(promise, evlock_query(handle->lock, promise->what, on_answer, promise));
     else
-        query_queue(handle, which % 3);
+        called(promise, evlock_break(handle->lock, on_end, promise));
 }
 
 static void export(struct handle *handle) {

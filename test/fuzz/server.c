@@ -69,6 +69,10 @@ static bool looks(const struct question *question) {
     return strcmp(question->verb, "EVALSHA") == 0 && strcmp(script_name(question->second), "look") == 0;
 }
 
+static bool surveys(const struct question *question) {
+    return strcmp(question->verb, "EVALSHA") == 0 && strcmp(script_name(question->second), "survey") == 0;
+}
+
 static bool renews_many(const struct question *question) {
     return strcmp(question->verb, "EVALSHA") == 0 && strcmp(script_name(question->second), "renew_many") == 0;
 }
@@ -249,6 +253,20 @@ static void say_queued(struct server *server, struct peer *peer, unsigned detail
     say_string(server, peer, text);
 }
 
+/* How a lock stands: "LEFT WAITERS AHEAD VALUE". */
+static void say_surveyed(struct server *server, struct peer *peer, const struct question *question, unsigned detail) {
+    static const char *const left[] = {"30000", "-1", "0", "-2", "9223372036854775807", "-3", "x", ""};
+    static const char *const queue[] = {"0 -1", "3 0", "3 2", "9223372036854775806 9223372036854775807", "-1 0", "3"};
+    char text[160];
+
+    snprintf(text, sizeof(text), "%s %s %s", detail < 128 ? left[detail % 4] : left[detail % 8],
+             question->keys == 1 ? queue[0]
+             : detail < 128      ? queue[detail / 4 % 3]
+                                 : queue[detail / 8 % 6],
+             detail / 16 % 4 ? server->token : "a stranger's token");
+    say_string(server, peer, text);
+}
+
 /* A letter for each lock: all are renewed, but for one. */
 static void say_renewed(struct server *server, struct peer *peer, unsigned keys, unsigned detail) {
     char letters[WORDS + 1] = "";
@@ -268,6 +286,8 @@ static void say_script(struct server *server, struct peer *peer, const struct qu
         say(server, peer, ":1\r\n");
     else if (looks(question))
         say_found(server, peer, detail);
+    else if (surveys(question))
+        say_surveyed(server, peer, question, detail);
     else if (renews_many(question))
         say_renewed(server, peer, question->keys, detail);
     else if (strcmp(name, "join") == 0 && detail % 4 != 3)
@@ -316,6 +336,8 @@ static void say_no(struct server *server, struct peer *peer, const struct questi
         say(server, peer, "$-1\r\n");
     else if (strcmp(verb, "PTTL") == 0)
         say(server, peer, ":-2\r\n");
+    else if (surveys(question))
+        say_string(server, peer, "-2 0 -1 ");
     else
         say(server, peer, ":0\r\n");
 }

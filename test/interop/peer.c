@@ -36,14 +36,20 @@ static evlock_client *client;
 static evlock *handles[HANDLES];
 static const struct verb verbs[VERBS];
 
-static void tell_value(evlock *lock, int status, int64_t value, void *arg) {
+static void tell(int status, bool yes, void *arg) {
     long place = (char *)arg - &calls[0][0];
-    (void)lock;
-    printf("ended %s %ld %d %lld\n", verbs[place / HANDLES].name, place % HANDLES, status, (long long)value);
+    printf("ended %s %ld %d %d\n", verbs[place / HANDLES].name, place % HANDLES, status, yes);
 }
 
 static void tell_end(evlock *lock, int status, void *arg) {
-    tell_value(lock, status, 0, arg);
+    (void)lock;
+    tell(status, false, arg);
+}
+
+/* Whatever of the two was asked for. */
+static void tell_answer(evlock *lock, int status, const evlock_answer *answer, void *arg) {
+    (void)lock;
+    tell(status, answer && (answer->locked || answer->owned), arg);
 }
 
 static void tell_lost(evlock *lock, int reason, void *arg) {
@@ -113,12 +119,12 @@ static int force(int number, const char *rest, void *arg) {
 
 static int locked(int number, const char *rest, void *arg) {
     (void)rest;
-    return evlock_locked(handles[number], tell_value, arg);
+    return evlock_query(handles[number], EVLOCK_QUERY_LOCKED, tell_answer, arg);
 }
 
 static int owned(int number, const char *rest, void *arg) {
     (void)rest;
-    return evlock_owned(handles[number], tell_value, arg);
+    return evlock_query(handles[number], EVLOCK_QUERY_OWNED, tell_answer, arg);
 }
 
 static int held(int number, const char *rest, void *arg) {

@@ -46,8 +46,7 @@ static void joins_later(struct fixture *f, const struct trouble *trouble, size_t
     inflict(trouble, count);
     evlock *lock = acquired(f, "a", &options);
     assert_status(await_extend(f, lock, LONG_TTL, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
-    assert_status(await_query(f, lock, evlock_owned), EVLOCK_OK);
-    assert_int_equal(f->ended.value, 1);
+    assert_true(ask_owned(f, lock));
     assert_deadline_is_backed(lock, NODES);
     mend(trouble, count);
     await_on_all(f, lock);
@@ -274,7 +273,7 @@ static void a_break_that_was_told_waits_for_no_room(void **state) {
     await(f, broken.count);
     assert_ended(&broken, EVLOCK_OK);
     server_resume(&nodes[0]);
-    assert_status(await_query(f, breaker, evlock_locked), EVLOCK_OK);
+    assert_status(await_query(f, breaker, EVLOCK_QUERY_LOCKED), EVLOCK_OK);
     assert_nothing_left(f, "b");
     assert_int_in_range(nodes_having("a"), 0, NODES - MAJORITY); /* where it was not broken any more */
     assert_int_equal(broken.count, 1);
@@ -518,9 +517,9 @@ static void calls_end_though_three_are_silent(void **state) {
     int64_t before = evlock_remaining_ms(lock);
     assert_too_few(await_extend(f, lock, LONG_TTL + 20 * 1000, EVLOCK_EXTEND_REPLACE));
     assert_int_in_range(evlock_remaining_ms(lock), 1, before); /* never out where the outcome is unknown */
-    assert_too_few(await_query(f, lock, evlock_locked));
-    assert_too_few(await_query(f, lock, evlock_owned));
-    assert_too_few(await_query(f, lock, evlock_server_ttl));
+    assert_too_few(await_query(f, lock, EVLOCK_QUERY_LOCKED));
+    assert_too_few(await_query(f, lock, EVLOCK_QUERY_OWNED));
+    assert_too_few(await_query(f, lock, EVLOCK_QUERY_TTL));
     assert_too_few(await_release(f, lock));
     mend(&stopped, MAJORITY);
     assert_nothing_left(f, "a");

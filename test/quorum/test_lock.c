@@ -270,30 +270,25 @@ static void a_lease_that_a_majority_forgot_is_lost(void **state) {
 
 /* --- Queries, break ----------------------------------------------------------------------------------------------- */
 
-static int64_t asked(struct fixture *f, evlock *lock, int (*query)(evlock *, evlock_value_cb, void *)) {
-    assert_status(await_query(f, lock, query), EVLOCK_OK);
-    return f->ended.value;
-}
-
 static void queries_ask_the_majority(void **state) {
     struct fixture *f = *state;
     evlock_client *other = quorum_client(f, NODES, NULL);
     evlock *lock = lock_new(f, "a", NULL);
     evlock *stranger = lock_new_on(f, other, "a", NULL);
-    assert_int_equal(asked(f, lock, evlock_locked), 0);
-    assert_int_equal(asked(f, lock, evlock_owned), 0);
-    assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_ENOTHELD);
+    assert_false(ask_locked(f, lock));
+    assert_false(ask_owned(f, lock));
+    assert_int_equal(ask_ttl(f, lock), 0);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
     await(f, nodes_with(lock) == NODES);
     for (size_t gone = 0; gone <= 2; gone++) {
-        assert_int_equal(asked(f, lock, evlock_locked), 1);
-        assert_int_equal(asked(f, stranger, evlock_locked), 1);
-        assert_int_equal(asked(f, lock, evlock_owned), 1);
-        assert_int_equal(asked(f, stranger, evlock_owned), 0);
-        assert_int_in_range(asked(f, stranger, evlock_server_ttl), 1, LONG_TTL);
+        assert_true(ask_locked(f, lock));
+        assert_true(ask_locked(f, stranger));
+        assert_true(ask_owned(f, lock));
+        assert_false(ask_owned(f, stranger));
+        assert_int_in_range(ask_ttl(f, stranger), 1, LONG_TTL);
         remove_from("a", gone, gone + 1);
     }
-    assert_int_equal(asked(f, lock, evlock_owned), 0);
+    assert_false(ask_owned(f, lock));
 }
 
 /* No more than a majority has it. */
@@ -302,20 +297,45 @@ static void the_ttl_is_for_how_long_a_majority_keeps_it(void **state) {
     evlock *lock = lock_new(f, "a", NULL);
     for (int i = 0; i < MAJORITY; i++)
         server_do(&nodes[i], "SET a stranger PX %d", 1000000 * (1 + (i + 1) % MAJORITY));
-    assert_int_in_range(asked(f, lock, evlock_server_ttl), 1, 1000000);
+    assert_int_in_range(ask_ttl(f, lock), 1, 1000000);
 }
 
 static void a_key_on_a_minority_is_no_lock(void **state) {
     struct fixture *f = *state;
     evlock *lock = lock_new(f, "a", NULL);
     foreign_hold("a", 1, 3);
-    assert_int_equal(asked(f, lock, evlock_locked), 0);
-    assert_int_equal(asked(f, lock, evlock_owned), 0);
-    assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_ENOTHELD);
+    assert_false(ask_locked(f, lock));
+    assert_false(ask_owned(f, lock));
+    assert_int_equal(ask_ttl(f, lock), 0);
 }
 
-static void record_name(evlock *lock, int status, const char *text, size_t len, void *arg) {
-    record_value(lock, status, len == 6 && memcmp(text, "host:1", 6) == 0, arg);
+/* Without a majority for one of two tokens, nobody has the lock, though most nodes have a key. */
+static void two_minorities_are_no_holder(void **state) {
+    static const unsigned together[] = {EVLOCK_QUERY_LOCKED | EVLOCK_QUERY_TTL, EVLOCK_QUERY_HOLDER | EVLOCK_QUERY_TTL};
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", NULL);
+    for (int i = 0; i < 4; i++)
+        server_do(&nodes[i], "SET a %s PX 600000", i < 2 ? "stranger" : "another");
+    assert_int_in_range(ask_ttl(f, lock), 1, 600000);
+    for (int i = 0; i < 20; i++) {
+        assert_status(await_query(f, lock, together[i % 2]), EVLOCK_OK);
+        assert_false(f->ended.answer.locked);
+        assert_int_equal(f->ended.answer.ttl_ms, 0);
+        assert_string_equal(f->ended.answer.holder, "");
+    }
+}
+
+/* A longer ttl of another's token does not count. */
+static void the_ttl_is_that_of_the_holder(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", NULL);
+    for (int i = 0; i < NODES; i++)
+        server_do(&nodes[i], "SET a %s PX %d", i < MAJORITY ? "stranger" : "another", (i + 1) * 1000000);
+    for (int i = 0; i < 50; i++) {
+        assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED | EVLOCK_QUERY_TTL), EVLOCK_OK);
+        assert_true(f->ended.answer.locked);
+        assert_int_in_range(f->ended.answer.ttl_ms, 1, 1000000);
+    }
 }
 
 /* That on a minority is another's. */
@@ -326,18 +346,10 @@ static void the_holder_is_the_majoritys(void **state) {
     foreign_hold("a", 0, NODES - MAJORITY);
     evlock *lock = acquired(f, "a", &options);
     await(f, nodes_with(lock) == MAJORITY);
-    for (int i = 0; i < 20; i++) {
-        struct record record = {0};
-        assert_status(evlock_holder(lock, record_name, &record), EVLOCK_OK);
-        await(f, record.count);
-        assert_ended(&record, EVLOCK_OK);
-        assert_int_equal(record.value, 1);
-    }
+    for (int i = 0; i < 20; i++)
+        assert_string_equal(ask_holder(f, lock), "host:1");
     assert_status(await_release(f, lock), EVLOCK_OK);
-    struct record record = {0};
-    assert_status(evlock_holder(lock, record_name, &record), EVLOCK_OK);
-    await(f, record.count);
-    assert_ended(&record, EVLOCK_ENOTHELD);
+    assert_string_equal(ask_holder(f, lock), "");
 }
 
 static void a_break_ends_it_everywhere(void **state) {
@@ -543,10 +555,10 @@ static void a_node_that_hangs_holds_up_no_query(void **state) {
     await(f, nodes_counting(client) == NODES);
     evlock *lock = lock_new_on(f, client, "a", NULL);
     server_pause(&nodes[0]);
-    assert_status(evlock_locked(lock, record_value, &record), EVLOCK_OK);
+    assert_status(evlock_query(lock, EVLOCK_QUERY_LOCKED, record_answer, &record), EVLOCK_OK);
     await(f, record.count);
     assert_ended(&record, EVLOCK_OK);
-    assert_int_equal(record.value, 0);
+    assert_false(record.answer.locked);
 }
 
 /* A node that hangs is still connected: nobody must wait for what it might say of a lock that is held elsewhere. */
@@ -601,6 +613,8 @@ int main(void) {
         QUORUM_TEST(queries_ask_the_majority),
         QUORUM_TEST(the_ttl_is_for_how_long_a_majority_keeps_it),
         QUORUM_TEST(a_key_on_a_minority_is_no_lock),
+        QUORUM_TEST(two_minorities_are_no_holder),
+        QUORUM_TEST(the_ttl_is_that_of_the_holder),
         QUORUM_TEST(the_holder_is_the_majoritys),
         QUORUM_TEST(a_break_ends_it_everywhere),
         QUORUM_TEST(scopes_run_under_the_lock),

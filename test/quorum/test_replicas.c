@@ -118,7 +118,7 @@ static void nothing_else_waits_for_replicas(void **state) {
     await(f, key_exists(&nodes[0], "a"));
     for (int i = 0; i < 20; i++) {
         assert_status(await_acquire(f, other, NULL), EVLOCK_OK);
-        assert_status(await_query(f, lock, evlock_locked), EVLOCK_OK);
+        assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED), EVLOCK_OK);
         assert_status(await_release(f, other), EVLOCK_OK);
     }
     assert_int_equal(record.count, 0);
@@ -466,7 +466,7 @@ static void the_word_for_an_earlier_attempt_is_none_for_this(void **state) {
 /* One way to the server and back, on the client's own connection. */
 static void round_trip(struct fixture *f, evlock *lock) {
     struct record record = {0};
-    assert_status(evlock_locked(lock, record_value, &record), EVLOCK_OK);
+    assert_status(evlock_query(lock, EVLOCK_QUERY_LOCKED, record_answer, &record), EVLOCK_OK);
     await(f, relay_pump(&f->relay) && record.count);
 }
 

@@ -132,7 +132,7 @@ static void then_acquire_and_stand_still(struct record *record) {
 
 static void acquire_in_a_callback(struct fixture *f) {
     struct record queried = {.then = then_acquire_and_stand_still, .then_arg = f};
-    assert_status(evlock_locked(f->locks[0], record_value, &queried), EVLOCK_OK);
+    assert_status(evlock_query(f->locks[0], EVLOCK_QUERY_LOCKED, record_answer, &queried), EVLOCK_OK);
     await(f, queried.count);
 }
 

@@ -32,8 +32,15 @@ void record_end(evlock *lock, int status, void *arg) {
     record(arg, lock, status, 0);
 }
 
-void record_value(evlock *lock, int status, int64_t value, void *arg) {
-    record(arg, lock, status, value);
+void record_answer(evlock *lock, int status, const evlock_answer *answer, void *arg) {
+    static const evlock_answer none;
+    struct record *to = arg;
+    to->unfit += (status == EVLOCK_OK) != (answer != NULL);
+    to->answer = answer ? *answer : none;
+    snprintf(to->holder, sizeof(to->holder), "%s", answer ? answer->holder : "");
+    to->unfit += answer && strlen(answer->holder) != answer->holder_len;
+    to->answer.holder = to->holder;
+    record(to, lock, status, 0);
 }
 
 void record_risk(evlock *lock, int status, void *arg) {
@@ -256,8 +263,38 @@ int await_break(struct fixture *fixture, evlock *lock) {
     return finish(fixture, evlock_break(lock, record_end, begin(fixture)));
 }
 
-int await_query(struct fixture *fixture, evlock *lock, int (*query)(evlock *, evlock_value_cb, void *)) {
-    return finish(fixture, query(lock, record_value, begin(fixture)));
+int await_query(struct fixture *fixture, evlock *lock, unsigned what) {
+    return finish(fixture, evlock_query(lock, what, record_answer, begin(fixture)));
+}
+
+static const evlock_answer *answer_to(struct fixture *fixture, evlock *lock, unsigned what) {
+    assert_status(await_query(fixture, lock, what), EVLOCK_OK);
+    assert_ptr_equal(fixture->ended.object, lock);
+    return &fixture->ended.answer;
+}
+
+bool ask_locked(struct fixture *fixture, evlock *lock) {
+    return answer_to(fixture, lock, EVLOCK_QUERY_LOCKED)->locked;
+}
+
+bool ask_owned(struct fixture *fixture, evlock *lock) {
+    return answer_to(fixture, lock, EVLOCK_QUERY_OWNED)->owned;
+}
+
+int64_t ask_ttl(struct fixture *fixture, evlock *lock) {
+    return answer_to(fixture, lock, EVLOCK_QUERY_TTL)->ttl_ms;
+}
+
+const char *ask_holder(struct fixture *fixture, evlock *lock) {
+    return answer_to(fixture, lock, EVLOCK_QUERY_HOLDER)->holder;
+}
+
+int64_t ask_waiters(struct fixture *fixture, evlock *lock) {
+    return answer_to(fixture, lock, EVLOCK_QUERY_WAITERS)->waiters;
+}
+
+int64_t ask_place(struct fixture *fixture, evlock *lock) {
+    return answer_to(fixture, lock, EVLOCK_QUERY_PLACE)->place;
 }
 
 void await_connected(struct fixture *fixture, evlock_client *client) {

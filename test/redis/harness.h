@@ -28,6 +28,7 @@ enum {
     WAIT_MS = 30 * 1000, /* what must happen has happened by then, also under valgrind on a busy machine */
     MAX_LOCKS = 256,
     MAX_CLIENTS = 8,
+    SCRIPTS = 14, /* that the library has */
 };
 
 /* --- The recorder ------------------------------------------------------------------------------------------------- */
@@ -36,7 +37,7 @@ enum {
 struct record {
     int count;       /* how often it was called; what follows is of the last time */
     int status;      /* the call's, the loss's, the risk's or the connection's */
-    int64_t value;   /* the query's value, what remains at risk, the scope's `ran`, or the connection's state */
+    int64_t value;   /* what remains at risk, the scope's `ran`, or the connection's state */
     void *object;    /* the handle or client that it was given */
     int64_t at;      /* when, by evlock_clock_us() */
     int order;       /* its place among all callbacks recorded in this process, from 1 */
@@ -44,12 +45,16 @@ struct record {
     int early;       /* … counts callbacks that came before the call had returned */
     char error[256]; /* evlock_last_error() */
 
+    evlock_answer answer; /* of a query; all zero unless it was answered … */
+    char holder[128];     /* … with this name in it */
+    int unfit;            /* counts answers that came with a failure, or did not come with EVLOCK_OK */
+
     void (*then)(struct record *record); /* run inside the callback, after recording; may be NULL */
     void *then_arg;
 };
 
 void record_end(evlock *lock, int status, void *arg);
-void record_value(evlock *lock, int status, int64_t value, void *arg);
+void record_answer(evlock *lock, int status, const evlock_answer *answer, void *arg);
 void record_risk(evlock *lock, int status, void *arg);
 void record_closed(int status, void *arg);
 void record_scope(int status, int ran, void *arg);
@@ -145,8 +150,16 @@ int await_release(struct fixture *fixture, evlock *lock);
 int await_extend(struct fixture *fixture, evlock *lock, int64_t ms, enum evlock_extend_mode mode);
 int await_adopt(struct fixture *fixture, evlock *lock, const void *token, size_t len);
 int await_break(struct fixture *fixture, evlock *lock);
-/* `query` is evlock_locked, evlock_owned or evlock_server_ttl; the value is fixture->ended.value. */
-int await_query(struct fixture *fixture, evlock *lock, int (*query)(evlock *, evlock_value_cb, void *));
+/* The answer is fixture->ended.answer. */
+#define EVERY_QUERY 63U
+int await_query(struct fixture *fixture, evlock *lock, unsigned what);
+/* Each asks for one thing alone, which must be answered. */
+bool ask_locked(struct fixture *fixture, evlock *lock);
+bool ask_owned(struct fixture *fixture, evlock *lock);
+int64_t ask_ttl(struct fixture *fixture, evlock *lock);
+const char *ask_holder(struct fixture *fixture, evlock *lock);
+int64_t ask_waiters(struct fixture *fixture, evlock *lock);
+int64_t ask_place(struct fixture *fixture, evlock *lock);
 /* Waits until the client is connected. */
 void await_connected(struct fixture *fixture, evlock_client *client);
 /* Closes the client, which leaves the fixture, and waits for the end. */
@@ -172,6 +185,7 @@ void assert_status_at(int status, int expected, const char *what, const char *fi
     do {                                                                                                               \
         assert_int_equal((record)->count, 1);                                                                          \
         assert_int_equal((record)->early, 0);                                                                          \
+        assert_int_equal((record)->unfit, 0);                                                                          \
         assert_status((record)->status, (expected));                                                                   \
     } while (0)
 

@@ -62,8 +62,7 @@ static void name_works(struct fixture *f, const void *name, size_t len, const ch
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
     assert_int_equal(server_integer(f->server, "EXISTS %b", key, key_len), 1);
     assert_int_equal(server_integer(f->server, "DBSIZE"), 1);
-    assert_status(await_query(f, lock, evlock_owned), EVLOCK_OK);
-    assert_int_equal(f->ended.value, 1);
+    assert_true(ask_owned(f, lock));
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
     assert_status(await_release(f, lock), EVLOCK_OK);
     assert_int_equal(server_integer(f->server, "DBSIZE"), 0);
@@ -211,9 +210,7 @@ static void null_handles_are_refused(void **state) {
     assert_refused(evlock_extend(NULL, 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_EINVAL);
     assert_refused(evlock_export(NULL, token, sizeof(token), &len), EVLOCK_EINVAL);
     assert_refused(evlock_adopt(NULL, "t", 1, record_end, &f->ended), EVLOCK_EINVAL);
-    assert_refused(evlock_locked(NULL, record_value, &f->ended), EVLOCK_EINVAL);
-    assert_refused(evlock_owned(NULL, record_value, &f->ended), EVLOCK_EINVAL);
-    assert_refused(evlock_server_ttl(NULL, record_value, &f->ended), EVLOCK_EINVAL);
+    assert_refused(evlock_query(NULL, EVLOCK_QUERY_LOCKED, record_answer, &f->ended), EVLOCK_EINVAL);
     assert_refused(evlock_break(NULL, record_end, &f->ended), EVLOCK_EINVAL);
     assert_refused(evlock_client_close(NULL, record_closed, &f->ended), EVLOCK_EINVAL);
     assert_false(evlock_is_held(NULL));
@@ -226,12 +223,19 @@ static void null_handles_are_refused(void **state) {
     assert_nothing_happened(f);
 }
 
-static void queries_need_a_callback(void **state) {
+static void a_query_needs_a_callback(void **state) {
+    struct fixture *f = *state;
+    assert_refused(evlock_query(lock_new(f, "a", NULL), EVLOCK_QUERY_LOCKED, NULL, NULL), EVLOCK_EINVAL);
+    assert_nothing_happened(f);
+}
+
+/* A later library may know more. */
+static void a_query_asks_for_what_is_known(void **state) {
+    static const unsigned bad[] = {0, 64, EVERY_QUERY | 64, 1U << 31, ~0U};
     struct fixture *f = *state;
     evlock *lock = lock_new(f, "a", NULL);
-    assert_refused(evlock_locked(lock, NULL, NULL), EVLOCK_EINVAL);
-    assert_refused(evlock_owned(lock, NULL, NULL), EVLOCK_EINVAL);
-    assert_refused(evlock_server_ttl(lock, NULL, NULL), EVLOCK_EINVAL);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_refused(evlock_query(lock, bad[i], record_answer, &f->ended), EVLOCK_EINVAL);
     assert_nothing_happened(f);
 }
 
@@ -473,9 +477,7 @@ static void calls_on_a_handle_whose_client_is_gone(void **state) {
     assert_refused(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_ECLOSED);
     assert_refused(evlock_export(lock, token, sizeof(token), &len), EVLOCK_ECLOSED);
     assert_refused(evlock_adopt(lock, "t", 1, record_end, &f->ended), EVLOCK_ECLOSED);
-    assert_refused(evlock_locked(lock, record_value, &f->ended), EVLOCK_ECLOSED);
-    assert_refused(evlock_owned(lock, record_value, &f->ended), EVLOCK_ECLOSED);
-    assert_refused(evlock_server_ttl(lock, record_value, &f->ended), EVLOCK_ECLOSED);
+    assert_refused(evlock_query(lock, EVLOCK_QUERY_LOCKED, record_answer, &f->ended), EVLOCK_ECLOSED);
     assert_refused(evlock_break(lock, record_end, &f->ended), EVLOCK_ECLOSED);
     assert_false(evlock_is_held(lock));
     assert_int_equal(evlock_remaining_ms(lock), 0);
@@ -510,7 +512,8 @@ int main(void) {
         TEST(options_out_of_range_are_refused),
         TEST(a_handle_needs_its_pieces),
         TEST(null_handles_are_refused),
-        TEST(queries_need_a_callback),
+        TEST(a_query_needs_a_callback),
+        TEST(a_query_asks_for_what_is_known),
         TEST(acquire_options_are_checked),
         TEST(tokens_are_1_to_128_bytes),
         TEST(extensions_are_checked),

@@ -246,7 +246,7 @@ static void a_silent_server_is_left_after_the_command_timeout(void **state) {
     /* nothing was asked, so nothing is overdue */
     run_for(f, 600);
     assert_int_equal(evlock_client_connection(client), EVLOCK_CONNECTED);
-    assert_status(await_query(f, lock_new(f, "a", NULL), evlock_locked), EVLOCK_EUNREACHABLE);
+    assert_status(await_query(f, lock_new(f, "a", NULL), EVLOCK_QUERY_LOCKED), EVLOCK_EUNREACHABLE);
     await(f, evlock_client_connection(client) != EVLOCK_CONNECTED);
     server_resume(f->server);
     await_connected(f, client);
@@ -340,7 +340,7 @@ static void a_close_refuses_new_calls_at_once(void **state) {
     assert_status(evlock_acquire(lock, NULL, record_end, &f->ended), EVLOCK_ECLOSED);
     assert_status(evlock_release(lock, record_end, &f->ended), EVLOCK_ECLOSED);
     assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_ECLOSED);
-    assert_status(evlock_locked(lock, record_value, &f->ended), EVLOCK_ECLOSED);
+    assert_status(evlock_query(lock, EVLOCK_QUERY_LOCKED, record_answer, &f->ended), EVLOCK_ECLOSED);
     assert_status(evlock_export(lock, token, sizeof(token), &len), EVLOCK_ECLOSED);
     assert_false(evlock_is_held(lock));
     run_for(f, 50);
@@ -486,7 +486,7 @@ static void a_freed_client_gives_back_what_the_socket_took_beside_an_unread_answ
     evlock **locks = hold_many(f, client, COUNT);
     server_do(f->server, "CONFIG RESETSTAT");
     server_pause(f->server);
-    assert_status(evlock_locked(locks[0], record_value, &asked), EVLOCK_OK);
+    assert_status(evlock_query(locks[0], EVLOCK_QUERY_LOCKED, record_answer, &asked), EVLOCK_OK);
     run_for(f, 50);
     server_resume(f->server);
     for (int i = 0; i < WAIT_MS && server_calls(f->server, "get") == 0; i++) /* the loop stands still */
@@ -522,8 +522,8 @@ static void a_freed_client_ends_pending_calls(void **state) {
     evlock *fourth = lock_new(f, "d", NULL);
     server_pause(f->server);
     assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &records[0]), EVLOCK_OK);
-    assert_status(evlock_locked(lock, record_value, &records[1]), EVLOCK_OK);
-    assert_status(evlock_server_ttl(lock, record_value, &records[2]), EVLOCK_OK);
+    assert_status(evlock_query(lock, EVLOCK_QUERY_LOCKED, record_answer, &records[1]), EVLOCK_OK);
+    assert_status(evlock_query(lock, EVLOCK_QUERY_TTL, record_answer, &records[2]), EVLOCK_OK);
     assert_status(evlock_break(lock, record_end, &records[3]), EVLOCK_OK);
     assert_status(evlock_release(other, record_end, &records[4]), EVLOCK_OK);
     assert_status(evlock_acquire(third, NULL, record_end, &records[5]), EVLOCK_OK);

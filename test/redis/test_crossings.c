@@ -264,8 +264,9 @@ static void a_foreign_lease_without_end_to_speak_of_can_be_adopted(void **state)
     assert_status(await_adopt(f, lock, "stranger", EVLOCK_CSTRING), EVLOCK_OK);
     assert_true(evlock_is_held(lock));
     assert_true(evlock_remaining_ms(lock) > 0);
-    assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_OK);
-    assert_true(f->ended.value > 0);
+    assert_true(ask_ttl(f, lock) > 0);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_OWNED | EVLOCK_QUERY_TTL), EVLOCK_OK);
+    assert_true(f->ended.answer.owned && f->ended.answer.ttl_ms > INT64_C(9000000000000000));
     assert_status(await_release(f, lock), EVLOCK_OK);
     assert_false(key_exists(f->server, "a"));
 }
@@ -281,7 +282,7 @@ static void a_close_ends_a_query_behind_a_release(void **state) {
     evlock_client *client = client_new(f, NULL, &options);
     evlock *lock = held(f, "a", NULL);
     assert_status(evlock_release(lock, record_end, &release), EVLOCK_OK);
-    assert_status(evlock_locked(lock, record_value, &locked), EVLOCK_OK);
+    assert_status(evlock_query(lock, EVLOCK_QUERY_LOCKED, record_answer, &locked), EVLOCK_OK);
     assert_status(await_close(f, client), EVLOCK_OK);
     lock_free(f, lock);
     run_for(f, 20);
@@ -475,7 +476,7 @@ static void a_shortening_that_was_held_back_moves_the_loss_in(void **state) {
     await(f, relay_pump(&f->relay) && acquire.count);
     assert_ended(&acquire, EVLOCK_OK);
 
-    assert_status(evlock_locked(lock, record_value, &question), EVLOCK_OK);
+    assert_status(evlock_query(lock, EVLOCK_QUERY_LOCKED, record_answer, &question), EVLOCK_OK);
     assert_status(evlock_extend(lock, 500, EVLOCK_EXTEND_REPLACE, record_end, &extend), EVLOCK_OK);
     assert_true(evlock_remaining_ms(lock) > 500);
     await(f, question.count || !relay_pump(&f->relay));
@@ -531,7 +532,7 @@ static void a_release_behind_a_renewal_finds_its_script_again(void **state) {
     run_for(f, 20);
     server_resume(f->server);
     for (; !release.count; trips++)
-        assert_status(await_query(f, other, evlock_locked), EVLOCK_OK);
+        assert_status(await_query(f, other, EVLOCK_QUERY_LOCKED), EVLOCK_OK);
     assert_ended(&release, EVLOCK_OK);
     assert_true(trips < 10);
     assert_int_equal(server_calls(f->server, "evalsha"), 3); /* the renewal, the release, and the release again */
@@ -777,7 +778,7 @@ struct asker {
 static void ask(struct record *record) {
     struct asker *asker = record->then_arg;
     if (record->count < asker->limit)
-        evlock_owned(asker->lock, record_value, record);
+        evlock_query(asker->lock, EVLOCK_QUERY_OWNED, record_answer, record);
 }
 
 /* Begins to ask, and takes so long that the other lease, granted and not yet told, is over. */

@@ -32,12 +32,6 @@ struct family {
     pid_t (*make)(void); /* how the child is made */
 };
 
-static void record_text(evlock *lock, int status, const char *text, size_t len, void *arg) {
-    (void)text;
-    (void)len;
-    record_end(lock, status, arg);
-}
-
 static void never_body(evlock_scope *scope, evlock *lock, void *arg) {
     (void)scope;
     (void)lock;
@@ -64,12 +58,8 @@ static int call_all_of(evlock *lock) {
         evlock_extend(lock, 0, EVLOCK_EXTEND_RESET, record_end, &record),
         evlock_export(lock, token, sizeof(token), &len),
         evlock_adopt(lock, "t", 1, record_end, &record),
-        evlock_locked(lock, record_value, &record),
-        evlock_owned(lock, record_value, &record),
-        evlock_server_ttl(lock, record_value, &record),
-        evlock_waiters(lock, record_value, &record),
-        evlock_place(lock, record_value, &record),
-        evlock_holder(lock, record_text, &record),
+        evlock_query(lock, EVLOCK_QUERY_LOCKED, record_answer, &record),
+        evlock_query(lock, EVLOCK_QUERY_OWNED | EVLOCK_QUERY_PLACE, record_answer, &record),
         evlock_break(lock, record_end, &record),
         evlock_with(lock, never_body, NULL, NULL),
     };
@@ -188,8 +178,7 @@ static void assert_parent_is_well(struct family *family) {
     struct fixture *f = family->f;
     for (int i = 0; i < 2; i++) {
         assert_true(evlock_is_held(family->lock));
-        assert_status(await_query(f, family->lock, evlock_owned), EVLOCK_OK);
-        assert_int_equal(f->ended.value, 1);
+        assert_true(ask_owned(f, family->lock));
         assert_int_equal(f->connection_states[EVLOCK_CONNECTED], i + 1); /* not deaf until it timed out */
         server_do(f->server, "PEXPIRE a 30000");
         await(f, key_ttl(f->server, "a") > 40 * 1000);
@@ -310,7 +299,7 @@ static void a_child_may_be_made_inside_a_callback(void **state) {
         struct record owned = {.then = fork_inside, .then_arg = &family};
         family.make = child_kinds[kind];
         forked_inside = -1;
-        assert_status(evlock_owned(family.lock, record_value, &owned), EVLOCK_OK);
+        assert_status(evlock_query(family.lock, EVLOCK_QUERY_OWNED, record_answer, &owned), EVLOCK_OK);
         await(f, owned.count);
         assert_ended(&owned, EVLOCK_OK);
         assert_true(WIFEXITED(forked_inside));
@@ -328,7 +317,7 @@ static int (*before_it_returns)(void *arg);
 static void fork_and_return(struct record *record) {
     struct family *family = record->then_arg;
     pid_t child;
-    assert_status(evlock_locked(family->lock, record_value, &asked_before_the_fork), EVLOCK_OK);
+    assert_status(evlock_query(family->lock, EVLOCK_QUERY_LOCKED, record_answer, &asked_before_the_fork), EVLOCK_OK);
     child = family->make();
     is_child = child == 0;
     if (is_child)
@@ -342,8 +331,8 @@ static void return_from_a_callback(struct fixture *f, struct family *family) {
     struct record owned = {.then = fork_and_return, .then_arg = family}, others = {0};
     asked_before_the_fork = (struct record){0};
     forked_inside = -1;
-    assert_status(evlock_owned(family->lock, record_value, &owned), EVLOCK_OK);
-    assert_status(evlock_server_ttl(family->lock, record_value, &others), EVLOCK_OK);
+    assert_status(evlock_query(family->lock, EVLOCK_QUERY_OWNED, record_answer, &owned), EVLOCK_OK);
+    assert_status(evlock_query(family->lock, EVLOCK_QUERY_TTL, record_answer, &others), EVLOCK_OK);
     await(f, owned.count);
     if (is_child)
         _exit(others.count ? 80 : child_failed);
@@ -467,7 +456,7 @@ static void beside_a_child_that_runs(struct fixture *f, void (*body)(struct fami
     for (int i = 0; i < 20; i++) {
         server_do(f->server, "PEXPIRE a 30000");
         await(f, key_ttl(f->server, "a") > 40 * 1000);
-        assert_status(await_query(f, family.lock, evlock_owned), EVLOCK_OK);
+        assert_status(await_query(f, family.lock, EVLOCK_QUERY_OWNED), EVLOCK_OK);
     }
     let_have(&family);
     if (body == run_as_it_is)

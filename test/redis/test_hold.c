@@ -368,8 +368,7 @@ static void a_key_made_to_last_for_ever_is_not_added_to(void **state) {
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_ENOTTL);
     assert_int_equal(key_ttl(f->server, "a"), -1);
     assert_true(evlock_is_held(lock));
-    assert_status(await_query(f, lock, evlock_owned), EVLOCK_OK);
-    assert_int_equal(f->ended.value, 1);
+    assert_true(ask_owned(f, lock));
     /* a replacement gives it an end again */
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
     assert_int_in_range(key_ttl(f->server, "a"), 1, 1000);
@@ -410,56 +409,124 @@ static void a_reset_of_a_key_that_is_gone_is_a_loss(void **state) {
 
 /* --- Questions ---------------------------------------------------------------------------------------------------- */
 
-static void assert_answer(struct fixture *f, evlock *lock, int (*query)(evlock *, evlock_value_cb, void *),
-                          int64_t value) {
-    assert_status(await_query(f, lock, query), EVLOCK_OK);
-    assert_int_equal(f->ended.value, value);
-    assert_ptr_equal(f->ended.object, lock);
-}
-
 static void locked_asks_for_anyone(void **state) {
     struct fixture *f = *state;
     evlock *lock = lock_new(f, "a", NULL);
-    assert_answer(f, lock, evlock_locked, 0);
+    assert_false(ask_locked(f, lock));
     server_do(f->server, "SET a stranger");
-    assert_answer(f, lock, evlock_locked, 1);
+    assert_true(ask_locked(f, lock));
     server_do(f->server, "DEL a");
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
-    assert_answer(f, lock, evlock_locked, 1);
+    assert_true(ask_locked(f, lock));
 }
 
 static void owned_asks_for_the_own_token(void **state) {
     struct fixture *f = *state;
     evlock *lock = lock_new(f, "a", NULL);
     server_do(f->server, "SET a stranger");
-    assert_answer(f, lock, evlock_owned, 0);
+    assert_false(ask_owned(f, lock));
     server_do(f->server, "DEL a");
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
-    assert_answer(f, lock, evlock_owned, 1);
+    assert_true(ask_owned(f, lock));
     server_do(f->server, "SET a stranger");
-    assert_answer(f, lock, evlock_owned, 0);
+    assert_false(ask_owned(f, lock));
 }
 
-static void owned_is_not_asked_without_a_token(void **state) {
+static void what_the_handle_knows_is_not_asked(void **state) {
+    static const unsigned known[] = {EVLOCK_QUERY_OWNED, EVLOCK_QUERY_PLACE, EVLOCK_QUERY_OWNED | EVLOCK_QUERY_PLACE};
     struct fixture *f = *state;
     evlock *lock = lock_new(f, "a", NULL);
     await_connected(f, f->client);
     server_pause(f->server);
-    assert_answer(f, lock, evlock_owned, 0);
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        assert_status(await_query(f, lock, known[i]), EVLOCK_OK);
+        assert_false(f->ended.answer.owned);
+        assert_int_equal(f->ended.answer.place, 0);
+        assert_string_equal(f->ended.answer.holder, "");
+    }
     server_resume(f->server);
 }
 
-static void server_ttl_is_the_keys(void **state) {
+static void the_ttl_is_the_keys(void **state) {
     struct fixture *f = *state;
     evlock *lock = lock_new(f, "a", NULL);
-    assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_ENOTHELD);
-    assert_int_equal(f->ended.value, 0);
+    assert_int_equal(ask_ttl(f, lock), 0);
     server_do(f->server, "SET a stranger PX 600000");
-    assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_OK);
-    assert_int_in_range(f->ended.value, 500 * 1000, 600 * 1000);
+    assert_int_in_range(ask_ttl(f, lock), 500 * 1000, 600 * 1000);
     server_do(f->server, "PERSIST a");
-    assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_ENOTTL);
-    assert_int_equal(f->ended.value, 0);
+    assert_int_equal(ask_ttl(f, lock), EVLOCK_NO_EXPIRY);
+}
+
+/* What there is to know of a lock, by the parts of a query. */
+struct known {
+    bool locked, owned;
+    int64_t least, most; /* of its ttl */
+    const char *holder;
+};
+
+/* Whatever is asked for together: that is answered, and nothing else. */
+static void assert_known(struct fixture *f, evlock *lock, const struct known *known) {
+    for (unsigned what = 1; what <= EVERY_QUERY; what++) {
+        const evlock_answer *answer = &f->ended.answer;
+        assert_status(await_query(f, lock, what), EVLOCK_OK);
+        assert_int_equal(answer->locked, what & EVLOCK_QUERY_LOCKED ? known->locked : 0);
+        assert_int_equal(answer->owned, what & EVLOCK_QUERY_OWNED ? known->owned : 0);
+        assert_true(answer->ttl_ms >= (what & EVLOCK_QUERY_TTL ? known->least : 0));
+        assert_true(answer->ttl_ms <= (what & EVLOCK_QUERY_TTL ? known->most : 0));
+        assert_string_equal(answer->holder, what & EVLOCK_QUERY_HOLDER ? known->holder : "");
+        assert_int_equal(answer->waiters, what & EVLOCK_QUERY_WAITERS ? 2 : 0);
+        assert_int_equal(answer->place, 0);
+    }
+}
+
+static void what_is_asked_together_is_answered_together(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(600 * 1000);
+    options.holder = "web-3";
+    evlock *lock = lock_new(f, "a", &options), *stranger = lock_new(f, "a", NULL);
+    server_do(f->server, "ZADD {a}:queue 1 x 2 y");
+    assert_known(f, lock, &(struct known){.holder = ""});
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_known(f, lock, &(struct known){true, true, 1, 600 * 1000, "web-3"});
+    assert_known(f, stranger, &(struct known){true, false, 1, 600 * 1000, "web-3"});
+    server_do(f->server, "PERSIST a");
+    assert_known(f, lock, &(struct known){true, true, EVLOCK_NO_EXPIRY, EVLOCK_NO_EXPIRY, "web-3"});
+    server_do(f->server, "SET a stranger PX 600000");
+    assert_known(f, lock, &(struct known){true, false, 1, 600 * 1000, ""});
+    server_do(f->server, "SET a %s", ""); /* a value without a byte is one, too */
+    assert_known(f, stranger, &(struct known){true, false, EVLOCK_NO_EXPIRY, EVLOCK_NO_EXPIRY, ""});
+    server_do(f->server, "DEL a");
+    assert_known(f, lock, &(struct known){.holder = ""});
+}
+
+/* Whoever asks while the last milliseconds run out hears of a lock with a ttl, or of none. */
+static void an_answer_does_not_contradict_itself(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", NULL);
+    for (int i = 0; i < 300; i++) {
+        server_do(f->server, "SET a stranger PX %d", 1 + i % 3);
+        do
+            assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED | EVLOCK_QUERY_TTL), EVLOCK_OK);
+        while (f->ended.answer.locked && f->ended.answer.ttl_ms > 0);
+        assert_false(f->ended.answer.locked);
+        assert_int_equal(f->ended.answer.ttl_ms, 0);
+    }
+}
+
+/* As it is with what one command answers. */
+static void what_is_no_lock_is_no_answer(void **state) {
+    static const unsigned asked[] = {EVLOCK_QUERY_LOCKED, EVLOCK_QUERY_HOLDER, EVLOCK_QUERY_LOCKED | EVLOCK_QUERY_TTL,
+                                     EVERY_QUERY, EVLOCK_QUERY_TTL | EVLOCK_QUERY_WAITERS};
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", NULL);
+    server_do(f->server, "RPUSH a x");
+    for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++)
+        assert_status(await_query(f, lock, asked[i]), EVLOCK_EWRONGTYPE);
+    server_do(f->server, "DEL a");
+    server_do(f->server, "SET {a}:queue x");
+    assert_status(await_query(f, lock, EVLOCK_QUERY_WAITERS), EVLOCK_EWRONGTYPE);
+    assert_status(await_query(f, lock, EVERY_QUERY), EVLOCK_EWRONGTYPE);
+    assert_false(ask_locked(f, lock));
 }
 
 static void many_questions_at_a_time(void **state) {
@@ -467,14 +534,14 @@ static void many_questions_at_a_time(void **state) {
     struct record records[30] = {0};
     evlock *lock = held(f, "a", NULL);
     for (int i = 0; i < 30; i += 3) {
-        assert_status(evlock_locked(lock, record_value, &records[i]), EVLOCK_OK);
-        assert_status(evlock_owned(lock, record_value, &records[i + 1]), EVLOCK_OK);
-        assert_status(evlock_server_ttl(lock, record_value, &records[i + 2]), EVLOCK_OK);
+        assert_status(evlock_query(lock, EVLOCK_QUERY_LOCKED, record_answer, &records[i]), EVLOCK_OK);
+        assert_status(evlock_query(lock, EVLOCK_QUERY_OWNED, record_answer, &records[i + 1]), EVLOCK_OK);
+        assert_status(evlock_query(lock, EVLOCK_QUERY_TTL, record_answer, &records[i + 2]), EVLOCK_OK);
     }
     for (int i = 0; i < 30; i++) {
         await(f, records[i].count);
         assert_ended(&records[i], EVLOCK_OK);
-        assert_true(records[i].value >= 1);
+        assert_true(records[i].answer.locked || records[i].answer.owned || records[i].answer.ttl_ms > 0);
     }
 }
 
@@ -485,8 +552,8 @@ static void questions_end_unreachable_without_a_server(void **state) {
     server_kill9(f->server);
     client_new(f, NULL, &options);
     evlock *lock = lock_new(f, "a", NULL);
-    assert_status(await_query(f, lock, evlock_locked), EVLOCK_EUNREACHABLE);
-    assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_EUNREACHABLE);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED), EVLOCK_EUNREACHABLE);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_TTL), EVLOCK_EUNREACHABLE);
     assert_status(await_break(f, lock), EVLOCK_EUNREACHABLE);
     assert_status(await_adopt(f, lock, "token", 5), EVLOCK_EUNREACHABLE);
     assert_string_not_equal(f->ended.error, "");
@@ -746,7 +813,7 @@ static void adopt_and_meanwhile(struct meanwhile *meanwhile, int ttl_ms) {
     await_connected(f, f->client);
     server_do(f->server, "SET a stranger PX %d", ttl_ms);
     server_pause(f->server);
-    assert_status(evlock_locked(asked, record_value, &meanwhile->query), EVLOCK_OK);
+    assert_status(evlock_query(asked, EVLOCK_QUERY_LOCKED, record_answer, &meanwhile->query), EVLOCK_OK);
     assert_status(evlock_adopt(meanwhile->lock, "stranger", EVLOCK_CSTRING, record_end, &meanwhile->adoption),
                   EVLOCK_OK);
     run_for(f, 50);
@@ -995,8 +1062,11 @@ int main(void) {
         TEST(a_reset_of_a_key_that_is_gone_is_a_loss),
         TEST(locked_asks_for_anyone),
         TEST(owned_asks_for_the_own_token),
-        TEST(owned_is_not_asked_without_a_token),
-        TEST(server_ttl_is_the_keys),
+        TEST(what_the_handle_knows_is_not_asked),
+        TEST(the_ttl_is_the_keys),
+        TEST(what_is_asked_together_is_answered_together),
+        TEST(an_answer_does_not_contradict_itself),
+        TEST(what_is_no_lock_is_no_answer),
         TEST(many_questions_at_a_time),
         TEST_BARE(questions_end_unreachable_without_a_server),
         TEST(the_name_can_be_read),

@@ -161,8 +161,7 @@ static void lock_works(struct fixture *f, const char *name) {
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
     assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
     assert_status(await_release(f, lock), EVLOCK_OK);
-    assert_status(await_query(f, lock, evlock_locked), EVLOCK_OK);
-    assert_int_equal(f->ended.value, 0);
+    assert_false(ask_locked(f, lock));
     lock_free(f, lock);
 }
 
@@ -176,7 +175,7 @@ static void queue_works(struct fixture *f, const char *name) {
     evlock *first = lock_new(f, name, &options), *second = lock_new(f, name, &options);
     assert_status(await_acquire(f, first, &fenced), EVLOCK_OK);
     assert_status(evlock_acquire(second, &fenced, record_end, &record), EVLOCK_OK);
-    await(f, await_query(f, first, evlock_waiters) == EVLOCK_OK && f->ended.value == 1);
+    await(f, await_query(f, first, EVLOCK_QUERY_WAITERS) == EVLOCK_OK && f->ended.answer.waiters == 1);
     assert_status(await_release(f, first), EVLOCK_OK);
     await(f, record.count);
     assert_ended(&record, EVLOCK_OK);

@@ -50,7 +50,7 @@ static void make_calls(struct calls *calls) {
     assert_status(evlock_extend(calls->extended, 5000, EVLOCK_EXTEND_ADD, record_end, &calls->extend), EVLOCK_OK);
     assert_status(evlock_adopt(calls->adopting, "stranger", EVLOCK_CSTRING, record_end, &calls->adopt), EVLOCK_OK);
     assert_status(evlock_break(calls->broken, record_end, &calls->break_), EVLOCK_OK);
-    assert_status(evlock_locked(calls->asked, record_value, &calls->locked), EVLOCK_OK);
+    assert_status(evlock_query(calls->asked, EVLOCK_QUERY_LOCKED, record_answer, &calls->locked), EVLOCK_OK);
 }
 
 /* The acquire, the release and the questions are seen through on the next connection; of the rest nobody knows. */
@@ -283,11 +283,11 @@ static void every_answer_gives_the_next_its_time(void **state) {
     client_at(f, f->relay.url, 1000);
     await(f, relay_pump(&f->relay) && f->connection_states[EVLOCK_CONNECTED]);
     f->relay.pairs[0].muted = true;
-    assert_status(evlock_locked(lock_new(f, "a", NULL), record_value, &first), EVLOCK_OK);
+    assert_status(evlock_query(lock_new(f, "a", NULL), EVLOCK_QUERY_LOCKED, record_answer, &first), EVLOCK_OK);
     int64_t heard = evlock_clock_us() + 500 * 1000;
     await(f, relay_pump(&f->relay) && evlock_clock_us() > heard);
     f->relay.pairs[0].held = true;
-    assert_status(evlock_locked(lock_new(f, "b", NULL), record_value, &next), EVLOCK_OK);
+    assert_status(evlock_query(lock_new(f, "b", NULL), EVLOCK_QUERY_LOCKED, record_answer, &next), EVLOCK_OK);
     f->relay.pairs[0].muted = false;
     await(f, relay_pump(&f->relay) && first.count);
     assert_ended(&first, EVLOCK_OK);

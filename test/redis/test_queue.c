@@ -489,8 +489,7 @@ static void a_granted_lease_is_like_any_other(void **state) {
     evlock *lock = granted(f, &options);
     assert_true(key_is(f->server, "a", evlock_token(lock, &len), 36));
     assert_int_equal(len, 36);
-    assert_status(await_query(f, lock, evlock_owned), EVLOCK_OK);
-    assert_int_equal(f->ended.value, 1);
+    assert_true(ask_owned(f, lock));
     assert_status(await_extend(f, lock, 60000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
     assert_true(evlock_remaining_ms(lock) > 100000);
     assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
@@ -559,23 +558,8 @@ static void every_end_of_a_lease_grants_to_the_next(void **state) {
 
 /* --- Questions ---------------------------------------------------------------------------------------------------- */
 
-static char holder_name[160];
-static size_t holder_len;
-
-static void record_text(evlock *lock, int status, const char *text, size_t len, void *arg) {
-    holder_len = len;
-    snprintf(holder_name, sizeof(holder_name), "%s", text);
-    record_value(lock, status, 0, arg);
-}
-
-static void holder_is(struct fixture *f, evlock *asks, int status, const char *name) {
-    struct record record = {0};
-
-    assert_status(evlock_holder(asks, record_text, &record), EVLOCK_OK);
-    await(f, record.count);
-    assert_ended(&record, status);
-    assert_string_equal(holder_name, name);
-    assert_int_equal(holder_len, strlen(name));
+static void holder_is(struct fixture *f, evlock *asks, const char *name) {
+    assert_string_equal(ask_holder(f, asks), name);
 }
 
 static void a_holder_is_known_by_its_name(void **state) {
@@ -585,40 +569,38 @@ static void a_holder_is_known_by_its_name(void **state) {
     struct record record = {0};
     evlock *asks = lock_new(f, "a", NULL);
 
-    holder_is(f, asks, EVLOCK_ENOTHELD, "");
+    holder_is(f, asks, "");
     named.holder = "host:4711";
     slashed.holder = "rack/7/host";
     evlock *first = held(f, "a", &named);
-    holder_is(f, asks, EVLOCK_OK, "host:4711");
+    holder_is(f, asks, "host:4711");
     joins(f, f->client, &slashed, &record);
     evlock *second = f->locks[f->locks_len - 1];
-    holder_is(f, asks, EVLOCK_OK, "host:4711");
+    holder_is(f, asks, "host:4711");
     assert_status(await_release(f, first), EVLOCK_OK);
     await(f, record.count);
-    holder_is(f, asks, EVLOCK_OK, "rack/7/host");
+    holder_is(f, asks, "rack/7/host");
     assert_status(await_release(f, second), EVLOCK_OK);
 
     own.token = "a token of its own";
     own.token_len = EVLOCK_CSTRING;
     assert_status(await_acquire(f, first, &own), EVLOCK_OK);
-    holder_is(f, asks, EVLOCK_OK, "");
+    holder_is(f, asks, "");
     assert_status(await_release(f, first), EVLOCK_OK);
     server_do(f->server, "SET a %s", "");
-    holder_is(f, asks, EVLOCK_OK, "");
+    holder_is(f, asks, "");
     server_do(f->server, "SET a foreign/token");
-    holder_is(f, asks, EVLOCK_OK, "");
+    holder_is(f, asks, "");
     server_do(f->server, "DEL a");
     leaves_nothing(f);
 }
 
-static void is_at(struct fixture *f, evlock *lock, int status, int64_t place) {
-    assert_status(await_query(f, lock, evlock_place), status);
-    assert_int_equal(f->ended.value, place);
+static void is_at(struct fixture *f, evlock *lock, int64_t place) {
+    assert_int_equal(ask_place(f, lock), place);
 }
 
 static void there_are(struct fixture *f, evlock *asks, int64_t waiters) {
-    assert_status(await_query(f, asks, evlock_waiters), EVLOCK_OK);
-    assert_int_equal(f->ended.value, waiters);
+    assert_int_equal(ask_waiters(f, asks), waiters);
 }
 
 static void waiters_are_told_their_place(void **state) {
@@ -628,22 +610,27 @@ static void waiters_are_told_their_place(void **state) {
     evlock *holder = held(f, "a", &options), *locks[3];
 
     there_are(f, holder, 0);
-    is_at(f, holder, EVLOCK_ENOTHELD, 0);
+    is_at(f, holder, 0);
     for (int i = 0; i < 3; i++) {
         locks[i] = joins(f, f->client, &options, &records[i]);
         there_are(f, holder, i + 1);
     }
-    for (int i = 0; i < 3; i++)
-        is_at(f, locks[i], EVLOCK_OK, i + 1);
+    for (int i = 0; i < 3; i++) {
+        is_at(f, locks[i], i + 1);
+        assert_status(await_query(f, locks[i], EVERY_QUERY), EVLOCK_OK);
+        assert_true(f->ended.answer.locked && !f->ended.answer.owned && f->ended.answer.ttl_ms > 0);
+        assert_int_equal(f->ended.answer.waiters, 3);
+        assert_int_equal(f->ended.answer.place, i + 1);
+    }
     assert_status(evlock_cancel(locks[0]), EVLOCK_OK);
     await(f, waiting(f) == 2);
-    is_at(f, locks[0], EVLOCK_ENOTHELD, 0);
-    is_at(f, locks[1], EVLOCK_OK, 1);
-    is_at(f, locks[2], EVLOCK_OK, 2);
+    is_at(f, locks[0], 0);
+    is_at(f, locks[1], 1);
+    is_at(f, locks[2], 2);
     assert_status(await_release(f, holder), EVLOCK_OK);
     await(f, records[1].count);
-    is_at(f, locks[1], EVLOCK_ENOTHELD, 0);
-    is_at(f, locks[2], EVLOCK_OK, 1);
+    is_at(f, locks[1], 0);
+    is_at(f, locks[2], 1);
     there_are(f, holder, 1);
     leaves_nothing(f);
 }
@@ -851,8 +838,9 @@ static void a_queue_is_refused_where_there_can_be_none(void **state) {
     assert_status(evlock_new(&lock, several, "a", 1, &options), EVLOCK_EQUEUE);
     assert_string_not_equal(evlock_last_error(), "");
     lock = lock_new_on(f, several, "a", NULL);
-    assert_status(evlock_waiters(lock, record_value, &f->ended), EVLOCK_EQUEUE);
-    assert_status(evlock_place(lock, record_value, &f->ended), EVLOCK_EQUEUE);
+    assert_status(evlock_query(lock, EVLOCK_QUERY_WAITERS, record_answer, &f->ended), EVLOCK_EQUEUE);
+    assert_status(evlock_query(lock, EVLOCK_QUERY_PLACE, record_answer, &f->ended), EVLOCK_EQUEUE);
+    assert_status(evlock_query(lock, EVERY_QUERY, record_answer, &f->ended), EVLOCK_EQUEUE);
     lock_free(f, lock);
     evlock_client_free(several);
     leaves_nothing(f);

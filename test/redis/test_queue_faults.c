@@ -159,7 +159,7 @@ static void a_wait_ends_by_its_time_whatever_the_server_does(void **state) {
     enduring.command_timeout_ms = 2 * WAIT_MS;
     options.max_wait_ms = 1000;
     evlock *lock = joins(f, client_new(f, NULL, &enduring), &options, &record);
-    assert_status(await_query(f, lock, evlock_place), EVLOCK_OK); /* it has heard that it waits */
+    assert_status(await_query(f, lock, EVLOCK_QUERY_PLACE), EVLOCK_OK); /* it has heard that it waits */
     server_pause(f->server);
     await(f, record.count);
     assert_ended(&record, EVLOCK_ETIMEDOUT);
@@ -810,8 +810,7 @@ static void waiters_outlive_a_server_with_its_data(void **state) {
     evlock *holder = lock_new_on(f, client, "a", &options);
     assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
     evlock *a = joins(f, client, &options, &first), *b = joins(f, client, &options, &second);
-    assert_status(await_query(f, b, evlock_place), EVLOCK_OK);
-    assert_int_equal(f->ended.value, 2);
+    assert_int_equal(ask_place(f, b), 2);
     server_restart(f->server);
     await(f, has_loaded(f) && listeners(f) == 1);
     assert_int_equal(waiting(f), 2);
@@ -1098,7 +1097,7 @@ static int use_parents_waiter(void *arg) {
 
     (void)arg;
     if (evlock_cancel(waiter_of_parent) != EVLOCK_EFORKED || evlock_is_held(waiter_of_parent) ||
-        evlock_place(waiter_of_parent, record_value, &record) != EVLOCK_EFORKED)
+        evlock_query(waiter_of_parent, EVLOCK_QUERY_PLACE, record_answer, &record) != EVLOCK_EFORKED)
         return 1;
     if (evlock_waited_ms(waiter_of_parent) != 0)
         return 2;

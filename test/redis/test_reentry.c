@@ -89,9 +89,9 @@ static void call_everything(struct scene *scene) {
         ended[i].in_call = true;
     returned[0] = evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &ended[0]);
     returned[1] = evlock_extend(lock, 0, EVLOCK_EXTEND_RESET, record_end, &ended[1]);
-    returned[2] = evlock_locked(lock, record_value, &ended[2]);
-    returned[3] = evlock_owned(lock, record_value, &ended[3]);
-    returned[4] = evlock_server_ttl(lock, record_value, &ended[4]);
+    returned[2] = evlock_query(lock, EVLOCK_QUERY_LOCKED, record_answer, &ended[2]);
+    returned[3] = evlock_query(lock, EVLOCK_QUERY_OWNED, record_answer, &ended[3]);
+    returned[4] = evlock_query(lock, EVLOCK_QUERY_TTL, record_answer, &ended[4]);
     returned[5] = evlock_release(lock, record_end, &ended[5]);
     returned[6] = evlock_acquire(lock, NULL, record_end, &ended[6]);
     evlock_cancel(lock);
@@ -108,7 +108,7 @@ static void call_everything(struct scene *scene) {
     returned[10] = returned[11] = EVLOCK_EINVAL;
     if (scene->client && evlock_new(&scene->made, scene->client, "another", EVLOCK_CSTRING, NULL) == EVLOCK_OK) {
         returned[10] = evlock_acquire(scene->made, NULL, record_end, &ended[10]);
-        returned[11] = evlock_server_ttl(scene->made, record_value, &ended[11]);
+        returned[11] = evlock_query(scene->made, EVLOCK_QUERY_TTL, record_answer, &ended[11]);
     }
     for (int i = 0; i < CALLS; i++)
         ended[i].in_call = false;
@@ -223,7 +223,7 @@ static void cancelled_by_free(struct scene *scene) {
 static void query_cancelled_by_free(struct scene *scene) {
     hold(scene, NULL);
     server_pause(scene->f->server);
-    CALL(scene, evlock_locked(scene->lock, record_value, &scene->told));
+    CALL(scene, evlock_query(scene->lock, EVLOCK_QUERY_LOCKED, record_answer, &scene->told));
     free_handle(scene);
 }
 
@@ -277,22 +277,22 @@ static void reset(struct scene *scene) {
 
 static void locked(struct scene *scene) {
     hold(scene, NULL);
-    CALL(scene, evlock_locked(scene->lock, record_value, &scene->told));
+    CALL(scene, evlock_query(scene->lock, EVLOCK_QUERY_LOCKED, record_answer, &scene->told));
 }
 
 static void owned(struct scene *scene) {
     hold(scene, NULL);
-    CALL(scene, evlock_owned(scene->lock, record_value, &scene->told));
+    CALL(scene, evlock_query(scene->lock, EVLOCK_QUERY_OWNED, record_answer, &scene->told));
 }
 
 static void owned_without_token(struct scene *scene) {
     make_lock(scene, NULL);
-    CALL(scene, evlock_owned(scene->lock, record_value, &scene->told));
+    CALL(scene, evlock_query(scene->lock, EVLOCK_QUERY_OWNED, record_answer, &scene->told));
 }
 
 static void server_ttl(struct scene *scene) {
     hold(scene, NULL);
-    CALL(scene, evlock_server_ttl(scene->lock, record_value, &scene->told));
+    CALL(scene, evlock_query(scene->lock, EVLOCK_QUERY_TTL, record_answer, &scene->told));
 }
 
 static void broken(struct scene *scene) {

@@ -156,11 +156,11 @@ static void every_call_survives_a_script_flush(void **state) {
     server_do(f->server, "SCRIPT FLUSH");
     assert_status(await_adopt(f, lock, "stranger", EVLOCK_CSTRING), EVLOCK_OK);
     server_do(f->server, "SCRIPT FLUSH");
-    assert_status(await_query(f, lock, evlock_owned), EVLOCK_OK);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_OWNED), EVLOCK_OK);
     server_do(f->server, "SCRIPT FLUSH");
-    assert_status(await_query(f, lock, evlock_locked), EVLOCK_OK);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED), EVLOCK_OK);
     server_do(f->server, "SCRIPT FLUSH");
-    assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_OK);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_TTL), EVLOCK_OK);
     server_do(f->server, "SCRIPT FLUSH");
     assert_status(await_break(f, lock), EVLOCK_OK);
 }
@@ -344,8 +344,8 @@ static void after_a_stall_the_loss_is_told_first(void **state) {
     struct record queries[3] = {0};
     hold(f, &watched, "a", 500, 100);
     evlock *other = lock_new(f, "b", NULL);
-    assert_status(evlock_locked(other, record_value, &queries[0]), EVLOCK_OK);
-    assert_status(evlock_server_ttl(other, record_value, &queries[1]), EVLOCK_OK);
+    assert_status(evlock_query(other, EVLOCK_QUERY_LOCKED, record_answer, &queries[0]), EVLOCK_OK);
+    assert_status(evlock_query(other, EVLOCK_QUERY_TTL, record_answer, &queries[1]), EVLOCK_OK);
     assert_status(evlock_acquire(other, NULL, record_end, &queries[2]), EVLOCK_OK);
     /* All are answered while the process is stalled beyond the deadline. */
     usleep(700 * 1000);

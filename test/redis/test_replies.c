@@ -84,7 +84,7 @@ static void refused_until(struct fixture *f, const char *code, int each, const c
         assert_status((call), EVLOCK_OK);                                                                              \
         assert_int_equal(server_calls((f)->server, "evalsha"), 1 + (commands));                                        \
         assert_int_equal(server_errors((f)->server, "NOSCRIPT"), 1);                                                   \
-        assert_int_equal(server_calls((f)->server, "script|load"), 13); /* all there are */                            \
+        assert_int_equal(server_calls((f)->server, "script|load"), SCRIPTS); /* all there are */                       \
     } while (0)
 
 static void noscript_is_mended_by_one_load(void **state) {
@@ -134,7 +134,7 @@ static void noscript_to_many_is_mended_by_one_load(void **state) {
         await(f, records[i].count);
         assert_ended(&records[i], EVLOCK_OK);
     }
-    assert_int_in_range(server_calls(f->server, "script|load"), 5, 13);
+    assert_int_in_range(server_calls(f->server, "script|load"), 5, SCRIPTS);
     assert_int_in_range(server_calls(f->server, "evalsha"), 40, 60);
 }
 
@@ -150,7 +150,7 @@ static void noscript_to_two_of_a_lease_is_mended_by_one_load(void **state) {
     await(f, extended.count && released.count);
     assert_ended(&released, EVLOCK_OK);
     assert_int_equal(server_errors(f->server, "NOSCRIPT"), 2);
-    assert_int_equal(server_calls(f->server, "script|load"), 13);
+    assert_int_equal(server_calls(f->server, "script|load"), SCRIPTS);
     assert_int_equal(server_calls(f->server, "eval"), 0);
 }
 
@@ -285,7 +285,7 @@ static void masterdown_refuses_what_a_replica_could_do(void **state) {
     server_do(f->server, "REPLICAOF 127.0.0.1 1");
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_EREFUSED);
     assert_words(f, "MASTERDOWN");
-    assert_status(await_query(f, lock, evlock_locked), EVLOCK_EREFUSED);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED), EVLOCK_EREFUSED);
     assert_words(f, "MASTERDOWN");
     assert_true(evlock_is_held(lock));
     server_do(f->server, "REPLICAOF NO ONE");
@@ -409,7 +409,7 @@ static void login_is_refused(struct fixture *f, const char *url, int status, con
     int64_t begun = evlock_clock_us();
     assert_status(await_acquire(f, lock, NULL), status);
     assert_words(f, words);
-    assert_status(await_query(f, lock, evlock_locked), status);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED), status);
     assert_words(f, words);
     run_for(f, 500);
     assert_paced(server_info(f->server, "stats", "total_connections_received:"), begun, 1, 1000);
@@ -471,12 +471,11 @@ static void the_least_privilege_is_enough(void **state) {
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
     assert_status(await_extend(f, lock, 90000, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
     assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
-    assert_status(await_query(f, lock, evlock_owned), EVLOCK_OK);
-    assert_int_equal(f->ended.value, 1);
-    assert_status(await_query(f, lock, evlock_locked), EVLOCK_OK);
-    assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_OK);
+    assert_true(ask_owned(f, lock));
+    assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED), EVLOCK_OK);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_TTL), EVLOCK_OK);
     server_do(f->server, "CLIENT KILL USER worker");
-    assert_status(await_query(f, next, evlock_locked), EVLOCK_OK);
+    assert_status(await_query(f, next, EVLOCK_QUERY_LOCKED), EVLOCK_OK);
     server_do(f->server, "SCRIPT FLUSH");
     assert_status(evlock_export(lock, token, sizeof(token), &len), EVLOCK_OK);
     assert_status(await_adopt(f, next, token, len), EVLOCK_OK);
@@ -519,13 +518,13 @@ static void noperm_names_what_is_missing(void **state) {
 
     server_do(f->server, "ACL SETUSER worker -pttl");
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_EPERM);
-    assert_status(await_query(f, lock, evlock_server_ttl), EVLOCK_EPERM);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_TTL), EVLOCK_EPERM);
     server_do(f->server, "ACL SETUSER worker +pttl -pexpire");
     assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_EPERM);
     assert_true(evlock_is_held(lock));
     server_do(f->server, "ACL SETUSER worker +pexpire -get");
     assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_EPERM);
-    assert_status(await_query(f, lock, evlock_locked), EVLOCK_EPERM);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED), EVLOCK_EPERM);
     assert_status(await_break(f, lock), EVLOCK_EPERM);
     server_do(f->server, "ACL SETUSER worker +get");
     assert_status(await_release(f, lock), EVLOCK_OK);
@@ -561,7 +560,7 @@ static void a_key_without_permission_ends_an_acquire(void **state) {
     assert_words(f, "NOPERM");
     run_for(f, 300);
     assert_int_in_range(server_errors(f->server, "NOPERM"), 1, 10); /* some of them the login's */
-    assert_status(await_query(f, lock, evlock_locked), EVLOCK_EPERM);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED), EVLOCK_EPERM);
 }
 
 /* Somebody else may have loaded the scripts. */
@@ -597,7 +596,7 @@ static void wrongtype_ends_every_call(void **state) {
     assert_int_equal(server_calls(f->server, "set"), 1);
     assert_status(await_try(f, lock), EVLOCK_EWRONGTYPE);
     assert_status(await_adopt(f, lock, "token", EVLOCK_CSTRING), EVLOCK_EWRONGTYPE);
-    assert_status(await_query(f, lock, evlock_locked), EVLOCK_EWRONGTYPE);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED), EVLOCK_EWRONGTYPE);
     assert_status(await_break(f, lock), EVLOCK_EWRONGTYPE);
     assert_int_equal(server_integer(f->server, "LLEN a"), 2);
 }

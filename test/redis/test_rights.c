@@ -94,8 +94,9 @@ static void go_on_renewing(struct fixture *f, evlock_client *client) {
 }
 
 static void ask(struct fixture *f, evlock *lock) {
-    note("locked", await_query(f, lock, evlock_locked), EVLOCK_OK);
-    note("server_ttl", await_query(f, lock, evlock_server_ttl), EVLOCK_OK);
+    note("locked", await_query(f, lock, EVLOCK_QUERY_LOCKED), EVLOCK_OK);
+    note("ttl", await_query(f, lock, EVLOCK_QUERY_TTL), EVLOCK_OK);
+    note("locked and ttl", await_query(f, lock, EVLOCK_QUERY_LOCKED | EVLOCK_QUERY_TTL), EVLOCK_OK);
 }
 
 static int acquire_fenced(struct fixture *f, evlock *lock) {
@@ -142,7 +143,7 @@ static void tries(struct fixture *f, evlock *lock, struct record *record) {
     server_do(f->server, "CONFIG RESETSTAT");
     assert_status(evlock_acquire(lock, NULL, record_end, record), EVLOCK_OK);
     await(f, record->count || !none_waits(f->server) || server_calls(f->server, "set") > 100);
-    await_query(f, lock, evlock_locked); /* so that it has heard what it was answered */
+    await_query(f, lock, EVLOCK_QUERY_LOCKED); /* so that it has heard what it was answered */
 }
 
 static void stand_in_line(struct fixture *f, evlock *lock) {
@@ -151,9 +152,10 @@ static void stand_in_line(struct fixture *f, evlock *lock) {
     note_that("polls", !record.count && none_waits(f->server));
     if (record.count)
         note("wait", record.status, EVLOCK_OK);
-    note("waiters", await_query(f, lock, evlock_waiters), EVLOCK_OK);
+    note("waiters", await_query(f, lock, EVLOCK_QUERY_WAITERS), EVLOCK_OK);
     if (!none_waits(f->server))
-        note("place", await_query(f, lock, evlock_place), EVLOCK_OK);
+        note("place", await_query(f, lock, EVLOCK_QUERY_PLACE), EVLOCK_OK);
+    note("all", await_query(f, lock, EVERY_QUERY), EVLOCK_OK);
     if (!record.count)
         assert_status(evlock_cancel(lock), EVLOCK_OK);
     await(f, record.count);
@@ -207,28 +209,29 @@ static const struct {
     const char *queued;
 } rights[] = {
     {"", "", ""},
-    {"-get", "locked; extend; break; release; fence", "wait; release"},
+    {"-get", "locked; locked and ttl; extend; break; release; fence", "wait; all; release"},
     {"-mget", "each is renewed alone", ""},
     {"-set", "acquire; fence; nothing is renewed", "wait"},
     {"-del", "break; release", "release"},
-    {"-pttl", "server_ttl; extend", "wait"},
+    {"-pttl", "ttl; locked and ttl; extend", "wait; all"},
     {"-pexpire", "extend; nothing is renewed", "wait"},
     {"-time", "fence", "wait"},
-    {"-evalsha", "extend; break; release; fence; nothing is renewed", "wait; release"},
-    {"-script|load", "extend; break; release; fence; nothing is renewed", ""},
+    {"-evalsha", "locked and ttl; extend; break; release; fence; nothing is renewed", "wait; all; release"},
+    {"-script|load", "locked and ttl; extend; break; release; fence; nothing is renewed", ""},
     {"-client|id", "", ""},
     {"-client|kill", "", ""},
     {"-client|reply", "", ""},
     {"-info", "each is renewed alone", ""},
     {"-wait", "", ""},
-    {"resetkeys ~lock:*", "fence", "wait; waiters; release"},
-    {"resetkeys ~{lock:*", "locked; server_ttl; extend; break; acquire; release; fence; nothing is renewed", "wait"},
+    {"resetkeys ~lock:*", "fence", "wait; waiters; all; release"},
+    {"resetkeys ~{lock:*", "locked; ttl; locked and ttl; extend; break; acquire; release; fence; nothing is renewed",
+     "wait; all"},
     {"resetchannels", "", "polls; not handed on"},
     {"-zadd", "", "wait"},
     {"-zpopmin", "", "not handed on"},
     {"-zrem", "", "a place is left"},
     {"-zrank", "", "wait"},
-    {"-zcard", "", "waiters"},
+    {"-zcard", "", "waiters; all"},
     {"-exists", "", "each release looks for waiters"},
     {"-publish", "", "polls; not handed on"},
     {"-pubsub|numsub", "", "polls; not handed on"},
@@ -270,7 +273,7 @@ static void a_brace_in_a_key_needs_a_right_more(void **state) {
         evlock *holder = lock_new(f, "a}b", &options), *waiter = lock_new_on(f, client, "a}b", &options);
         assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
         assert_status(evlock_acquire(waiter, NULL, record_end, &record), EVLOCK_OK);
-        await(f, record.count || (await_query(f, holder, evlock_waiters) == EVLOCK_OK && f->ended.value == 1));
+        await(f, record.count || ask_waiters(f, holder) == 1);
         assert_status(await_release(f, holder), EVLOCK_OK);
         await(f, record.count);
         assert_ended(&record, expected[i]);

@@ -78,7 +78,7 @@ static void a_query_that_was_answered_is_ok(void **state) {
     client_of_little_patience(f);
     evlock *lock = lock_new(f, "a", NULL);
     server_pause(f->server);
-    assert_status(evlock_locked(lock, record_value, &f->ended), EVLOCK_OK);
+    assert_status(evlock_query(lock, EVLOCK_QUERY_LOCKED, record_answer, &f->ended), EVLOCK_OK);
     stand_still_while_it_answers(f);
     await(f, f->ended.count);
     assert_ended(&f->ended, EVLOCK_OK);
@@ -223,7 +223,7 @@ static void a_call_of_a_callback_that_takes_long_is_asked_first(void **state) {
     struct record queried = {.then = stand_still_in_the_callback, .then_arg = f};
     client_of_little_patience(f);
     evlock *lock = held(f, "a", NULL);
-    assert_status(evlock_locked(lock, record_value, &queried), EVLOCK_OK);
+    assert_status(evlock_query(lock, EVLOCK_QUERY_LOCKED, record_answer, &queried), EVLOCK_OK);
     await(f, f->ended.count);
     assert_ended(&f->ended, EVLOCK_OK);
     assert_still_connected(f);

@@ -276,19 +276,10 @@ static void on_end(evlock *lock, int status, void *arg) {
     react(actor_of(handle), handle);
 }
 
-static void on_value(evlock *lock, int status, int64_t value, void *arg) {
+static void on_answer(evlock *lock, int status, const evlock_answer *answer, void *arg) {
     struct promise *promise = arg;
 
-    judge_answer(promise, status, value, NULL);
-    judge_told(promise, lock, status);
-    react(actor_of(promise->handle), promise->handle);
-}
-
-static void on_text(evlock *lock, int status, const char *text, size_t len, void *arg) {
-    struct promise *promise = arg;
-
-    (void)len;
-    judge_answer(promise, status, 0, text);
+    judge_answer(promise, status, answer);
     judge_told(promise, lock, status);
     react(actor_of(promise->handle), promise->handle);
 }
@@ -596,17 +587,20 @@ static void reset(struct handle *handle) {
     handle->extended = handle->shortened = true;
 }
 
+/* One thing, or several. */
+static unsigned draw_parts(struct world *world) {
+    unsigned parts = world->scenario->queue ? 6 : 4;
+
+    if (draw_chance(world, 50))
+        return 1U << draw_between(world, 0, parts - 1);
+    return (unsigned)draw_between(world, 1, (1 << parts) - 1);
+}
+
 static void query(struct handle *handle) {
-    static int (*const queries[])(evlock *, evlock_value_cb, void *) = {
-        [ASKED_LOCKED] = evlock_locked,   [ASKED_OWNED] = evlock_owned, [ASKED_TTL] = evlock_server_ttl,
-        [ASKED_WAITERS] = evlock_waiters, [ASKED_PLACE] = evlock_place,
-    };
     struct world *world = handle->process->world;
-    enum asked what =
-        (enum asked)draw_between(world, ASKED_LOCKED, world->scenario->queue ? ASKED_PLACE : ASKED_HOLDER);
+    unsigned what = draw_parts(world);
     struct promise *promise = ask(handle, P_QUERY);
-    int status = what == ASKED_HOLDER ? evlock_holder(handle->lock, on_text, promise)
-                                      : queries[what](handle->lock, on_value, promise);
+    int status = evlock_query(handle->lock, what, on_answer, promise);
 
     judge_made(promise, status);
     if (status == EVLOCK_OK)

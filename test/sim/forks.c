@@ -92,14 +92,8 @@ static void on_end(evlock *lock, int status, void *arg) {
     forks_told(arg, "callback");
 }
 
-static void on_value(evlock *lock, int status, int64_t value, void *arg) {
-    (void)value;
-    on_end(lock, status, arg);
-}
-
-static void on_text(evlock *lock, int status, const char *text, size_t len, void *arg) {
-    (void)text;
-    (void)len;
+static void on_answer(evlock *lock, int status, const evlock_answer *answer, void *arg) {
+    (void)answer;
     on_end(lock, status, arg);
 }
 
@@ -160,12 +154,7 @@ static void call_lock(struct world *world, evlock *lock, int promised) {
         {"evlock_extend, reset", evlock_extend(lock, 0, EVLOCK_EXTEND_RESET, on_end, world)},
         {"evlock_export", evlock_export(lock, token, sizeof(token), &len)},
         {"evlock_adopt", evlock_adopt(lock, "t", 1, on_end, world)},
-        {"evlock_locked", evlock_locked(lock, on_value, world)},
-        {"evlock_owned", evlock_owned(lock, on_value, world)},
-        {"evlock_server_ttl", evlock_server_ttl(lock, on_value, world)},
-        {"evlock_holder", evlock_holder(lock, on_text, world)},
-        {"evlock_waiters", evlock_waiters(lock, on_value, world)},
-        {"evlock_place", evlock_place(lock, on_value, world)},
+        {"evlock_query", evlock_query(lock, EVLOCK_QUERY_LOCKED, on_answer, world)},
         {"evlock_break", evlock_break(lock, on_end, world)},
         {"evlock_with", evlock_with(lock, on_body, NULL, world)},
     };

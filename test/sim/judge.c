@@ -232,15 +232,13 @@ static bool fits(const struct judge *judge, const struct promise *promise, int s
     case EVLOCK_EREFUSED:
         return judge->world->plan.errors || promise->kind == P_ACQUIRE || promise->kind == P_SCOPE;
     case EVLOCK_ENOTOWNED:
-        return promise->kind != P_ACQUIRE && promise->kind != P_CLOSE;
+        return promise->kind != P_ACQUIRE && promise->kind != P_CLOSE && promise->kind != P_QUERY;
     case EVLOCK_ELOST:
         return promise->kind == P_EXTEND || promise->kind == P_SCOPE;
     case EVLOCK_ECLOSED:
         return promise->kind == P_SCOPE;
     case EVLOCK_ENOTHELD:
-        return promise->kind == P_QUERY || promise->kind == P_BREAK || promise->kind == P_SCOPE;
-    case EVLOCK_ENOTTL:
-        return promise->kind == P_QUERY;
+        return promise->kind == P_BREAK || promise->kind == P_SCOPE;
     case EVLOCK_EQUORUM:
         return nodes > 1 && ((promise->kind != P_QUERY && promise->kind != P_BREAK) ||
                              unreachable(promise) >= nodes - nodes / 2); /* else nodes may just disagree */
@@ -319,12 +317,12 @@ void judge_told(struct promise *promise, const evlock *lock, int status) {
         judge_callback(world->judge, promise->process);
 }
 
-void judge_question(struct promise *promise, enum asked what) {
+void judge_question(struct promise *promise, unsigned what) {
     questions_open(promise->process->world->judge->questions, promise, what);
 }
 
-void judge_answer(struct promise *promise, int status, int64_t value, const char *text) {
-    questions_close(promise->process->world->judge->questions, promise, status, value, text);
+void judge_answer(struct promise *promise, int status, const evlock_answer *answer) {
+    questions_close(promise->process->world->judge->questions, promise, status, answer);
 }
 
 static bool believes(const struct handle *handle) {
@@ -700,7 +698,7 @@ void judge_forsakes(struct judge *judge, struct process *process) {
             continue;
         judge->world->forks.leaves_some |= goes_untold(promise);
         if (promise->kind == P_QUERY)
-            judge_answer(promise, EVLOCK_ECANCELLED, 0, NULL);
+            judge_answer(promise, EVLOCK_ECANCELLED, NULL);
         judge_told(promise, promise->handle ? promise->handle->lock : NULL, EVLOCK_ECANCELLED);
     }
     TAILQ_FOREACH (handle, &judge->handles, link)

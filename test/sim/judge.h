@@ -17,7 +17,6 @@ struct node;
 enum promise_kind { P_ACQUIRE, P_ADOPT, P_RELEASE, P_EXTEND, P_QUERY, P_BREAK, P_SCOPE, P_CLOSE };
 
 /* Of queries; of a queue, the last two. */
-enum asked { ASKED_LOCKED, ASKED_OWNED, ASKED_TTL, ASKED_HOLDER, ASKED_WAITERS, ASKED_PLACE };
 
 /* What a handle is doing, as far as its user has been told. */
 enum doing { IDLE, ACQUIRING, HOLDING, LOST, RELEASING };
@@ -122,8 +121,8 @@ void judge_made(struct promise *promise, int status);
 /* Its callback came. `lock`: what it was given; not for scopes and closes. */
 void judge_told(struct promise *promise, const evlock *lock, int status);
 /* A query was accepted; what it is told: a number, or `text` of a holder. */
-void judge_question(struct promise *promise, enum asked what);
-void judge_answer(struct promise *promise, int status, int64_t value, const char *text);
+void judge_question(struct promise *promise, unsigned what);
+void judge_answer(struct promise *promise, int status, const evlock_answer *answer);
 /* Some callback other than a loss or a risk is being called. */
 void judge_callback(struct judge *judge, struct process *process);
 /* Code of the library is about to run from the loop; it has run. */

@@ -327,6 +327,7 @@ static const struct {
     {"release", "1 %s %o"},
     {"renew", "1 %s %o %t"},
     {"replace", "1 %s %o %t"},
+    {"survey", "2 %s %z %w"},
     {"", "3 %s %z %f %o %t %t"},
 };
 

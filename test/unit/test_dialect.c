@@ -200,13 +200,28 @@ CASE(a_text_is_found_or_not_there) {
     assert_finds(ASK_TOKEN, mark, true, 0);
 }
 
+static void assert_finds_state(enum ask ask, struct reply reply, struct found expected) {
+    struct found found;
+
+    assert_true(evl_dialect_find(plain(), ask, &reply, &found));
+    assert_int_equal(found.there, expected.there);
+    assert_int_equal(found.ttl, expected.ttl);
+    assert_int_equal(found.waiters, expected.waiters);
+    assert_int_equal(found.place, expected.place);
+    assert_int_equal(found.text.len, expected.text.len);
+    if (expected.text.len > 0)
+        assert_memory_equal(found.text.data, expected.text.data, expected.text.len);
+}
+
 CASE(numbers_are_found_as_they_are_meant) {
-    assert_finds(ASK_TTL, number(-2), false, 0);
-    assert_finds(ASK_TTL, number(-1), true, INT64_MAX);
-    assert_finds(ASK_TTL, number(7), true, 7);
-    assert_finds(ASK_WAITERS, number(0), true, 0);
-    assert_finds(ASK_PLACE, number(0), true, 1);
-    assert_finds(ASK_PLACE, nil, false, 0);
+    assert_finds_state(ASK_TTL, number(-2), (struct found){0});
+    assert_finds_state(ASK_TTL, number(-1), (struct found){.there = true, .ttl = INT64_MAX});
+    assert_finds_state(ASK_TTL, number(0), (struct found){.there = true, .ttl = 1});
+    assert_finds_state(ASK_TTL, number(7), (struct found){.there = true, .ttl = 7});
+    assert_finds_state(ASK_WAITERS, number(0), (struct found){.there = true});
+    assert_finds_state(ASK_WAITERS, number(7), (struct found){.there = true, .waiters = 7});
+    assert_finds_state(ASK_PLACE, number(0), (struct found){.there = true, .place = 1});
+    assert_finds_state(ASK_PLACE, nil, (struct found){0});
     assert_finds(ASK_BREAK, number(1), true, 1);
     assert_finds(ASK_RENEWAL, number(7), true, 7);
     assert_finds(ASK_REPLICAS, number(2), true, 2);
@@ -214,7 +229,7 @@ CASE(numbers_are_found_as_they_are_meant) {
 
 CASE(what_is_no_such_number_is_not_found) {
     for (enum ask ask = ASK_TTL; ask < ASKS; ask++) {
-        if (ask == ASK_MARK)
+        if (ask == ASK_MARK || ask == ASK_STATE || ask == ASK_WHOLE)
             continue;
         assert_finds_none(ask, ok);
         assert_finds_none(ask, text("7"));
@@ -226,6 +241,45 @@ CASE(what_is_no_such_number_is_not_found) {
     assert_finds_none(ASK_WAITERS, number(INT64_MAX));
     assert_finds_none(ASK_PLACE, number(-1));
     assert_finds_none(ASK_PLACE, number(INT64_MAX));
+}
+
+CASE(a_state_is_found_at_once) {
+    for (enum ask ask = ASK_STATE; ask <= ASK_WHOLE; ask++) {
+        assert_finds_state(ask, text("-2 0 -1 "), (struct found){0});
+        assert_finds_state(ask, text("-2 3 2 "), (struct found){.waiters = 3, .place = 3});
+        assert_finds_state(ask, text("7 3 0 a b"), (struct found){true, 0, 7, 3, 1, {"a b", 3}});
+        assert_finds_state(ask, text("-1 0 -1 x"), (struct found){true, 0, INT64_MAX, 0, 0, {"x", 1}});
+        assert_finds_state(ask, text("0 0 -1 "), (struct found){true, 0, 1, 0, 0, {"", 0}});
+        assert_finds_state(ask, text("9223372036854775807 9223372036854775806 9223372036854775806 x"),
+                           (struct found){true, 0, INT64_MAX, INT64_MAX - 1, INT64_MAX, {"x", 1}});
+    }
+}
+
+CASE(what_is_no_state_is_not_found) {
+    static const char *const bad[] = {
+        "",
+        "7",
+        "7 3",
+        "7 3 0",
+        "7 3 0x",
+        "x 3 0 t",
+        "7 x 0 t",
+        "7 3 x t",
+        "-3 3 0 t",
+        "7 -1 0 t",
+        "7 3 -2 t",
+        "7,3,0,t",
+        "7 9223372036854775807 0 t",
+        "7 3 9223372036854775807 t",
+    };
+
+    for (enum ask ask = ASK_STATE; ask <= ASK_WHOLE; ask++) {
+        assert_finds_none(ask, ok);
+        assert_finds_none(ask, nil);
+        assert_finds_none(ask, number(1));
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+            assert_finds_none(ask, text(bad[i]));
+    }
 }
 
 int main(void) {
@@ -241,6 +295,8 @@ int main(void) {
         cmocka_unit_test(a_text_is_found_or_not_there),
         cmocka_unit_test(numbers_are_found_as_they_are_meant),
         cmocka_unit_test(what_is_no_such_number_is_not_found),
+        cmocka_unit_test(a_state_is_found_at_once),
+        cmocka_unit_test(what_is_no_state_is_not_found),
     };
     return cmocka_run_group_tests_name("dialect", tests, NULL, NULL);
 }

@@ -118,6 +118,8 @@ static const char *const asks[ASKS][DIALECTS] = {
     [ASK_TTL] = {"PTTL a"},
     [ASK_WAITERS] = {"ZCARD {a}:queue"},
     [ASK_PLACE] = {"ZRANK {a}:queue mark"},
+    [ASK_STATE] = {"survey 1 a"},
+    [ASK_WHOLE] = {"survey 2 a {a}:queue mark"},
     [ASK_MARK] = {"look 1 a"},
     [ASK_BREAK] =
         {
