@@ -1,61 +1,79 @@
 /*
  * evlock: distributed locks in Redis or Valkey, for event-loop programs.
  *
- * This header is the manual. A lock is a name that at most one holder has at a time. An `evlock` is one user's handle
- * for such a name; an `evlock_client` is the server connection that handles share, bound to one event loop. No call
- * ever blocks: what needs the server is asked for by a call and answered by a callback.
+ * This header is the manual. A lock is a name that at most one holder has at a time. An `evlock` is a handle: one
+ * user's object for one lock. An `evlock_client` is the server connection that handles share. It belongs to one event
+ * loop. No call blocks: a call that needs the server returns at once, and a callback reports the result.
  *
- *     static void got(evlock *lock, int status, void *arg) {
+ *     static void on_acquired(evlock *lock, int status, void *arg) {
  *         if (status == EVLOCK_OK)
  *             evlock_release(lock, NULL, NULL);
  *     }
  *
  *     evlock_client_new_libevent(&client, base, "redis://127.0.0.1", NULL);
  *     evlock_new(&lock, client, "invoices", EVLOCK_CSTRING, NULL);
- *     evlock_acquire(lock, NULL, got, NULL);
+ *     evlock_acquire(lock, NULL, on_acquired, NULL);
  *     event_base_dispatch(base);
  *
- * THE LEASE. A grant is a lease: it lasts for the lock's ttl, counted on the server, and ends earlier by release. The
- * holder may believe in it until its deadline:
+ * THE LIFE OF A HANDLE, and the report of each change:
+ *
+ *                 limit, trouble or evlock_cancel(): cb(why)
+ *           +---------------------------------------------------+
+ *           v                                                   |
+ *     +-----------+   evlock_acquire, evlock_adopt        +-----------+
+ *     |   idle    | ------------------------------------> |  waiting  |
+ *     +-----------+                                       +-----------+
+ *        ^     ^        deadline passed, or token gone:         |  granted: cb(EVLOCK_OK)
+ *        |     |        on_lost(why)                            v
+ *        |     +----------------------------------------- +-----------+
+ *        | cb(EVLOCK_OK or why)                           |   held    | <--+
+ *     +-----------+          evlock_release               +-----------+    | renewed, extended
+ *     | releasing | <------------------------------------    |     |       |
+ *     +-----------+                                          |     +-------+
+ *                                                            +--> on_at_risk(why): it stays held
+ *
+ * THE LEASE. A grant is a lease. It lasts for the lock's ttl, counted on the server, or until it is released. The
+ * holder may believe in the lease until its deadline:
  *
  *     deadline = (clock read before the command was sent) + ttl - drift,    drift = ttl / 100 + 2 ms
  *
- * on a clock that does not step and that goes on in suspend (CLOCK_BOOTTIME), but not while a virtual machine is
- * paused. The drift is what the two clocks may differ by over one ttl: one part in a hundred, and the millisecond grain
- * of the server. Time daemons may correct the two clocks by no more than that together: chrony does more, unless its
- * maxslewrate is set, see docs/safety.md. evlock_is_held() and evlock_remaining_ms() answer from that deadline at once,
- * without asking anyone, and are exact. When a lease ends other than by release, `on_lost` tells, once, even if the
- * network is silent: by the first turn of the loop after deadline - lost_lead_ms. A loop that turns in time tells it by
- * the deadline. One that is blocked, or on an overloaded machine without real-time priority, may tell it later.
+ * That clock does not step, and goes on in suspend (CLOCK_BOOTTIME). It stands still while a virtual machine is paused.
+ * The drift is what the two clocks may differ by over one ttl: one part in a hundred, and the server's grain of one
+ * millisecond. Time daemons may correct the two clocks by no more than that together. chrony corrects more, unless its
+ * maxslewrate is set: see docs/safety.md.
  *
- * CALLBACKS. A call that returned EVLOCK_OK and was given a callback calls it exactly once, from the event loop, never
- * before the call has returned. A call that returned an error never calls back. Inside any callback anything may be
- * called, including evlock_free() and evlock_client_free() on the very objects in question. Where a handle was freed
- * while calls were pending, their callbacks are given NULL for the handle, and EVLOCK_ECANCELLED; but for what had been
- * answered already and was about to be told, as a release that was done: that is told as it is. An acquire that is told
- * without its handle is never EVLOCK_OK.
+ * evlock_is_held() and evlock_remaining_ms() answer from the deadline, at once and exactly. `on_lost` reports a lease
+ * that ends other than by release. It comes once, even if the network is silent: in the first turn of the loop after
+ * deadline - lost_lead_ms. A loop that turns in time reports by the deadline. A loop that is blocked, or that runs on
+ * an overloaded machine without real-time priority, may report later.
+ *
+ * CALLBACKS. A call that returned EVLOCK_OK calls its callback exactly once: from the event loop, and never before the
+ * call has returned. A call that returned an error never calls back. A callback may call anything, also evlock_free()
+ * and evlock_client_free() on the objects in question. The calls that were pending on a freed handle report
+ * EVLOCK_ECANCELLED, with NULL for the handle. A call that had been answered before, such as a release that was done,
+ * reports its own status. An acquire that is reported without its handle is never EVLOCK_OK.
  *
  * THREADS. A client and its handles belong to the thread that runs their loop. Clients in different threads are
  * independent of each other.
  *
- * FORK. In a child that has a copy of the memory, made by fork(), _Fork() or a bare clone, every call on the parent's
- * objects returns EVLOCK_EFORKED (or EVLOCK_ECLOSED, of a handle whose client is gone) and sends nothing. The parent's
- * locks are not held there: evlock_is_held() is false. evlock_remaining_ms(), evlock_keepers(), evlock_fence() and
+ * FORK. A child by fork(), _Fork() or a bare clone has a copy of the memory. There, every call on the parent's objects
+ * sends nothing and returns EVLOCK_EFORKED (or EVLOCK_ECLOSED, on a handle whose client is gone). The parent's locks
+ * are not held there: evlock_is_held() is false. evlock_remaining_ms(), evlock_keepers(), evlock_fence() and
  * evlock_waited_ms() are 0, evlock_token() is NULL, and evlock_client_connection() is EVLOCK_AWAY. The child may free
- * the objects, if the thread that forked is theirs: that gives back memory, and closes the child's copies of sockets
- * and timers. The parent's leases, connections and event registrations stay as they are. No callback of the parent's
- * calls comes, but for a scope's `done` from within evlock_scope_end(), with EVLOCK_EFORKED or as for a handle that was
- * freed. A child that is made inside a callback may return from it. The child may run its copy of the event loop after
- * event_reinit() or uv_loop_fork(), best with everything freed before. The child of vfork() and posix_spawn() has no
- * copy, and may call nothing.
+ * the objects, if they belong to the thread that forked. This gives back memory, and closes the child's copies of
+ * sockets and timers. The parent's leases, connections and event registrations stay as they are. No callback of the
+ * parent's calls comes, but for a scope's `done` from within evlock_scope_end(), with EVLOCK_EFORKED or as for a handle
+ * that was freed. A child that is made inside a callback may return from it. The child may run its copy of the event
+ * loop after event_reinit() or uv_loop_fork(), best with everything freed before. A child by vfork() or posix_spawn()
+ * has no copy, and may call nothing.
  *
- * STRINGS. Names and tokens are bytes of any value, with a length; EVLOCK_CSTRING as the length means that the
- * bytes are a C string. evlock copies what it is given; nothing has to outlive the call.
+ * STRINGS. Names and tokens are any bytes, with a length. EVLOCK_CSTRING as the length means that the bytes are a C
+ * string. evlock copies what it is given: nothing has to outlive the call.
  *
- * TIME is in milliseconds everywhere, as int64_t. What ends because no answer has come (an attempt, an extension, a
- * release, a wait, a connection, a close) ends a moment after its time: what lies in the sockets is read first. After
- * the loop has stood still it is given as long again, 100 ms or command_timeout_ms at most, for what it could not send
- * or read. Deadlines of leases are not put off.
+ * TIME is in milliseconds everywhere, as int64_t. An attempt, an extension, a release, a wait, a connection or a close
+ * may end because no answer has come. It then ends a moment after its time: the sockets are read first. After the loop
+ * has stood still, the library gives it as long again (at most 100 ms, or command_timeout_ms) for what it could not
+ * send or read. Deadlines of leases are not put off.
  */
 #ifndef EVLOCK_EVLOCK_H
 #define EVLOCK_EVLOCK_H
@@ -124,7 +142,7 @@ EVLOCK_EXPORT void evlock_options_init(void *options, size_t size);
 
 /* --- Statuses ----------------------------------------------------------------------------------------------------- */
 
-/** What a call or a callback says. Zero is success; errors are negative; the values are stable. */
+/** What a call or a callback reports. Zero is success. Errors are negative. The values are stable. */
 enum evlock_status {
     EVLOCK_OK = 0,
 
@@ -185,9 +203,10 @@ EVLOCK_EXPORT const char *evlock_strerror(int status);
 EVLOCK_EXPORT const char *evlock_status_name(int status);
 
 /**
- * The particulars of the last failure that evlock told this thread, by a return value or in a callback: what was wrong
- * with which argument, or the server's own words. Never NULL; "" when there is nothing to add to evlock_strerror().
- * Valid until the next evlock call or callback in this thread. Never contains a token or a password.
+ * The details of the last failure that evlock reported to this thread, by a return value or in a callback: what was
+ * wrong with which argument, or the server's own words. It is never NULL. It is "" when there is nothing to add to
+ * evlock_strerror(). It never contains a token or a password. It is valid until the next call or callback of evlock in
+ * this thread.
  */
 EVLOCK_EXPORT const char *evlock_last_error(void);
 
@@ -202,9 +221,9 @@ typedef void (*evlock_cb)(evlock *lock, int status, void *arg);
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
 
 /**
- * Replaces the functions by which evlock itself allocates (hiredis and the event loop have hooks of their own).
- * `resize` is as realloc; `release` is as free, and takes what `resize` gave. NULL for both: realloc and free.
- * Call it before anything else of the library, in one thread. Returns EVLOCK_OK, or EVLOCK_EINVAL if only one is given.
+ * Replaces the functions by which evlock itself allocates. (hiredis and the event loop have hooks of their own.)
+ * `resize` is as realloc. `release` is as free, and takes what `resize` gave. NULL for both: realloc and free. Call it
+ * before anything else of the library, in one thread. Returns EVLOCK_OK, or EVLOCK_EINVAL if only one is given.
  */
 EVLOCK_EXPORT int evlock_set_allocator(void *(*resize)(void *block, size_t size), void (*release)(void *block));
 
@@ -279,7 +298,7 @@ typedef struct evlock_client_options {
 } evlock_client_options;
 
 /**
- * Makes a client and begins to connect, in the background; a connection that fails or is lost is tried again for as
+ * Makes a client, and begins to connect in the background. A connection that fails or is lost is tried again for as
  * long as the client lives. Calls may be made at once.
  *
  * Programs call evlock_client_new_libevent() of <evlock/libevent.h> or evlock_client_new_libuv() of <evlock/libuv.h>,
@@ -300,35 +319,35 @@ typedef struct evlock_client_options {
  * does: the Redlock quorum. The servers must share nothing: no replication between them. One URL behind the word makes
  * the client that the URL alone makes. Every call on locks works unchanged, and on several nodes means:
  *
- *   - All nodes are asked at once, and an acquire is granted by the answer that completes the quorum. The deadline is
- *     the quorum-th greatest of the nodes' deadlines. A failed attempt is undone on every node.
- *   - A node that is away, silent or refusing costs nothing while a quorum answers; an attempt that needs it waits for
- *     it for the lock's node_timeout_ms.
- *   - A lease that a bare majority keeps is not safe from a single node that forgets without being excluded (FLUSHALL,
- *     eviction, a clock that steps, a restart with `durable`). As many may forget as nodes keep the lease beyond the
- *     majority: evlock_keepers(). So a lease that is held, renewed or not, is put on the nodes that lack it, where the
- *     key is free, for what is left of it: 50 ms after the grant (a twentieth of the ttl, if that is less), and when a
- *     node comes back. A node that said no is asked again by the next renewal; one whose exclusion has ended, by the
- *     second renewal after that at the latest. Without renewal both are asked after each eighth of the ttl (10 ms to
- *     10 s). After max_hold_ms nothing of this is done.
- *   - A node that restarted, or was replaced by another process or a promoted replica, may have forgotten locks. It is
- *     not asked to grant any, and does not count, until max_ttl_ms after its start (or after the change was first
- *     seen): by then every lock that it may have forgotten has ended. So freshly started servers grant nothing for
- *     max_ttl_ms, and up to a second more, since a server tells its age in whole seconds; evlock_client_node() tells
- *     for how long. With `durable` they count at once. When a process started is reckoned from the age that it claims,
- *     unless `distrust_uptime` is set.
- *   - The same server given twice is refused: EVLOCK_ESAME where two URLs name one host and port, or one socket,
- *     whatever the database. Else it is found by its run_id, and the node that logs in later is kept away with that
- *     status, until max_ttl_ms after the other was last connected.
+ *   - All nodes are asked at once. The answer that completes the quorum grants an acquire. The deadline is the
+ * quorum-th greatest of the nodes' deadlines. A failed attempt is undone on every node.
+ *   - While a quorum answers, a node that is away, silent or refusing costs no time. An attempt that needs such a node
+ *     waits for it, for the lock's node_timeout_ms.
+ *   - A node may forget a lock without being excluded: by FLUSHALL, eviction, a clock that steps, or a restart with
+ *     `durable`. A lease that a bare majority keeps is not safe from one such node. As many nodes may forget it as keep
+ *     it beyond the majority: see evlock_keepers(). So a held lease is put on the nodes that lack it, where the key is
+ *     free, for the time that is left. This is done 50 ms after the grant (or a twentieth of the ttl, if that is less),
+ *     and when a node comes back. The next renewal asks a node again that said no. A node whose exclusion has ended is
+ *     asked by the second renewal after that at the latest. Without renewal both are asked after each eighth of the ttl
+ *     (10 ms to 10 s). After max_hold_ms nothing of this is done.
+ *   - A node may have forgotten locks when it restarted, or when another process or a promoted replica took its place.
+ *     It is not asked to grant any lock, and does not count, until max_ttl_ms after its start, or after the change was
+ *     first seen. By then every lock that it may have forgotten has ended. So servers that have just started grant
+ *     nothing for max_ttl_ms. It can be up to a second more, since a server reports its age in whole seconds.
+ *     evlock_client_node() reports for how long. With `durable` they count at once. The start is reckoned from the age
+ *     that the server claims, unless `distrust_uptime` is set.
+ *   - A server that is given twice is refused. EVLOCK_ESAME is returned where two URLs name one host and port, or one
+ *     socket, whatever the database. Otherwise the server's run_id shows it. Then the node that logs in later is kept
+ *     away with that status, until max_ttl_ms after the other was last connected.
  *
  * `options` may be NULL. `*ret_client` is set on success only. Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ESAME,
  * EVLOCK_ESYSTEM, EVLOCK_ENOMEM, and:
- *   EVLOCK_EURL     a URL is malformed; or there are several without the word, none behind it, or too many
- *   EVLOCK_ESCHEME  the scheme of a URL is not supported
+ *   EVLOCK_EURL      a URL is malformed; or there are several without the word, none behind it, or too many
+ *   EVLOCK_ESCHEME   the scheme of a URL is not supported
+ *   EVLOCK_EPATH     the path of a URL's unix socket is too long
  *   EVLOCK_EVERSION  the options set a field that this library does not know
- *   EVLOCK_EPATH    the path of a URL's unix socket is too long
- * evlock_last_error() says which URL is wrong, by its number from 0, and never quotes a password. That no server
- * answers is no error here: on_connection and the calls on locks report it.
+ * evlock_last_error() says which URL is wrong, by its number from 0. It never quotes a password. It is no error here
+ * that no server answers: on_connection and the calls on locks report it.
  */
 EVLOCK_EXPORT int evlock_client_new(evlock_client **ret_client, const evlock_loop *loop, const char *url,
                                     const evlock_client_options *options);
@@ -343,15 +362,15 @@ typedef struct evlock_node_info {
 } evlock_node_info;
 
 /**
- * Reports on one node, in the order of the URLs, from 0. Past the last one it returns EVLOCK_EINVAL. `size` is
- * sizeof(evlock_node_info): a newer library fills in as much as an older program knows. evlock_last_error() is then
- * what troubles the node, in words. Returns EVLOCK_OK, EVLOCK_EINVAL, or EVLOCK_EFORKED.
+ * Reports on one node, in the order of the URLs, from 0. `size` is sizeof(evlock_node_info): a newer library fills in
+ * as much as an older program knows. evlock_last_error() has the node's trouble in words afterwards. Nothing is sent.
+ * Returns EVLOCK_OK, EVLOCK_EINVAL (also: past the last node), or EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_client_node(const evlock_client *client, size_t index, evlock_node_info *ret_info,
                                      size_t size);
 
-/** What the connection is doing now; EVLOCK_AWAY for NULL. On several nodes: EVLOCK_CONNECTED while a quorum of them
- * is, EVLOCK_AWAY when too many are away, else EVLOCK_CONNECTING. */
+/** What the connection does now; EVLOCK_AWAY for NULL. With several nodes: EVLOCK_CONNECTED while a quorum of them is
+ *  connected, EVLOCK_AWAY while too many are away, else EVLOCK_CONNECTING. */
 EVLOCK_EXPORT enum evlock_connection evlock_client_connection(const evlock_client *client);
 
 /** The buckets of a histogram: bucket 0 counts durations of 0 us, bucket i those from 2^(i-1) us to below 2^i us, the
@@ -360,24 +379,24 @@ EVLOCK_EXPORT enum evlock_connection evlock_client_connection(const evlock_clien
 
 /** What a client's locks went through since it was made. */
 typedef struct evlock_stats {
-    uint64_t acquired;                   /**< acquires told EVLOCK_OK */
+    uint64_t acquired;                   /**< acquires that reported EVLOCK_OK */
     uint64_t waited;                     /**< of these, those that did not get the lock at once */
-    uint64_t handed;                     /**< of these, those whose grant the server told by a message: the queue's */
-    uint64_t failed;                     /**< acquires told otherwise, cancelled ones too */
-    uint64_t released;                   /**< releases told EVLOCK_OK */
+    uint64_t handed;                     /**< of these, those that the queue granted by a message */
+    uint64_t failed;                     /**< acquires that reported an error, cancelled ones too */
+    uint64_t released;                   /**< releases that reported EVLOCK_OK */
     uint64_t renewals;                   /**< automatic renewals confirmed, by each node */
     uint64_t lost_expired;               /**< leases lost with EVLOCK_EEXPIRED */
     uint64_t lost_not_owned;             /**< leases lost with EVLOCK_ENOTOWNED */
     uint64_t lost_data;                  /**< leases lost with EVLOCK_EDATALOSS */
     uint64_t lost_max_hold;              /**< leases lost with EVLOCK_EMAXHOLD */
-    uint64_t reconnects;                 /**< connections to nodes made anew */
+    uint64_t reconnects;                 /**< connections to nodes that were made again */
     uint64_t wait[EVLOCK_STATS_BUCKETS]; /**< from the acquire's call to the grant */
     uint64_t hold[EVLOCK_STATS_BUCKETS]; /**< from the grant to the release's call, or the loss */
 } evlock_stats;
 
 /**
- * Copies what has been counted. `size` is sizeof(evlock_stats): a newer library fills in as much as an older program
- * knows. Costs no request. Returns EVLOCK_OK, EVLOCK_EINVAL, or EVLOCK_EFORKED.
+ * Copies the counters. `size` is sizeof(evlock_stats): a newer library fills in as much as an older program knows.
+ * Nothing is sent. Returns EVLOCK_OK, EVLOCK_EINVAL, or EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_client_stats(const evlock_client *client, evlock_stats *ret_stats, size_t size);
 
@@ -396,14 +415,17 @@ typedef void (*evlock_closed_cb)(int status, void *arg);
 EVLOCK_EXPORT int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg);
 
 /**
- * Ends a client at once. What is held is released as far as the sockets take the commands without waiting; nobody waits
- * for the answers, and what could not be sent is left to its ttl. The server is told not to answer (CLIENT REPLY OFF),
- * since it stops reading at an answer that finds nobody: so what it had not read then is left to its ttl, too, where
- * something was unanswered when this was called, or where the user may not use CLIENT. evlock_client_close() gives all
- * back, and tells whether it did: prefer it. Pending calls end with
- * EVLOCK_ECANCELLED on the next turn of the loop, so give it one (event_base_loop(base, EVLOOP_NONBLOCK)) before you
- * free the loop; with none pending everything is gone when this returns. A close under way is overtaken: its callback
- * is told EVLOCK_ECANCELLED. Handles stay the user's. NULL is allowed; so is a forked child's copy.
+ * Ends a client at once. Prefer evlock_client_close(), which gives back everything, and reports whether it did.
+ *
+ * What is held is released, as far as the sockets take the commands without waiting. Nobody waits for the answers. A
+ * key is left to its ttl where the command could not be sent. The server is asked not to answer (CLIENT REPLY OFF),
+ * since it stops reading at an answer that finds nobody. A key is left to its ttl, too, where the server had not read
+ * the command when this was called, and something was unanswered or the user may not use CLIENT.
+ *
+ * Pending calls report EVLOCK_ECANCELLED on the next turn of the loop. So give the loop a turn before you free it:
+ * event_base_loop(base, EVLOOP_NONBLOCK). With no call pending, everything is gone when this returns. A close that is
+ * under way is overtaken: its callback reports EVLOCK_ECANCELLED. Handles stay the user's, to be freed before or after.
+ * NULL is allowed. A forked child may free its copy.
  */
 EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
 
@@ -412,28 +434,30 @@ EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
 /**
  * How an acquire waits for a lock that another holds.
  *
- * EVLOCK_WAIT_POLL tries again after each retry_delay_ms. It asks nothing of the server but the lock's own key, works
- * on any number of nodes, and is what other clients do; but who comes first is left to chance, and a free lock lies
- * idle until somebody looks.
+ * EVLOCK_WAIT_POLL tries again after each retry_delay_ms. It needs nothing on the server but the lock's own key. It
+ * works with any number of nodes, and is what other clients do. But chance decides who comes first, and a free lock
+ * lies idle until somebody looks.
  *
- * EVLOCK_WAIT_QUEUE takes turns. The first attempt is the same; if another holds the lock, the acquire joins a queue
- * that the server keeps beside the lock, in the order in which they come, of all processes. A release grants the lock
- * to the first in the queue in the same step, and the server tells it: it becomes the holder without sending anything.
- * A waiter whose connection is gone is passed over; one whose process is stopped is not, and holds the lock for its
- * ttl. One that was asking when its connection ended, or was refused, joins again at the end. Nobody can slip in
- * between while holders release by handles of this kind; foreign holders and polling handles exclude the queue's and
- * are excluded by them, but their releases tell nobody: so the first in the queue looks every ten retry_delay_ms (100
- * ms to 5 s), and when the holder's ttl ends, in case it crashed; the others look more rarely, at least every 5 s, or
- * 30 s where thousands wait ahead.
+ * EVLOCK_WAIT_QUEUE takes turns. The first attempt is the same. If another holds the lock, the acquire joins a queue
+ * that the server keeps beside the lock, for all processes, in the order in which they come. A release grants the lock
+ * to the first waiter in the same step, and the server reports it: that waiter is the holder without sending anything.
  *
- * It needs a single node and a ttl, else EVLOCK_EQUEUE; and rights on a second key and a channel, see docs/protocol.md.
- * The first wait of a client opens a second connection, which listens for grants; while that is away, waiters poll.
- * There are no attempts to count: the wait ends by max_wait_ms. With max_attempts EVLOCK_TRY an acquire is a try, as
- * ever.
+ *   - A waiter whose connection is gone is passed over. A waiter whose process is stopped is not: it holds the lock for
+ *     its ttl. A waiter that was asking when its connection ended, or that was refused, joins again at the end.
+ *   - While all holders release by handles of this kind, nobody slips in between.
+ *   - Foreign holders, and handles that poll, exclude the queue's handles and are excluded by them. But their releases
+ *     report to nobody. So the first waiter looks after every ten retry_delay_ms (100 ms to 5 s), and when the holder's
+ *     ttl ends, since the holder may have crashed. The other waiters look more rarely: at least every 5 s, or every 30
+ * s where thousands wait ahead.
+ *
+ * It needs a single node and a ttl, else EVLOCK_EQUEUE. It needs rights on a second key and on a channel, see
+ * docs/protocol.md. The first wait of a client opens a second connection, which listens for grants. While that
+ * connection is away, waiters poll. There are no attempts to count: the wait ends by max_wait_ms. With max_attempts
+ * EVLOCK_TRY an acquire is a try.
  */
 enum evlock_wait {
-    EVLOCK_WAIT_POLL = 0,
-    EVLOCK_WAIT_QUEUE = 1,
+    EVLOCK_WAIT_POLL = 0,  /**< try again after a pause */
+    EVLOCK_WAIT_QUEUE = 1, /**< wait in line; the release hands the lock over */
 };
 
 /* --- The lock: options and life ----------------------------------------------------------------------------------- */
@@ -492,8 +516,8 @@ typedef struct evlock_options {
 } evlock_options;
 
 /**
- * Makes a handle for the lock called `name`; nothing is sent. Any number of handles may name one lock: they exclude
- * each other like those of strangers. `options` may be NULL. `*ret_lock` is set on success only.
+ * Makes a handle for the lock called `name`. Nothing is sent. Any number of handles may name one lock: they exclude
+ * each other, as those of strangers do. `options` may be NULL. `*ret_lock` is set on success only.
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_EVERSION, EVLOCK_ENAME, EVLOCK_ETTL, EVLOCK_ERETRY (only where both the
  * delay and the ttl were set), EVLOCK_ERENEWAL, EVLOCK_EQUEUE, EVLOCK_EHOLDER, EVLOCK_ECLOSED, EVLOCK_EFORKED,
@@ -503,13 +527,13 @@ EVLOCK_EXPORT int evlock_new(evlock **ret_lock, evlock_client *client, const voi
                              const evlock_options *options);
 
 /**
- * Frees a handle. What it holds is released in the background; pending calls end with EVLOCK_ECANCELLED on a later turn
- * of the loop; on_lost and on_at_risk are not called any more. NULL is allowed; so is a forked child's copy.
+ * Frees a handle. What it holds is released in the background. Pending calls report EVLOCK_ECANCELLED on a later turn
+ * of the loop. on_lost and on_at_risk are not called any more. NULL is allowed. A forked child may free its copy.
  */
 EVLOCK_EXPORT void evlock_free(evlock *lock);
 
-/** The lock's name, without prefix, with a NUL behind it; `*ret_len` may be NULL. Valid as long as the handle. NULL for
- *  NULL. */
+/** The lock's name, without its prefix, with a NUL behind it. `ret_len` may be NULL. It is valid as long as the handle.
+ *  NULL for NULL. */
 EVLOCK_EXPORT const void *evlock_name(const evlock *lock, size_t *ret_len);
 
 /* --- Acquire and release ------------------------------------------------------------------------------------------ */
@@ -531,10 +555,10 @@ typedef struct evlock_acquire_options {
 } evlock_acquire_options;
 
 /**
- * Acquires the lock: makes an attempt, and while another holds it or the server is away, pauses and tries again, until
- * max_attempts or max_wait_ms is used up. An acquire gives up before a pause that would last to the end of its wait,
- * or longer. When its wait ends in the middle of an attempt it answers at once, and the attempt is undone in the
- * background; an attempt whose outcome is unknown is always undone. An acquire on a handle whose lease was lost gives
+ * Acquires the lock. It makes an attempt. While another holds the lock or the server is away, it pauses and tries
+ * again, until max_attempts or max_wait_ms is used up. It gives up before a pause that would last to the end of its
+ * wait, or longer. When its wait ends in the middle of an attempt, it reports at once, and the attempt is undone in the
+ * background. An attempt whose outcome is unknown is always undone. An acquire on a handle whose lease was lost gives
  * that lease up first.
  *
  * `options` may be NULL; `cb` may be NULL. The callback's status:
@@ -580,35 +604,36 @@ EVLOCK_EXPORT int evlock_cancel(evlock *lock);
 EVLOCK_EXPORT int evlock_release(evlock *lock, evlock_cb cb, void *arg);
 
 /**
- * The fence of the lease that the handle holds: a number that is greater than that of every earlier acquisition of the
- * lock that drew one, through this or any other client; 0 when it holds none or drew none. Pass it along with every
- * write to what the lock protects, and let that refuse a number smaller than the greatest it has seen: then a holder
- * that was stopped beyond its ttl cannot do harm.
+ * The fence of the lease that the handle holds; 0 when it holds none or drew none. A fence is a number that is greater
+ * than the fence of every earlier acquisition of the lock, through this or any other client. Pass it along with every
+ * write to what the lock protects. Let the resource refuse a number that is smaller than the greatest it has seen. Then
+ * a holder that was stopped beyond its ttl cannot do harm.
  *
- * It is drawn in the script that grants the lock, from a counter beside the lock's key that keeps up with the server's
- * clock in microseconds: so a counter that was lost, or came back from an old copy of the data, goes on above every
- * number drawn before, unless the clock is behind the one by which they were drawn. On several nodes it is the greatest
- * number of the quorum, and a quorum has been given it before the acquire is told. An adopted lease has none.
+ * The script that grants the lock draws the fence, from a counter beside the lock's key. The counter keeps up with the
+ * server's clock, in microseconds. So a counter that was lost, or that came back from an old copy of the data, goes on
+ * above every number drawn before, unless the clock is behind the one by which they were drawn. With several nodes, the
+ * fence is the greatest number of the quorum, and a quorum has been given it before the acquire is reported. An adopted
+ * lease has no fence.
  */
 EVLOCK_EXPORT uint64_t evlock_fence(const evlock *lock);
 
 /* --- Holding ------------------------------------------------------------------------------------------------------ */
 
-/** True while the handle holds the lock and its deadline has not passed. Exact, local, costs a clock reading. */
+/** True while the handle holds the lock and its deadline has not passed. It is exact, and costs a clock reading. */
 EVLOCK_EXPORT bool evlock_is_held(const evlock *lock);
 
-/** Milliseconds, rounded down, until the deadline; 0 when not held; INT64_MAX for a lease without expiry. Local. */
+/** Milliseconds until the deadline, rounded down; 0 when not held; INT64_MAX for a lease without expiry. */
 EVLOCK_EXPORT int64_t evlock_remaining_ms(const evlock *lock);
 
 /**
- * How many nodes keep the lock until its deadline, all but a millisecond, as far as is known: a majority
- * (`count / 2 + 1`) at least, 1 on a single server; 0 when not held. As many as there are beyond the majority may
- * forget the lock, and nobody else is granted it meanwhile. A node that has forgotten it is counted until a renewal or
- * an extension finds that. Nodes that lack it are given it as they can be: see evlock_client_new(). Local.
+ * How many nodes keep the lock until its deadline (less a millisecond), as far as is known. It is 0 when not held, 1 on
+ * a single server, and a majority (`count / 2 + 1`) at least with several nodes. The nodes beyond the majority may
+ * forget the lock, and still nobody else is granted it. A node that has forgotten it is counted until a renewal or an
+ * extension finds that. The lock is put on the nodes that lack it: see evlock_client_new().
  */
 EVLOCK_EXPORT size_t evlock_keepers(const evlock *lock);
 
-/** Milliseconds since the pending acquire was called; 0 when none is. Local. */
+/** Milliseconds since the pending acquire was called; 0 when none is pending. */
 EVLOCK_EXPORT int64_t evlock_waited_ms(const evlock *lock);
 
 /** What evlock_extend() does with its time. */
@@ -619,22 +644,26 @@ enum evlock_extend_mode {
 };
 
 /**
- * Extends a held lease, by `ms` with EVLOCK_EXTEND_ADD (1 or more), to `ms` with EVLOCK_EXTEND_REPLACE (a ttl, longer
- * than its drift and lost_lead_ms). With EVLOCK_EXTEND_RESET it extends to the lock's own ttl, and `ms` is 0. The
- * extensions of one handle are done one after the other, in order. One that shortens moves the deadline in before it is
- * sent. One that lengthens moves it out when the server has answered. One whose outcome is unknown never moves it out.
- * No answer moves it out by more than was asked for, also where the key lives longer than this handle ever asked.
- * Automatic renewal goes on: it does not lower a longer time, and brings a shorter one back to the lock's ttl. `cb`
- * may be NULL. The callback's status:
+ * Extends a held lease: by `ms` (1 or more) with EVLOCK_EXTEND_ADD, or to `ms` with EVLOCK_EXTEND_REPLACE. There, `ms`
+ * is a ttl: longer than its drift and lost_lead_ms. With EVLOCK_EXTEND_RESET the lease is extended to the lock's own
+ * ttl, and `ms` is 0.
+ *
+ *   - The extensions of one handle are done one after the other, in order.
+ *   - An extension that shortens moves the deadline in before it is sent. One that lengthens moves it out when the
+ *     server has answered. One whose outcome is unknown never moves it out.
+ *   - No answer moves the deadline out by more than was asked for, also where the key lives longer than that.
+ *   - Automatic renewal goes on. It does not lower a longer time. It brings a shorter one back to the lock's ttl.
+ *
+ * `cb` may be NULL. The callback's status:
  *   EVLOCK_OK            done
  *   EVLOCK_ENOTOWNED     the token is gone (on_lost has reported that)
- *   EVLOCK_ENOTTL        the key has been made to last for ever: there is nothing to add to (on one node, and with
- *                        EVLOCK_EXTEND_ADD alone: the other modes give it an expiry again)
+ *   EVLOCK_ENOTTL        the key was made to last for ever, so there is nothing to add to. (Only on one node, and with
+ *                        EVLOCK_EXTEND_ADD: the other modes give it an expiry again.)
  *   EVLOCK_ELOST         the lease was lost before an answer came
- *   EVLOCK_EUNREACHABLE  not known whether it was done; within command_timeout_ms
+ *   EVLOCK_EUNREACHABLE  no answer within command_timeout_ms: it is not known whether it was done
  *   EVLOCK_EREFUSED, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL,
  *   EVLOCK_EQUORUM       not done
- *   EVLOCK_ECANCELLED    the lease was released or exported, or the handle or client freed, meanwhile
+ *   EVLOCK_ECANCELLED    meanwhile the lease was released or exported, or the handle or client freed
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL (an unknown mode, or a reset to other than 0), EVLOCK_ETTL (a time out of range),
  * EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_ENOTTL (the lease has no expiry, or a reset and the lock no ttl),
@@ -645,30 +674,36 @@ EVLOCK_EXPORT int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mod
 /* --- The token ---------------------------------------------------------------------------------------------------- */
 
 /**
- * The token of the lease that the handle holds, valid until the lease ends; NULL when it holds none. The token is the
- * proof of ownership: who knows it can release the lock. Do not print it where others read.
+ * The token of the lease that the handle holds; NULL when it holds none. It is valid until the lease ends. `ret_len`
+ * may be NULL. The token is the proof of ownership: everyone who knows it can release the lock. Do not print it where
+ * others read.
  */
 EVLOCK_EXPORT const void *evlock_token(const evlock *lock, size_t *ret_len);
 
 /**
- * Hands the lease over: copies its token into `token` (`size` bytes; 128 is always enough), sets `*ret_len`, and ends
- * the lease on this handle silently: nothing is released, renewed or told lost here any more, and pending extensions
- * end with EVLOCK_ECANCELLED. Whoever has the token adopts it.
- * Returns EVLOCK_OK, EVLOCK_EINVAL (also: `size` is too small), EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_EALREADY (an
- * EVLOCK_EXTEND_REPLACE is unanswered and might yet shorten the lease, or a look at the queue is, which might join it
- * once more; its new holder could not know: try again a little later), EVLOCK_ECLOSED, EVLOCK_EFORKED.
+ * Hands the lease over. It copies the token into `token` (`size` bytes; 128 is always enough), sets `*ret_len`, and
+ * ends the lease on this handle silently. From then on this handle releases, renews and reports nothing of that lease.
+ * Pending extensions report EVLOCK_ECANCELLED. Another handle adopts the lease by the token.
+ *
+ * Returns EVLOCK_OK, EVLOCK_EINVAL (also: `size` is too small), EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_ECLOSED,
+ * EVLOCK_EFORKED, and EVLOCK_EALREADY while an unanswered command could change the lease, of which its new holder could
+ * not know: an extension that might shorten it, or a look at the queue that might join it once more. Try again a little
+ * later.
  */
 EVLOCK_EXPORT int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len);
 
 /**
- * Takes over a lease by its token: from another handle, loop, thread or process, of evlock or of any client that keeps
- * plain-string locks. The server is asked whether the token is there and for how long; the deadline counts from that,
- * for ten years at most, and on several nodes for max_ttl_ms: nobody here knows what was asked for. On a single node, a
- * key without expiry gives a lease without a deadline.
- * From then on the lease is as if acquired here: extended, renewed by this handle's options, released, told lost.
- * Cancelling an adoption leaves the lease as it is; so does one that fails, also where this very handle had lost the
- * lease. But what this handle had lost, and an unanswered EVLOCK_EXTEND_REPLACE or look at the queue might still change
- * unseen, is released instead, and not adopted. `cb` may be NULL. The callback's status:
+ * Takes over a lease by its token. The token may come from another handle, loop, thread or process, of evlock or of any
+ * client that keeps plain-string locks. The server is asked whether the token is there, and for how long. The deadline
+ * counts from that: for ten years at most, and with several nodes for max_ttl_ms, since nobody here knows what was
+ * asked for. On a single node, a key without expiry gives a lease without a deadline.
+ *
+ * From then on the lease is as if it was acquired here. It is extended, renewed by this handle's options, released, and
+ * reported when it is lost. An adoption that fails or is cancelled leaves the lease as it is, also where this very
+ * handle had lost it. There is one exception. An unanswered extension or look at the queue of the lost lease might
+ * still change it unseen. Then the lease is released, and not adopted.
+ *
+ * `cb` may be NULL. The callback's status:
  *   EVLOCK_OK            held
  *   EVLOCK_ENOTOWNED     the token is not there, or not for long enough
  *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED, EVLOCK_EAUTH, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED,
