@@ -9,9 +9,18 @@ enum evlock_connection evlock_client_connection(const evlock_client *client) {
     const struct deployment *deployment = client ? &client->locks.tenures.deployment : NULL;
     const struct node *trouble;
 
-    if (!client || client->state == CLIENT_FREED || evl_turn_forked(&deployment->turn))
+    if (!client || evl_locks_validate_caller(&client->locks).status != EVLOCK_OK || client->state == CLIENT_FREED)
         return EVLOCK_AWAY;
     return evl_deployment_connection(deployment, &trouble);
+}
+
+int evlock_client_move(evlock_client *client) {
+    if (!client)
+        return evl_fail(EVLOCK_EINVAL, "the client is NULL");
+    if (evl_turn_forked(evl_client_turn(client)))
+        return evl_fail(EVLOCK_EFORKED, "the client belongs to the parent process");
+    evl_turn_take(evl_client_turn(client));
+    return evl_report(evl_no_trouble);
 }
 
 static enum evlock_connection client_connection_of(const struct node *node) {
@@ -39,8 +48,9 @@ int evlock_client_node(const evlock_client *client, size_t index, evlock_node_in
 
     if (!client || !ret_info || index >= deployment->node_count || size > 4096)
         return evl_fail(EVLOCK_EINVAL, "there is no such node");
-    if (evl_turn_forked(&deployment->turn))
-        return evl_fail(EVLOCK_EFORKED, "the client belongs to the parent process");
+    trouble = evl_locks_validate_caller(&client->locks);
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     node = &deployment->nodes[index];
     now = evl_turn_now(&deployment->turn);
     trouble = evl_node_trouble(node, now);
@@ -56,12 +66,14 @@ int evlock_client_node(const evlock_client *client, size_t index, evlock_node_in
 
 int evlock_client_stats(const evlock_client *client, evlock_stats *ret_stats, size_t size) {
     const struct deployment *deployment = client ? &client->locks.tenures.deployment : NULL;
+    struct trouble trouble;
     evlock_stats stats;
 
     if (!client || !ret_stats || size > 4096)
         return evl_fail(EVLOCK_EINVAL, "%s", !client ? "the client is NULL" : "there is no such struct");
-    if (evl_turn_forked(&deployment->turn))
-        return evl_fail(EVLOCK_EFORKED, "the client belongs to the parent process");
+    trouble = evl_locks_validate_caller(&client->locks);
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
     stats = deployment->stats;
     for (unsigned i = 0; i < deployment->node_count; i++)
         stats.reconnects += deployment->nodes[i].reconnects;

@@ -151,7 +151,7 @@ int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
 void evlock_client_free(evlock_client *client) {
     struct turn *turn;
 
-    if (!client || client->state == CLIENT_FREED)
+    if (!client || !evl_turn_may_free(evl_client_turn(client)) || client->state == CLIENT_FREED)
         return;
     turn = evl_client_turn(client);
     if (evl_turn_forked(turn)) {

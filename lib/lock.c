@@ -36,10 +36,15 @@ struct trouble evl_lock_validate_token(const void *token, size_t *len, struct wo
     return evl_no_trouble;
 }
 
+/* Whether there is anything to know of it: not in a child, nor in another thread. */
+static bool lock_answers(const struct evlock *lock) {
+    return lock && evl_locks_of(lock) && !evl_turn_forked(evl_handle_turn(lock)) &&
+           evl_turn_in_thread(evl_handle_turn(lock));
+}
+
 bool evl_lock_holds(const struct evlock *lock) {
-    return lock && evl_locks_of(lock) && lock->tenure &&
-           evl_lease_state(evl_tenure_lease(lock->tenure)) == LEASE_HELD && !evl_lock_acquiring(lock) &&
-           !evl_turn_forked(evl_handle_turn(lock)) &&
+    return lock_answers(lock) && lock->tenure && evl_lease_state(evl_tenure_lease(lock->tenure)) == LEASE_HELD &&
+           !evl_lock_acquiring(lock) &&
            evl_turn_now(evl_handle_turn(lock)) < evl_lease_deadline(evl_tenure_lease(lock->tenure));
 }
 
@@ -219,7 +224,7 @@ void evl_lock_drop_forked(struct evlock *lock) {
 }
 
 void evlock_free(evlock *lock) {
-    if (!lock)
+    if (!lock || (evl_locks_of(lock) && !evl_turn_may_free(evl_handle_turn(lock))))
         return;
     lock->freed = true;
     if (evl_locks_of(lock)) {
@@ -273,9 +278,9 @@ size_t evlock_keepers(const evlock *lock) {
 }
 
 int64_t evlock_waited_ms(const evlock *lock) {
-    const struct call *call = lock && evl_locks_of(lock) ? evl_call_pending(lock, CALL_ACQUIRE) : NULL;
+    const struct call *call = lock_answers(lock) ? evl_call_pending(lock, CALL_ACQUIRE) : NULL;
 
-    if (!call || evl_turn_forked(evl_handle_turn(lock)))
+    if (!call)
         return 0;
     return (evl_turn_now(evl_handle_turn(lock)) - call->acquire.begun) / 1000;
 }

@@ -7,7 +7,7 @@
 
 #include "call.h"
 
-/* Whether calls may be made on it: EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ECLOSED or EVLOCK_EFORKED. */
+/* Whether calls may be made on it: EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ECLOSED, EVLOCK_EFORKED or EVLOCK_ETHREAD. */
 struct trouble evl_lock_validate(const struct evlock *lock);
 
 /* Whether it is free to acquire or adopt: EVLOCK_OK or EVLOCK_EALREADY. */
@@ -22,7 +22,7 @@ bool evl_lock_acquiring(const struct evlock *lock);
 /* Its acquire waits in the queue. */
 bool evl_lock_queues(const struct evlock *lock);
 
-/* Whether a lease is the user's: held, reported, and before its deadline. */
+/* Whether a lease is the user's, in whose thread this is: held, reported, and before its deadline. */
 bool evl_lock_holds(const struct evlock *lock);
 
 /* Ends everything of the handle that is pending, and gives up what it holds; nothing is reported but CANCELLED. */

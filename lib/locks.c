@@ -21,12 +21,21 @@ void evl_locks_free(struct locks *locks) {
     evl_free(locks->listener);
 }
 
-struct trouble evl_locks_validate(const struct locks *locks) {
+/* It reads nothing that changes while the client lives, since it may be another thread that asks. */
+struct trouble evl_locks_validate_caller(const struct locks *locks) {
     if (evl_turn_forked(&locks->tenures.deployment.turn))
         return (struct trouble){EVLOCK_EFORKED, "the client belongs to the parent process"};
-    if (!locks->open)
-        return (struct trouble){EVLOCK_ECLOSED, "the client is closing"};
+    if (!evl_turn_in_thread(&locks->tenures.deployment.turn))
+        return (struct trouble){EVLOCK_ETHREAD, "the client belongs to another thread"};
     return evl_no_trouble;
+}
+
+struct trouble evl_locks_validate(const struct locks *locks) {
+    struct trouble trouble = evl_locks_validate_caller(locks);
+
+    if (trouble.status == EVLOCK_OK && !locks->open)
+        trouble = (struct trouble){EVLOCK_ECLOSED, "the client is closing"};
+    return trouble;
 }
 
 void evl_locks_notice(struct locks *locks, struct evlock *lock) {

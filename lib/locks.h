@@ -50,7 +50,10 @@ void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_h
 /* Frees what they own, but for their own memory. */
 void evl_locks_free(struct locks *locks);
 
-/* Whether calls may be made: EVLOCK_OK, EVLOCK_ECLOSED or EVLOCK_EFORKED. */
+/* Whether the caller may call: EVLOCK_OK, EVLOCK_EFORKED or EVLOCK_ETHREAD. */
+struct trouble evl_locks_validate_caller(const struct locks *locks);
+
+/* Whether calls may be made: as above, or EVLOCK_ECLOSED. */
 struct trouble evl_locks_validate(const struct locks *locks);
 
 /* Something is to be reported of this handle that is no end of a call. */

@@ -56,6 +56,7 @@ static const struct saying status_sayings[] = {
     SAYING(EVLOCK_EFORKED, "the object belongs to the parent process"),
     SAYING(EVLOCK_ENOMEM, "out of memory"),
     SAYING(EVLOCK_ESYSTEM, "refused by the system or the event loop"),
+    SAYING(EVLOCK_ETHREAD, "called from another thread than the client's"),
     SAYING(EVLOCK_EVERSION, "the options set a field that is newer than this library"),
     SAYING(EVLOCK_EUNREACHABLE, "the server cannot be reached"),
     SAYING(EVLOCK_EAUTH, "authentication refused"),

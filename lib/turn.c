@@ -48,6 +48,7 @@ bool evl_turn_init(struct turn *turn, const struct evlock_loop *loop, const stru
     turn->looked = evl_turn_now(turn);
     turn->recovery_most = evl_min(RECOVERY_MOST, recovery_most);
     turn->process = evlock_process();
+    evl_turn_take(turn);
     if (getrandom(&turn->random, sizeof(turn->random), GRND_NONBLOCK) != sizeof(turn->random))
         turn->random = (uint64_t)evl_turn_now(turn);
     turn->random |= 1; /* xorshift stays at zero */
@@ -59,6 +60,19 @@ void evl_turn_free(struct turn *turn) {
     if (turn->timer && (!evl_turn_forked(turn) || evl_turn_loop_forks(turn)))
         turn->loop.ops->timer_free(turn->timer);
     turn->timer = NULL;
+}
+
+void evl_turn_take(struct turn *turn) {
+    atomic_store_explicit(&turn->thread, pthread_self(), memory_order_relaxed);
+    turn->met = turn->strayed = false;
+}
+
+/* In a child nobody hears of it. */
+bool evl_turn_may_free(struct turn *turn) {
+    if (evl_turn_in_thread(turn))
+        return true;
+    atomic_store_explicit(&turn->left_unfreed, true, memory_order_relaxed);
+    return false;
 }
 
 /* xorshift64* */
@@ -125,10 +139,32 @@ bool evl_turn_ring(struct turn *turn, int64_t now) {
 
 /* --- The brackets ------------------------------------------------------------------------------------------------- */
 
+/* The loop calls from another thread than before. It does so once without being asked: when a program has set up all
+ * and starts the thread of its loop. */
+static void turn_meet_thread(struct turn *turn) {
+    if (!turn->met) {
+        evl_turn_take(turn);
+        turn->met = true;
+    } else if (!turn->strayed) {
+        turn->strayed = true;
+        evl_log(&turn->log, EVLOCK_LOG_ERROR,
+                "the loop runs in another thread than the client's: call evlock_client_move() there");
+    }
+}
+
+static void turn_log_unfreed(struct turn *turn) {
+    atomic_store_explicit(&turn->left_unfreed, false, memory_order_relaxed);
+    evl_log(&turn->log, EVLOCK_LOG_ERROR, "another thread than the client's called a free, which freed nothing");
+}
+
 bool evl_turn_enter(struct turn *turn) {
     if (evl_turn_forked(turn))
         return false;
     evl_check(evl_turn_check(turn));
+    if (!evl_turn_in_thread(turn))
+        turn_meet_thread(turn);
+    if (atomic_load_explicit(&turn->left_unfreed, memory_order_relaxed))
+        turn_log_unfreed(turn);
     turn->now = evl_turn_now(turn);
     if (turn->depth++ == 0)
         evl_turn_ring(turn, turn->now);

@@ -1,14 +1,16 @@
 /*
  * The turn: the ground on which everything of a client stands. It has the loop's clock and one timer, the alarms under
- * that timer, randomness for jitter, the mark of the process that it was made in, the sink for log lines, and the
- * brackets through which everything passes that the loop starts. It owns the timer. It knows neither servers nor locks:
- * what an alarm leads to, and what the end of a turn is for, are hooks of its owner.
+ * that timer, randomness for jitter, the marks of the process and the thread that it belongs to, the sink for log
+ * lines, and the brackets through which everything passes that the loop starts. It owns the timer. It knows neither
+ * servers nor locks: what an alarm leads to, and what the end of a turn is for, are hooks of its owner.
  *
  * All moments and spans are in microseconds.
  */
 #ifndef EVL_TURN_H
 #define EVL_TURN_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -54,9 +56,13 @@ struct turn {
     int64_t recovery_most; /* so long a recovery lasts at most */
     struct alarms alarms;
     uint64_t random;
-    uint32_t process; /* that it was made in; see evlock_process() */
-    unsigned depth;   /* of enter and leave */
-    bool gathering;   /* what may be sent together waits for the others */
+    uint32_t process;          /* that it was made in; see evlock_process() */
+    unsigned depth;            /* of enter and leave */
+    bool gathering;            /* what may be sent together waits for the others */
+    bool met;                  /* the loop has called in from another thread, and the turn went over to it; */
+    bool strayed;              /* and from yet another, without being moved there */
+    atomic_bool left_unfreed;  /* another thread wanted to free something; to be logged */
+    _Atomic(pthread_t) thread; /* that it belongs to; what follows from that, any thread may ask */
 };
 
 /* Sets up a turn of zeroed memory; false: the loop has no timer to give. */
@@ -79,6 +85,17 @@ uint64_t evl_turn_random(struct turn *turn);
 static inline bool evl_turn_forked(const struct turn *turn) {
     return turn->process != evlock_process();
 }
+
+/* Whether the caller is in the thread that the turn belongs to. */
+static inline bool evl_turn_in_thread(const struct turn *turn) {
+    return pthread_equal(atomic_load_explicit(&turn->thread, memory_order_relaxed), pthread_self());
+}
+
+/* Gives the turn to the caller's thread. Nobody else is at it. */
+void evl_turn_take(struct turn *turn);
+
+/* Whether the caller may free what stands on the turn: not from another thread, which is logged later. */
+bool evl_turn_may_free(struct turn *turn);
 
 /* Whether the loop knows how to leave alone in a forked child what is the parent's. */
 bool evl_turn_loop_forks(const struct turn *turn);

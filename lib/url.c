@@ -203,8 +203,7 @@ struct trouble evl_url_list(struct url_list *ret, const char *text) {
     ret->count = 0;
     while (rest.at < rest.end) {
         struct part url = url_take_until(&rest, " ");
-        while (url_take_prefix(&rest, " "))
-            ;
+        (void)url_take_prefix(&rest, " ");
         if (url.at == url.end)
             continue;
         if (ret->count == EVLOCK_NODES_MAX)

@@ -53,8 +53,13 @@
  * EVLOCK_ECANCELLED, with NULL for the handle. A call that had been answered before, such as a release that was done,
  * reports its own status. An acquire that is reported without its handle is never EVLOCK_OK.
  *
- * THREADS. A client and its handles belong to the thread that runs their loop. Clients in different threads are
- * independent of each other.
+ * THREADS. A client and its handles belong to one thread: the one that made the client. The first time that the loop
+ * calls evlock in another thread, they go over to that one. evlock_client_move() makes the calling thread theirs.
+ * Any other thread that calls evlock on them gets EVLOCK_ETHREAD, or 0, NULL or EVLOCK_AWAY where no status is
+ * returned, and nothing is done. This includes evlock_free() and evlock_client_free(): they free nothing then, and
+ * on_log gets a line of level EVLOCK_LOG_ERROR when the loop next calls evlock. evlock_name() answers in every thread,
+ * and handles whose client is gone may be freed in any. No other thread may call while the client ends. Clients in
+ * different threads are independent of each other.
  *
  * FORK. A child by fork(), _Fork() or a bare clone has a copy of the memory. There, every call on the parent's objects
  * sends nothing and returns EVLOCK_EFORKED (or EVLOCK_ECLOSED, on a handle whose client is gone). The parent's locks
@@ -183,6 +188,7 @@ enum evlock_status {
     EVLOCK_EFORKED = -41,  /**< the object belongs to the parent process */
     EVLOCK_ENOMEM = -42,   /**< out of memory */
     EVLOCK_ESYSTEM = -43,  /**< the system or the event loop refused a timer, a socket or random bytes */
+    EVLOCK_ETHREAD = -44,  /**< called from another thread than the client's; see THREADS above */
     EVLOCK_EVERSION = -45, /**< the options set a field that is newer than this library */
 
     /* What can be wrong with the server. */
@@ -351,6 +357,14 @@ typedef struct evlock_client_options {
  */
 EVLOCK_EXPORT int evlock_client_new(evlock_client **ret_client, const evlock_loop *loop, const char *url,
                                     const evlock_client_options *options);
+
+/**
+ * Makes the calling thread the client's, as if it had made the client. For programs that move their loop to another
+ * thread, or end the thread of a loop and free the client in another. The loop must not run meanwhile, and no other
+ * call may be under way. A pending callback comes from the loop, wherever that runs. Returns EVLOCK_OK, EVLOCK_EINVAL
+ * (NULL), EVLOCK_EFORKED.
+ */
+EVLOCK_EXPORT int evlock_client_move(evlock_client *client);
 
 /** What is known of one node. */
 typedef struct evlock_node_info {

@@ -4,6 +4,7 @@
 #include <evlock/evlock.h>
 #include <evlock/libevent.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ extern evlock_options options;
 extern evlock_client_options client_options;
 extern evlock_scope *scope;
 extern evlock_handler *handler;
+extern pthread_t loop_thread;
 extern void *arg;
 extern const void *token;
 extern size_t token_len;

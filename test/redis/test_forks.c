@@ -84,6 +84,7 @@ static int call_all_of_client(struct family *family) {
         evlock_new(&made, client, "b", 1, NULL),
         evlock_client_stats(client, &stats, sizeof(stats)),
         evlock_client_node(client, 0, &node, sizeof(node)),
+        evlock_client_move(client),
         evlock_client_close(client, record_closed, &record),
     };
     for (size_t i = 0; i < sizeof(returned) / sizeof(returned[0]); i++)

@@ -77,6 +77,7 @@ CASE(a_program_of_another_age_is_given_what_both_know) {
     } given;
 
     deployment->turn.process = evlock_process();
+    evl_turn_take(&deployment->turn);
     deployment->stats = (evlock_stats){.acquired = 1, .waited = 2};
     for (size_t i = 0; i < EVLOCK_STATS_BUCKETS; i++)
         deployment->stats.hold[i] = 100 + i;
