@@ -6,9 +6,9 @@
 
 #include "check.h"
 
-static const struct call_sort releases = {CALL_RELEASE, NULL, NULL};
-static const struct call_sort extensions = {CALL_EXTEND, NULL, NULL};
-static const struct call_sort adoptions = {CALL_ADOPT, NULL, NULL};
+static const struct call_sort releases = {.kind = CALL_RELEASE};
+static const struct call_sort extensions = {.kind = CALL_EXTEND};
+static const struct call_sort adoptions = {.kind = CALL_ADOPT};
 
 static enum lease_state held_state_of(const struct evlock *lock) {
     return lock->tenure && !evl_lock_acquiring(lock) ? evl_lease_state(evl_tenure_lease(lock->tenure)) : LEASE_ENDED;
@@ -32,31 +32,65 @@ static void held_end_extensions(struct evlock *lock, int status) {
         evl_call_end(call, status, "");
 }
 
+/* It waits, or its success is yet to be reported. */
+static bool held_waiting_hold(const struct evlock *lock) {
+    const struct call *hold = lock->untold ? lock->untold : evl_call_hold(lock);
+
+    return hold && hold->sort->hindered;
+}
+
+/* A hold ends with the lease that it holds. */
+static void held_end_hold(struct evlock *lock) {
+    struct call *hold = evl_call_hold(lock);
+
+    if (hold)
+        evl_call_cancel(hold);
+}
+
 /* --- Release ------------------------------------------------------------------------------------------------------ */
+
+/* Whether there is anything to release, be it a hold that still waits: EVLOCK_OK, EVLOCK_EALREADY or EVLOCK_ENOTHELD.
+ */
+static struct trouble held_validate_release(const struct evlock *lock) {
+    switch (held_state_of(lock)) {
+    case LEASE_HELD:
+    case LEASE_LOST:
+        return evl_no_trouble;
+    case LEASE_RELEASING:
+        return (struct trouble){EVLOCK_EALREADY, "this handle is being released already"};
+    default:
+        if (held_waiting_hold(lock))
+            return evl_no_trouble;
+        return (struct trouble){EVLOCK_ENOTHELD, "this handle holds nothing to release"};
+    }
+}
+
+static void held_release(struct evlock *lock) {
+    evl_lock_drop_notices(lock);
+    held_end_hold(lock);
+    held_end_extensions(lock, EVLOCK_ECANCELLED);
+    evl_handle_log(lock, EVLOCK_LOG_DEBUG, "releasing");
+    evl_tenure_release(lock->tenure);
+}
 
 int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
     struct call *call;
     struct trouble trouble = evl_lock_validate(lock);
 
+    if (trouble.status == EVLOCK_OK)
+        trouble = held_validate_release(lock);
     if (trouble.status != EVLOCK_OK)
         return evl_report(trouble);
-    switch (held_state_of(lock)) {
-    case LEASE_HELD:
-    case LEASE_LOST:
-        break;
-    case LEASE_RELEASING:
-        return evl_fail(EVLOCK_EALREADY, "this handle is being released already");
-    default:
-        return evl_fail(EVLOCK_ENOTHELD, "this handle holds nothing to release");
-    }
     call = evl_call_new(lock, &releases, arg);
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a release");
     call->cb = cb;
-    evl_lock_drop_notices(lock);
-    held_end_extensions(lock, EVLOCK_ECANCELLED);
-    evl_handle_log(lock, EVLOCK_LOG_DEBUG, "releasing");
-    evl_tenure_release(lock->tenure);
+    if (held_waiting_hold(lock)) {
+        evl_lock_cancel_acquire(lock, evl_call_hold(lock));
+        evl_call_end(call, EVLOCK_ENOTHELD, "the lock was waited for, and not held");
+    } else {
+        held_release(lock);
+    }
     evl_turn_rearm(evl_handle_turn(lock));
     return evl_report(evl_no_trouble);
 }
@@ -206,6 +240,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
     *ret_len = evl_tenure_token(lock->tenure).len;
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "handed over");
     evl_lock_drop_notices(lock);
+    held_end_hold(lock);
     held_end_extensions(lock, EVLOCK_ECANCELLED);
     evl_tenure_export(lock->tenure);
     evl_turn_rearm(evl_handle_turn(lock));
@@ -246,8 +281,9 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
         evl_call_end(call, EVLOCK_ENOTOWNED, "what this handle lost is released");
         return evl_report(evl_no_trouble);
     }
-    trouble = evl_tenure_begin(lock, &(struct tenure_entry){{token, token_len}, {.adopt = true, .own = true}},
-                               evl_turn_now(evl_handle_turn(lock)));
+    trouble = evl_tenure_begin(
+        lock, &(struct tenure_entry){.token = {token, token_len}, .lease = {.adopt = true, .own = true}},
+        evl_turn_now(evl_handle_turn(lock)));
     if (trouble.status == EVLOCK_OK)
         evl_turn_rearm(evl_handle_turn(lock));
     else

@@ -34,8 +34,8 @@ static void query_free(struct call *call) {
     evl_free(call->query.sought);
 }
 
-static const struct call_sort sort_query = {CALL_QUERY, NULL, query_free};
-static const struct call_sort sort_break = {CALL_BREAK, NULL, query_free};
+static const struct call_sort sort_query = {.kind = CALL_QUERY, .free = query_free};
+static const struct call_sort sort_break = {.kind = CALL_BREAK, .free = query_free};
 
 /* The question that has all the parts asked for, and as few others as can be: what one plain command answers needs no
  * right to call scripts. */
@@ -286,7 +286,7 @@ static bool query_is_stopped(struct request *request) {
 static bool query_watch(struct request *request) {
     struct call *call = evl_call_of(request);
     const struct finding *finding = query_finding_of(request);
-    bool token = finding->token_len > 0 && finding->token_len <= EVLOCK_TOKEN_MAX;
+    bool token = finding->token_len > 0 && finding->token_len <= TOKEN_MAX;
 
     if (!token || !evl_locks_of(call->lock)->open || query_is_stopped(request))
         return true;

@@ -51,7 +51,8 @@
  * call has returned. A call that returned an error never calls back. A callback may call anything, also evlock_free()
  * and evlock_client_free() on the objects in question. The calls that were pending on a freed handle report
  * EVLOCK_ECANCELLED, with NULL for the handle. A call that had been answered before, such as a release that was done,
- * reports its own status. An acquire that is reported without its handle is never EVLOCK_OK.
+ * reports its own status. An acquire that is reported without its handle is never EVLOCK_OK. evlock_hold() alone
+ * reports many times.
  *
  * THREADS. A client and its handles belong to one thread: the one that made the client. The first time that the loop
  * calls evlock in another thread, they go over to that one. evlock_client_move() makes the calling thread theirs.
@@ -108,13 +109,6 @@ typedef struct evlock_client evlock_client;
 
 /** As a length: the bytes are a C string. */
 #define EVLOCK_CSTRING ((size_t)-1)
-
-/** The sizes of things. */
-enum {
-    EVLOCK_NODES_MAX = 15,     /**< the most servers that a client can have */
-    EVLOCK_TOKEN_MAX = 128,    /**< the longest token, in bytes */
-    EVLOCK_STATS_BUCKETS = 33, /**< of a histogram, see evlock_stats */
-};
 
 /** Values of options that have a name. Zero is always the default. */
 enum {
@@ -179,7 +173,7 @@ enum evlock_status {
     /* What can be wrong with an argument; found before anything is sent. */
     EVLOCK_EINVAL = -20,   /**< NULL, out of range, or options that exclude each other */
     EVLOCK_ENAME = -21,    /**< a name is 1 to 512 bytes long, its prefix included */
-    EVLOCK_ETOKEN = -22,   /**< a token is 1 to EVLOCK_TOKEN_MAX bytes long */
+    EVLOCK_ETOKEN = -22,   /**< a token is 1 to 128 bytes long */
     EVLOCK_ETTL = -23,     /**< a ttl is longer than its drift, and at most ten years */
     EVLOCK_ERETRY = -24,   /**< the retry delay is longer than the ttl */
     EVLOCK_ERENEWAL = -25, /**< the renewal interval is not shorter than what the ttl leaves after its drift */
@@ -274,6 +268,9 @@ enum evlock_connection {
  * which words.
  */
 typedef void (*evlock_connection_cb)(evlock_client *client, enum evlock_connection state, int status, void *arg);
+
+/** The greatest number of nodes. */
+#define EVLOCK_NODES_MAX 15
 
 /** Options of a client; see EVLOCK_CLIENT_OPTIONS(). Strings are copied. Times are in milliseconds. */
 typedef struct evlock_client_options {
@@ -391,10 +388,11 @@ EVLOCK_EXPORT int evlock_client_node(const evlock_client *client, size_t index, 
  *  connected, EVLOCK_AWAY while too many are away, else EVLOCK_CONNECTING. */
 EVLOCK_EXPORT enum evlock_connection evlock_client_connection(const evlock_client *client);
 
-/**
- * What a client's locks went through since it was made. Of a histogram, bucket 0 counts durations of 0 us. Bucket i
- * counts those from 2^(i-1) us to below 2^i us. The last bucket counts all that are longer: half an hour and more.
- */
+/** The buckets of a histogram: bucket 0 counts durations of 0 us, bucket i those from 2^(i-1) us to below 2^i us, the
+ *  last one all that are longer (half an hour and more). */
+#define EVLOCK_STATS_BUCKETS 33
+
+/** What a client's locks went through since it was made. */
 typedef struct evlock_stats {
     uint64_t acquired;                   /**< acquires that reported EVLOCK_OK */
     uint64_t waited;                     /**< of these, those that did not get the lock at once */
@@ -568,7 +566,7 @@ typedef struct evlock_acquire_options {
                             this client's that found it. It waits for command_timeout_ms at most; then the attempt has
                             failed with EVLOCK_EREFUSED (so for as long as one node of several is away with something
                             unanswered). A random one never waits. Never give one token to two handles at a time */
-    size_t token_len;  /**< 1 to EVLOCK_TOKEN_MAX, or EVLOCK_CSTRING */
+    size_t token_len;  /**< 1 to 128, or EVLOCK_CSTRING */
 } evlock_acquire_options;
 
 /**
@@ -598,9 +596,41 @@ typedef struct evlock_acquire_options {
 EVLOCK_EXPORT int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_cb cb, void *arg);
 
 /**
- * Cancels the handle's pending acquire or adoption: it ends with EVLOCK_ECANCELLED, also where the lock has just been
- * granted but its callback was not yet called, and the lock is not held. The handle is free for the next acquire at
- * once. Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENOTHELD (none was pending), EVLOCK_ECLOSED, EVLOCK_EFORKED.
+ * Holds the lock for ever, and reports when it is held and when it is not: for a leader, or a job that runs once. It
+ * acquires with the lock's way of waiting, renews, and acquires again after each loss. The lock's max_attempts,
+ * max_wait_ms and fail_when_away do not count. The lease is renewed whatever auto_renewal says; a lock without expiry
+ * needs no renewal.
+ *
+ * No trouble ends a hold, not even a wrong password. A refusal that an acquire would end with is waited out. The pauses
+ * are then the client's: they grow from backoff_min_ms to backoff_max_ms. evlock_release() ends a hold at any time, and
+ * gives the lock up. So do evlock_free(), evlock_client_close() and evlock_client_free(); a close hands the lock over
+ * at once. evlock_cancel() ends a hold that waits. evlock_export() ends it and hands the lease out.
+ *
+ * `cb` is required. It is called for each change, from the loop:
+ *   EVLOCK_OK            held from now on; evlock_remaining_ms() of the lease are left
+ *   EVLOCK_EHELD         another holds the lock, or has it at last after a trouble; the hold waits
+ *   EVLOCK_EEXPIRED, EVLOCK_ENOTOWNED, EVLOCK_EDATALOSS, EVLOCK_EMAXHOLD   lost, for this reason. The hold acquires
+ *                        again already. `on_lost` is not called; `on_at_risk` is
+ *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED, EVLOCK_EAUTH, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED,
+ *   EVLOCK_EPROTOCOL, EVLOCK_EQUORUM, EVLOCK_EREPLICAS, EVLOCK_EFENCE, EVLOCK_ENOMEM, EVLOCK_ESYSTEM   this stands in
+ *                        the way now; evlock_last_error() has the particulars. The hold goes on
+ *   EVLOCK_ECANCELLED    the end, exactly once; nothing comes after it. The handle is NULL if it was freed
+ * The same status is never reported twice in a row, however many attempts fail. While one is held back by a callback,
+ * only the newest counts. A hold that is at work in a forked child reports nothing there.
+ *
+ * While it holds, all calls for a held lock work as ever. max_hold_ms is the longest term: then renewal ends, the lease
+ * is lost with EVLOCK_EMAXHOLD, and the hold acquires again, in a queue behind those that wait.
+ *
+ * Returns EVLOCK_OK, EVLOCK_EINVAL (also: no callback), EVLOCK_EALREADY, EVLOCK_ERENEWAL (the ttl and lost_lead_ms
+ * leave no time to renew), EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM, EVLOCK_ESYSTEM.
+ */
+EVLOCK_EXPORT int evlock_hold(evlock *lock, evlock_cb cb, void *arg);
+
+/**
+ * Cancels the handle's pending acquire, adoption or waiting hold: it ends with EVLOCK_ECANCELLED, also where the lock
+ * has just been granted but its callback was not yet called, and the lock is not held. The handle is free for the next
+ * acquire at once. Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENOTHELD (none was pending), EVLOCK_ECLOSED,
+ * EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_cancel(evlock *lock);
 
@@ -611,6 +641,7 @@ EVLOCK_EXPORT int evlock_cancel(evlock *lock);
  * the same. `cb` may be NULL. The callback's status:
  *   EVLOCK_OK            deleted
  *   EVLOCK_ENOTOWNED     it was not there any more; a new owner, if any, was not touched
+ *   EVLOCK_ENOTHELD      a hold was waiting, and has ended; see evlock_hold()
  *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   not within command_timeout_ms; it goes on in the background
  *   EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_EQUORUM,
  *   EVLOCK_ECANCELLED (the handle or client was freed meanwhile; the release goes on in the background)
@@ -650,7 +681,7 @@ EVLOCK_EXPORT int64_t evlock_remaining_ms(const evlock *lock);
  */
 EVLOCK_EXPORT size_t evlock_keepers(const evlock *lock);
 
-/** Milliseconds since the pending acquire was called; 0 when none is pending. */
+/** Milliseconds since the pending acquire was called, or since a hold began to wait; 0 when neither waits. */
 EVLOCK_EXPORT int64_t evlock_waited_ms(const evlock *lock);
 
 /** What evlock_extend() does with its time. */
@@ -698,9 +729,9 @@ EVLOCK_EXPORT int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mod
 EVLOCK_EXPORT const void *evlock_token(const evlock *lock, size_t *ret_len);
 
 /**
- * Hands the lease over. It copies the token into `token` (`size` bytes; EVLOCK_TOKEN_MAX is always enough), sets
- * `*ret_len`, and ends the lease on this handle silently. From then on this handle releases, renews and reports nothing
- * of that lease. Pending extensions report EVLOCK_ECANCELLED. Another handle adopts the lease by the token.
+ * Hands the lease over. It copies the token into `token` (`size` bytes; 128 is always enough), sets `*ret_len`, and
+ * ends the lease on this handle silently. From then on this handle releases, renews and reports nothing of that lease.
+ * Pending extensions report EVLOCK_ECANCELLED. Another handle adopts the lease by the token.
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL (also: `size` is too small), EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_ECLOSED,
  * EVLOCK_EFORKED, and EVLOCK_EALREADY while an unanswered command could change the lease, of which its new holder could
