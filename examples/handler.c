@@ -1,9 +1,9 @@
 /*
- * A wrapped handler: a function of which every call runs under the lock that is named after it.
+ * A handler: a function of which every call runs under the lock that is named after it.
  *
  *     handler redis://127.0.0.1 --calls 5
  *
- * Two clients, as two servers would, call one handler several times at once, and the calls take turns. Start the
+ * Two clients, as two servers would, run one handler several times at once, and the calls take turns. Start the
  * program twice and the turns go round both processes. A server that is not there at the start is reported at once
  * (on_connection), and ends the program after 3 seconds. Exit status: 0 when every call ran alone and to its end; 1
  * when not; 2 for a wrong command line.
@@ -20,12 +20,12 @@
 
 enum { CLIENTS = 2, MAX_CALLS = 1000, CONNECT_MS = 900, START_MS = 3000 };
 
-/* One call of the handler, from evlock_handler_call() to on_called(). */
+/* One call of the handler, from evlock_run() to on_called(). */
 struct call {
     struct program *program;
     char name[64];
     struct event *work;
-    evlock_scope *scope; /* while it runs */
+    evlock *lock; /* while it runs */
 };
 
 struct program {
@@ -35,7 +35,6 @@ struct program {
     struct event_base *base;
     struct event *starting, *signals[2];
     evlock_client *clients[CLIENTS];
-    evlock_handler *handlers[CLIENTS];
     int open;             /* clients not yet closed */
     int under_way;        /* calls not yet ended */
     struct call *running; /* the one that has its turn */
@@ -51,7 +50,7 @@ struct program {
 static void end_turn(struct call *call) {
     printf("%s ends\n", call->name);
     call->program->running = NULL;
-    evlock_scope_end(call->scope);
+    (void)evlock_release(call->lock, NULL, NULL);
 }
 
 static void on_worked(evutil_socket_t fd, short events, void *arg) {
@@ -60,23 +59,24 @@ static void on_worked(evutil_socket_t fd, short events, void *arg) {
 }
 
 /* What must never run twice at once, anywhere. It begins its work, returns, and finishes by a timer. */
-static void nightly_report(evlock_scope *scope, evlock *lock, void *arg) {
+static int nightly_report(evlock *lock, void *arg) {
     struct call *call = arg;
     struct program *program = call->program;
-    (void)lock;
+    struct timeval work = {.tv_sec = program->work_ms / 1000, .tv_usec = program->work_ms % 1000 * 1000};
+    if (event_add(call->work, &work) != 0)
+        return EVLOCK_ESYSTEM; /* on_called() reports it */
     printf("%s begins\n", call->name);
     if (program->running) {
         printf("%s is still running!\n", program->running->name);
         program->failed = 1;
     }
     program->running = call;
-    call->scope = scope;
-    struct timeval work = {.tv_sec = program->work_ms / 1000, .tv_usec = program->work_ms % 1000 * 1000};
-    if (event_add(call->work, &work) != 0) {
-        program->failed = 1;
-        end_turn(call);
-    }
+    call->lock = lock;
+    return EVLOCK_OK;
 }
+
+/* Its lock, of the same name in every process that is built from this file. */
+static const char handler_name[] = EVLOCK_NAME_OF(nightly_report);
 
 /* --- The end ------------------------------------------------------------------------------------------------------ */
 
@@ -103,7 +103,6 @@ static void end(struct program *program) {
         end_turn(program->running);
     }
     for (int i = 0; i < CLIENTS; i++) {
-        evlock_handler_free(program->handlers[i]);
         int status = evlock_client_close(program->clients[i], on_closed, program);
         if (status != EVLOCK_OK) { /* also for NULL: a client that could not be made */
             evlock_client_free(program->clients[i]);
@@ -149,7 +148,7 @@ static void on_start_over(evutil_socket_t fd, short events, void *arg) {
 
 /* --- The calls ---------------------------------------------------------------------------------------------------- */
 
-static void on_called(int status, int ran, void *arg) {
+static void on_called(int status, bool ran, void *arg) {
     struct call *call = arg;
     struct program *program = call->program;
     if (status != EVLOCK_OK) {
@@ -169,7 +168,14 @@ static int start_call(struct program *program, int client, int number) {
     call->program = program;
     snprintf(call->name, sizeof call->name, "process %ld client %d call %d", (long)getpid(), client + 1, number);
     call->work = evtimer_new(program->base, on_worked, call);
-    int status = call->work ? evlock_handler_call(program->handlers[client], on_called, call) : EVLOCK_ENOMEM;
+
+    evlock_options options = {.size = sizeof(evlock_options)};
+    options.ttl_ms = 2000;
+    options.auto_renewal = true;
+    options.max_wait_ms = 60000; /* a run makes 4 attempts otherwise */
+    int status = call->work ? evlock_run(NULL, program->clients[client], handler_name, EVLOCK_CSTRING, &options,
+                                         nightly_report, on_called, call)
+                            : EVLOCK_ENOMEM;
     if (status == EVLOCK_OK) {
         program->under_way++;
         return EVLOCK_OK;
@@ -186,17 +192,8 @@ static int start_client(struct program *program, int client) {
     client_options.on_connection = on_connection;
     client_options.arg = program;
     int status = evlock_client_new_libevent(&program->clients[client], program->base, program->url, &client_options);
-    if (status != EVLOCK_OK)
-        return status;
-
-    evlock_options options = {.size = sizeof(evlock_options)};
-    options.ttl_ms = 2000;
-    options.auto_renewal = true;
-    options.max_attempts = EVLOCK_UNLIMITED; /* a handler's default is 3 */
-    options.max_wait_ms = 60000;
-    status = evlock_handler_new(&program->handlers[client], program->clients[client], &options, nightly_report);
     if (status == EVLOCK_OK)
-        printf("client %d calls %s\n", client + 1, (const char *)evlock_handler_name(program->handlers[client], NULL));
+        printf("client %d calls %s\n", client + 1, handler_name);
     return status;
 }
 

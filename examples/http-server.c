@@ -59,7 +59,7 @@ struct job {
     struct server *server;
     struct evhttp_request *request; /* NULL when nobody waits for the answer any more */
     evlock *lock;
-    evlock_scope *scope; /* while it works */
+    int working;
     struct event *work;
     long work_ms;
     int abandoned;
@@ -133,14 +133,13 @@ static void unwatch_client(struct job *job) {
 /* --- The job ------------------------------------------------------------------------------------------------------ */
 
 static void free_job(struct job *job) {
-    evlock_free(job->lock);
     if (job->work)
         event_free(job->work);
     free(job);
 }
 
-/* The scope has ended: the lock is released, or was never had. */
-static void on_ended(int status, int ran, void *arg) {
+/* The run has ended: the lock is released, or was never had. */
+static void on_ended(int status, bool ran, void *arg) {
     struct job *job = arg;
     if (job->abandoned)
         status = EVLOCK_ECANCELLED;
@@ -156,10 +155,9 @@ static void on_ended(int status, int ran, void *arg) {
 
 /* Ends the work, done or not; on_ended() follows when the lock is released. */
 static void end_work(struct job *job) {
-    evlock_scope *scope = job->scope;
-    job->scope = NULL;
+    job->working = 0;
     event_del(job->work);
-    evlock_scope_end(scope);
+    (void)evlock_release(job->lock, NULL, NULL);
 }
 
 static void on_worked(evutil_socket_t fd, short events, void *arg) {
@@ -168,27 +166,28 @@ static void on_worked(evutil_socket_t fd, short events, void *arg) {
 }
 
 /* The lock is held. The asynchronous work of this server is to let some time pass. */
-static void work(evlock_scope *scope, evlock *lock, void *arg) {
+static int work(evlock *lock, void *arg) {
     struct job *job = arg;
     struct timeval duration = {.tv_sec = job->work_ms / 1000, .tv_usec = job->work_ms % 1000 * 1000};
     (void)lock;
-    job->scope = scope;
     if (event_add(job->work, &duration) != 0)
-        abandon(job);
+        return EVLOCK_ESYSTEM; /* the run releases, and on_ended() reports it */
+    job->working = 1;
+    return EVLOCK_OK;
 }
 
-/* The scope will tell EVLOCK_ELOST. */
+/* The run will report EVLOCK_ELOST. */
 static void on_lost(evlock *lock, int reason, void *arg) {
     struct job *job = arg;
     (void)lock, (void)reason;
-    if (job->scope)
+    if (job->working)
         end_work(job);
 }
 
 /* Gives the job up, wherever it is; on_ended() follows. One that is releasing its lock already only goes on. */
 static void abandon(struct job *job) {
     job->abandoned = 1;
-    if (job->scope)
+    if (job->working)
         end_work(job);
     else
         (void)evlock_cancel(job->lock);
@@ -209,9 +208,8 @@ static int start_job(struct server *server, struct evhttp_request *request, cons
     options.max_wait_ms = server->wait_ms;
     options.on_lost = on_lost;
     options.arg = job;
-    int status = job->work ? evlock_new(&job->lock, server->client, name, length, &options) : EVLOCK_ENOMEM;
-    if (status == EVLOCK_OK)
-        status = evlock_with(job->lock, work, on_ended, job);
+    int status =
+        job->work ? evlock_run(&job->lock, server->client, name, length, &options, work, on_ended, job) : EVLOCK_ENOMEM;
     if (status != EVLOCK_OK) {
         free_job(job);
         return status;

@@ -10,6 +10,13 @@ size_t evl_call_size(unsigned nodes) {
     return sizeof(struct call) + nodes * sizeof(struct request);
 }
 
+/* Bodies are found apart, since a client that closes waits for them. */
+static struct calls *call_list_of(const struct call *call) {
+    struct locks *locks = evl_locks_of(call->lock);
+
+    return call->sort->kind == CALL_RUN ? &locks->running : &locks->pending;
+}
+
 static void call_enlist(struct call *call) {
     struct evlock *lock = call->lock;
     struct call *newest = lock->calls ? lock->calls->previous : call;
@@ -20,7 +27,7 @@ static void call_enlist(struct call *call) {
         newest->next = lock->calls->previous = call;
     else
         lock->calls = call;
-    TAILQ_INSERT_TAIL(&evl_locks_of(lock)->pending, call, link);
+    TAILQ_INSERT_TAIL(call_list_of(call), call, link);
 }
 
 static void call_delist(struct call *call) {
@@ -34,7 +41,7 @@ static void call_delist(struct call *call) {
         lock->calls = call->next;
     else
         call->previous->next = call->next;
-    TAILQ_REMOVE(&evl_locks_of(lock)->pending, call, link);
+    TAILQ_REMOVE(call_list_of(call), call, link);
 }
 
 struct call *evl_call_new(struct evlock *lock, const struct call_sort *sort, void *arg) {
@@ -57,15 +64,6 @@ struct call *evl_call_pending(const struct evlock *lock, enum call_kind kind) {
 
     for (call = lock->calls; call; call = call->next)
         if (call->sort->kind == kind)
-            return call;
-    return NULL;
-}
-
-struct call *evl_call_hold(const struct evlock *lock) {
-    struct call *call;
-
-    for (call = lock->calls; call; call = call->next)
-        if (call->sort->noticed)
             return call;
     return NULL;
 }
@@ -154,12 +152,19 @@ void evl_call_cancel(struct call *call) {
 void evl_call_reopen(struct call *call) {
     assert(call->ended && !call->told);
     TAILQ_REMOVE(&evl_locks_of(call->lock)->done, call, link);
-    evl_call_go_on(call);
-}
-
-void evl_call_go_on(struct call *call) {
     call_enlist(call);
     call->ended = false;
+    evl_check(evl_call_check(call));
+}
+
+void evl_call_go_on_as(struct call *call, const struct call_sort *sort) {
+    if (!call->ended)
+        call_delist(call);
+    if (call->sort->free)
+        call->sort->free(call);
+    call->sort = sort;
+    call->aside = call->ended = false;
+    call_enlist(call);
     evl_check(evl_call_check(call));
 }
 
@@ -192,6 +197,8 @@ void evl_call_check(const struct call *call) {
 
     evl_handle_check(call->lock);
     implies(!call->ended, call->lock->references > 0);
+    implies(call->sort->kind == CALL_RUN, call->body);
+    implies(call->body || call->made, call->sort->kind <= CALL_RELEASE && call->sort->kind != CALL_ADOPT && !call->cb);
     implies(call->aside, call->sort->kind == CALL_ACQUIRE && deployment->sides);
     implies(call->alarm.set, call->sort->kind == CALL_ACQUIRE && !call->ended);
     assert(call->count == 0 || call->count == deployment->node_count);
@@ -210,7 +217,11 @@ void evl_calls_check_all(const struct locks *locks) {
     const struct call *call;
 
     TAILQ_FOREACH (call, &locks->pending, link) {
-        assert(!call->ended);
+        assert(!call->ended && call->sort->kind != CALL_RUN);
+        evl_call_check(call);
+    }
+    TAILQ_FOREACH (call, &locks->running, link) {
+        assert(!call->ended && call->sort->kind == CALL_RUN);
         evl_call_check(call);
     }
     TAILQ_FOREACH (call, &locks->done, link) {
@@ -218,10 +229,6 @@ void evl_calls_check_all(const struct locks *locks) {
         evl_call_check(call);
     }
     STAILQ_FOREACH (lock, &locks->noticed, notice) {
-        assert(lock->noticed);
-        evl_handle_check(lock);
-    }
-    STAILQ_FOREACH (lock, &locks->announced, notice) {
         assert(lock->noticed);
         evl_handle_check(lock);
     }

@@ -11,9 +11,9 @@
 #include "locks.h"
 
 enum call_kind {
-    CALL_ACQUIRE, /* also of a hold that waits */
-    CALL_HOLD,    /* a hold that holds */
+    CALL_ACQUIRE,
     CALL_ADOPT,
+    CALL_RUN,
     CALL_RELEASE,
     CALL_EXTEND,
     CALL_QUERY,
@@ -29,25 +29,20 @@ struct call_sort {
     void (*count)(const struct call *call);
     /* Frees what a call of this kind owns. */
     void (*free)(struct call *call);
-    /* Of an acquire that no trouble ends: what stands in its way now. Returns the least pause before the next try. */
-    int64_t (*hindered)(struct call *call, int status);
-    /* Its success is being reported, and is not its end: it makes itself pending again. */
-    void (*goes_on)(struct call *call);
-    /* Its handle's lease was `lost`, or 0, and its user is to be called: returns the status to report; 0: none. */
-    int (*noticed)(struct call *call, int lost);
 };
 
 struct finding;
-struct keep;
 
 struct call {
-    TAILQ_ENTRY(call) link; /* in its client's `pending` or `done` */
+    TAILQ_ENTRY(call) link; /* in its client's `pending`, `running` or `done` */
     struct call *next;      /* of those pending of its handle, the next newer, or NULL */
     struct call *previous;  /* the next older; of the oldest, the newest: a handle has room for one address */
     const struct call_sort *sort;
     struct evlock *lock; /* keeps the handle's memory */
     evlock_cb cb;
     evlock_query_cb query_cb; /* of a query */
+    evlock_body body;         /* of a run, in all its stages; else NULL */
+    evlock_done_cb done;      /* of a run */
     void *arg;
     char *error; /* words for evlock_last_error(), or NULL */
     int status;
@@ -55,6 +50,7 @@ struct call {
     bool aside;         /* its requests go over the second connections */
     bool ended;         /* to be told, or told */
     bool told;          /* delivered, but a request is still out */
+    bool made;          /* of a run: the handle is the library's to free */
     struct alarm alarm; /* of an acquire: the next attempt, or the end of its wait */
     union {
         struct {
@@ -63,7 +59,6 @@ struct call {
             int64_t begun;
             int64_t wait_until; /* INT64_MAX: without limit */
             char *token;        /* the caller's own, or NULL */
-            struct keep *keep;  /* what a hold has of its own, also while it holds; or NULL */
             uint8_t token_len;
             int64_t settled_by;  /* the end of waiting for an earlier use of the token; 0: not waiting */
             int64_t replicas_by; /* the end of waiting for replicas */
@@ -82,6 +77,10 @@ struct call {
             uint16_t confirmed; /* those that said so, or that it is not */
             uint16_t denied;
         } acquire;
+        struct {
+            int value; /* what the body returned */
+            bool held; /* until the body's end */
+        } run;         /* of a run whose body was called */
         struct {
             enum lease_command command;
             int64_t ttl;
@@ -105,9 +104,6 @@ struct call *evl_call_new(struct evlock *lock, const struct call_sort *sort, voi
 
 /* The pending call of a kind, or NULL. */
 struct call *evl_call_pending(const struct evlock *lock, enum call_kind kind);
-
-/* The pending hold, or NULL. */
-struct call *evl_call_hold(const struct evlock *lock);
 
 /* It has requests of this kind to all nodes from here on, but for those that are still out as what they were. */
 void evl_call_ask(struct call *call, enum request_kind kind);
@@ -139,8 +135,9 @@ void evl_call_end_forked(struct call *call);
 /* A call that has ended and was not reported is pending again. */
 void evl_call_reopen(struct call *call);
 
-/* A call whose success is being reported is pending again. */
-void evl_call_go_on(struct call *call);
+/* It is pending as a call of another kind from here on, the newest of its handle. One that had ended is being reported
+ * as what it was. */
+void evl_call_go_on_as(struct call *call, const struct call_sort *sort);
 
 /* Its user has been called. Frees it when its last request has come back: to be called for each that does. */
 void evl_call_free_told(struct call *call);

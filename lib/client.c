@@ -93,14 +93,14 @@ static void client_check_state(const struct evlock_client *client) {
     assert(client->locks.open == (client->state == CLIENT_OPEN));
     switch (client->state) {
     case CLIENT_OPEN:
-        assert(!client->late && !client->closed && !client->close_alarm.set);
+        assert(!client->late && !client->releasing && !client->closed && !client->close_alarm.set);
         break;
     case CLIENT_CLOSING:
         break;
     case CLIENT_FREED:
         assert(TAILQ_EMPTY(&tenures->live) && TAILQ_EMPTY(&tenures->ghosts) && !client->close_alarm.set);
-        assert(TAILQ_EMPTY(&client->locks.pending) && STAILQ_EMPTY(&client->locks.noticed));
-        assert(STAILQ_EMPTY(&client->locks.announced));
+        assert(TAILQ_EMPTY(&client->locks.pending) && TAILQ_EMPTY(&client->locks.running));
+        assert(STAILQ_EMPTY(&client->locks.noticed));
         break;
     }
 }

@@ -17,6 +17,7 @@ struct evlock_client {
     bool news;           /* a node changed since */
     struct alarm close_alarm;
     int64_t close_by; /* the end of what it waits for */
+    bool releasing;   /* the bodies of runs have ended, and what is left is waited for until then */
     bool late;        /* the close took too long */
     evlock_closed_cb closed;
     void *closed_arg;

@@ -3,9 +3,11 @@
 
 #include "check.h"
 #include "deliver.h"
+#include "held.h"
 #include "lock.h"
 #include "memory.h"
 #include "queue.h"
+#include "run.h"
 
 /* The memory of a client goes, and a close is reported. */
 static void close_free(struct evlock_client *client) {
@@ -45,21 +47,22 @@ static void close_drop_all(struct evlock_client *client, void (*drop)(struct evl
 
     while ((tenure = TAILQ_FIRST(&client->locks.tenures.live)))
         drop(tenure->lock);
-    while ((call = TAILQ_FIRST(&client->locks.pending)))
+    while ((call = TAILQ_FIRST(&client->locks.pending)) || (call = TAILQ_FIRST(&client->locks.running)))
         drop(call->lock);
 }
 
-/* The same, but for those that wait for a release. */
-static void close_drop_but_releases(struct evlock_client *client) {
+/* The same, but for releases and the bodies of runs, which are waited for. */
+static void close_drop_but_waited_for(struct evlock_client *client) {
     struct tenure *tenure, *next_tenure;
     struct call *call, *next_call;
     struct evlock *lock;
 
     STAILQ_FOREACH (lock, &client->locks.noticed, notice)
-        evl_lock_drop_notices(lock);
+        if (!evl_call_pending(lock, CALL_RUN))
+            evl_lock_drop_notices(lock);
     for (tenure = TAILQ_FIRST(&client->locks.tenures.live); tenure; tenure = next_tenure) {
         next_tenure = TAILQ_NEXT(tenure, link);
-        evl_lock_drop_but_release(tenure->lock);
+        evl_lock_drop_but_waited_for(tenure->lock);
     }
     for (call = TAILQ_FIRST(&client->locks.pending); call; call = next_call) {
         next_call = TAILQ_NEXT(call, link);
@@ -78,6 +81,7 @@ static void close_free_forked(struct evlock_client *client) {
     close_stop(client, true);
     while ((call = TAILQ_FIRST(&client->locks.done))) {
         TAILQ_REMOVE(&client->locks.done, call, link);
+        evl_run_free_handle(call);
         evl_call_free(call);
     }
     evl_turn_free(turn);
@@ -96,16 +100,38 @@ bool evl_close_is_over(const struct evlock_client *client) {
     case CLIENT_OPEN:
         return false;
     case CLIENT_CLOSING:
-        return TAILQ_EMPTY(&client->locks.done) && (client->late || close_all_settled(client));
+        return TAILQ_EMPTY(&client->locks.done) && TAILQ_EMPTY(&client->locks.running) &&
+               (client->late || close_all_settled(client));
     case CLIENT_FREED:
         return TAILQ_EMPTY(&client->locks.done);
     }
     return false;
 }
 
+bool evl_close_moves_on(const struct evlock_client *client) {
+    return client->state == CLIENT_CLOSING && !client->releasing && TAILQ_EMPTY(&client->locks.running);
+}
+
+/* What is being released and undone is waited for from here on. */
+static void close_await_releases(struct evlock_client *client) {
+    client->releasing = true;
+    client->close_by = evl_turn_now(evl_client_turn(client)) + evl_client_deployment(client)->config.command_timeout;
+    evl_turn_wake(evl_client_turn(client), &client->close_alarm, client->close_by);
+}
+
+/* Bodies may take as long as the client's options say. */
+static void close_await_bodies(struct evlock_client *client) {
+    int64_t wait = evl_client_deployment(client)->config.close_wait;
+
+    if (wait != INT64_MAX)
+        evl_turn_wake(evl_client_turn(client), &client->close_alarm, evl_turn_now(evl_client_turn(client)) + wait);
+}
+
 bool evl_close_left(struct turn *turn) {
     struct evlock_client *client = evl_client_of_turn(turn);
 
+    if (evl_close_moves_on(client) && !evl_turn_forked(turn))
+        close_await_releases(client);
     if (!evl_close_is_over(client) || (client->state == CLIENT_CLOSING && evl_turn_forked(turn)))
         return false;
     if (client->state == CLIENT_CLOSING)
@@ -114,37 +140,62 @@ bool evl_close_left(struct turn *turn) {
     return true;
 }
 
+/* Each release that was not confirmed in time says so. */
+static void close_end_releases(struct evlock_client *client) {
+    struct call *call, *next;
+
+    for (call = TAILQ_FIRST(&client->locks.pending); call; call = next) {
+        next = TAILQ_NEXT(call, link);
+        if (call->sort->kind == CALL_RELEASE)
+            evl_held_end(call, (struct trouble){EVLOCK_EUNREACHABLE, ""});
+    }
+}
+
+/* Bodies that go on are at work without their locks from here on. */
+static void close_end_bodies(struct evlock_client *client) {
+    struct call *call;
+
+    while ((call = TAILQ_FIRST(&client->locks.running)))
+        evl_lock_drop(call->lock);
+    close_await_releases(client);
+}
+
 void evl_close_ring(struct alarm *alarm, int64_t now) {
     struct evlock_client *client = EVL_OWNER(struct evlock_client, close_alarm, alarm);
     int64_t begun = client->close_by - evl_client_deployment(client)->config.command_timeout;
 
     (void)now;
     assert(client->state == CLIENT_CLOSING);
+    if (!client->releasing) {
+        close_end_bodies(client);
+        return;
+    }
     if (evl_turn_puts_off(evl_client_turn(client), alarm, begun, client->close_by))
         return;
     client->late = !close_all_settled(client);
+    close_end_releases(client);
     close_drop_all(client, evl_lock_drop);
 }
 
 int evlock_client_close(evlock_client *client, evlock_closed_cb cb, void *arg) {
     struct trouble trouble;
-    struct turn *turn;
 
     if (!client)
         return evl_fail(EVLOCK_EINVAL, "the client is NULL");
     trouble = evl_locks_validate(&client->locks);
     if (trouble.status != EVLOCK_OK)
         return evl_report(trouble);
-    turn = evl_client_turn(client);
     client->state = CLIENT_CLOSING;
     client->locks.open = false;
     client->closed = cb;
     client->closed_arg = arg;
-    close_drop_but_releases(client);
-    client->close_by = evl_turn_now(turn) + evl_client_deployment(client)->config.command_timeout;
-    evl_turn_wake(turn, &client->close_alarm, client->close_by);
+    close_drop_but_waited_for(client);
+    if (TAILQ_EMPTY(&client->locks.running))
+        close_await_releases(client);
+    else
+        close_await_bodies(client);
     evl_check(evl_client_check(client));
-    evl_turn_rearm(turn);
+    evl_turn_rearm(evl_client_turn(client));
     return evl_report(evl_no_trouble);
 }
 

@@ -11,7 +11,10 @@
 /* Whether there is nothing left to wait for before the client goes. */
 bool evl_close_is_over(const struct evlock_client *client);
 
-/* The close took too long: its alarm rang. */
+/* The last body has ended, and what is left is waited for from the next turn on. */
+bool evl_close_moves_on(const struct evlock_client *client);
+
+/* The bodies, or the close, took too long: its alarm rang. */
 void evl_close_ring(struct alarm *alarm, int64_t now);
 
 /* Hook of the turn: its brackets have been left; true: the client is gone by that. */

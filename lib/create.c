@@ -30,7 +30,7 @@ static const struct request_ops *const request_ops[REQUEST_KINDS] = {
 static bool create_is_waiting(const struct turn *turn) {
     const struct evlock_client *client = evl_client_of_turn(turn);
 
-    return evl_deliver_has_some(client) || evl_close_is_over(client);
+    return evl_deliver_has_some(client) || evl_close_moves_on(client) || evl_close_is_over(client);
 }
 
 static const struct turn_hooks turn_hooks = {

@@ -1,9 +1,8 @@
 /* Delivery; see deliver.h. */
 #include "deliver.h"
 
-#include <string.h>
-
 #include "check.h"
+#include "run.h"
 
 /* So much at once keeps the server at work meanwhile, and the commands in the cache. */
 #define WRITE_SIZE 16384
@@ -66,47 +65,38 @@ static void deliver_explain(const struct evlock *lock, int why) {
         evl_error_set(only->status == why ? only->error : "");
 }
 
-/* A hold's user is called for all that befalls it, and not only at its end. It may be gone when that returns. */
-static void deliver_tell_hold(struct call *hold, int lost) {
-    int status = hold->sort->noticed(hold, lost);
-
-    if (!status)
-        return;
-    if (lost)
-        deliver_explain(hold->lock, lost);
-    else
-        evl_error_set(hold->error && strcmp(hold->error, evlock_strerror(status)) != 0 ? hold->error : "");
-    hold->cb(hold->lock, status, hold->arg);
-}
-
-/* A hold is told its loss in place of on_lost. While one waits, a loss is of the lease before. */
 static void deliver_tell_notices(struct evlock *lock) {
-    struct call *hold = evl_call_pending(lock, CALL_HOLD);
     evlock_cb cb = lock->lost ? lock->config->on_lost : lock->config->on_at_risk;
-    bool lost = lock->lost;
     int why = lock->why;
 
     evl_lock_drop_notices(lock);
-    if (evl_call_hold(lock)) /* the handle could not be in both lists */
-        evl_locks_announce(evl_locks_of(lock), lock);
-    if (hold && lost) {
-        deliver_tell_hold(hold, why);
-    } else if (why && cb) {
-        deliver_explain(lock, why);
-        cb(lock, why, lock->arg);
-    }
+    if (!why || !cb)
+        return;
+    deliver_explain(lock, why);
+    cb(lock, why, lock->arg);
 }
 
-static void deliver_tell_news(struct evlock *lock) {
-    struct call *hold = evl_call_hold(lock);
+/* A child that was made inside the body has freed the run, or leaves it alone. */
+static void deliver_call_body(struct evlock_client *client, struct call *call) {
+    int value;
 
-    if (hold)
-        deliver_tell_hold(hold, EVLOCK_OK);
+    evl_run_enter(call);
+    value = call->body(call->lock, call->arg);
+    if (!evl_turn_forked(evl_client_turn(client)))
+        evl_run_entered(call, value);
+}
+
+static void deliver_tell_run(struct call *call) {
+    bool ran = call->sort->kind != CALL_ACQUIRE;
+
+    if (call->done)
+        call->done(call->status, ran, call->arg);
+    evl_run_free_handle(call);
 }
 
 /* It is told after the user has been called, and not before: that may have ended the connection, and with it the last
  * request. */
-static void deliver_tell_call(struct call *call) {
+static void deliver_tell_call(struct evlock_client *client, struct call *call) {
     struct evlock *lock = call->lock;
     evlock *handle = lock->freed ? NULL : lock;
 
@@ -114,15 +104,18 @@ static void deliver_tell_call(struct call *call) {
         lock->untold = NULL;
     if (call->sort->count)
         call->sort->count(call);
+    if (call->body)
+        evl_run_settle(call);
     evl_error_set("");
-    if (call->status == EVLOCK_OK && call->sort->goes_on) {
-        call->sort->goes_on(call);
-        call->cb(handle, EVLOCK_OK, call->arg);
-        return;
-    }
     if (call->error && call->status != EVLOCK_OK)
         evl_error_set(call->error);
-    if (call->cb)
+    if (call->body && call->sort->kind == CALL_ACQUIRE && call->status == EVLOCK_OK) {
+        deliver_call_body(client, call);
+        return;
+    }
+    if (call->body)
+        deliver_tell_run(call);
+    else if (call->cb)
         call->cb(handle, call->status, call->arg);
     else if (call->query_cb)
         call->query_cb(handle, call->status, call->status == EVLOCK_OK ? &call->query.answer : NULL, call->arg);
@@ -145,29 +138,21 @@ static void deliver_all(struct evlock_client *client) {
     struct turn *turn = evl_client_turn(client);
     struct evlock *lock;
     struct call *call;
-    size_t count = 0, news = 0;
+    size_t count = 0;
 
     TAILQ_FOREACH (call, &client->locks.done, link)
         count++;
-    STAILQ_FOREACH (lock, &client->locks.announced, notice)
-        news++;
     while (deliver_goes_on(client, state)) {
         bool rung = evl_turn_ring(turn, evl_turn_now(turn));
-        if ((lock = evl_locks_next(&client->locks.noticed))) {
+        if ((lock = evl_locks_next_notice(&client->locks))) {
             deliver_tell_notices(lock);
-            evl_handle_unref(lock);
-            continue;
-        }
-        if (rung && news > 0 && (lock = evl_locks_next(&client->locks.announced))) {
-            news--;
-            deliver_tell_news(lock);
             evl_handle_unref(lock);
             continue;
         }
         if (!rung || count-- == 0 || !(call = TAILQ_FIRST(&client->locks.done)))
             break;
         TAILQ_REMOVE(&client->locks.done, call, link);
-        deliver_tell_call(call);
+        deliver_tell_call(client, call);
         deliver_write_out(client, WRITE_SIZE);
     }
     if (deliver_goes_on(client, CLIENT_OPEN))
@@ -184,6 +169,5 @@ void evl_deliver_at_end(struct turn *turn) {
 }
 
 bool evl_deliver_has_some(const struct evlock_client *client) {
-    return !TAILQ_EMPTY(&client->locks.done) || !STAILQ_EMPTY(&client->locks.noticed) ||
-           !STAILQ_EMPTY(&client->locks.announced) || deliver_has_news(client);
+    return !TAILQ_EMPTY(&client->locks.done) || !STAILQ_EMPTY(&client->locks.noticed) || deliver_has_news(client);
 }

@@ -10,6 +10,12 @@
 /* The extension under way ended: the next one begins, or all end where the lease has. */
 void evl_held_extended(struct evlock *lock, struct trouble trouble);
 
+/* A run's body has ended: the run goes on as a release of its lease. */
+void evl_held_end_body(struct evlock *lock);
+
+/* Ends the releases that are pending, a run's too. */
+void evl_held_released(struct evlock *lock, struct trouble trouble);
+
 /* Ends a release or an extension; one that ends by its time without a word says so. */
 void evl_held_end(struct call *call, struct trouble trouble);
 

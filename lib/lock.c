@@ -17,10 +17,10 @@ struct trouble evl_lock_validate(const struct evlock *lock) {
 }
 
 struct trouble evl_lock_validate_idle(const struct evlock *lock) {
-    if (evl_call_hold(lock))
-        return (struct trouble){EVLOCK_EALREADY, "this handle holds the lock, or waits for it, for ever"};
     if (evl_lock_acquiring(lock))
         return (struct trouble){EVLOCK_EALREADY, "an acquire or an adoption of this handle is pending"};
+    if (evl_call_pending(lock, CALL_RUN))
+        return (struct trouble){EVLOCK_EALREADY, "a body runs under this handle"};
     if (lock->tenure && evl_lease_state(evl_tenure_lease(lock->tenure)) == LEASE_RELEASING)
         return (struct trouble){EVLOCK_EALREADY, "this handle is being released"};
     if (lock->tenure && evl_lease_state(evl_tenure_lease(lock->tenure)) == LEASE_HELD)
@@ -93,18 +93,13 @@ static struct evlock *lock_make(struct config *config, const void *name, size_t 
     return lock;
 }
 
-static void lock_take_on_terms(struct locks *locks, struct lease_terms *terms) {
-    terms->max_ttl = evl_locks_deployment(locks)->config.max_ttl;
-    if (terms->grain)
-        terms->phase = (int64_t)(locks->phase % (uint64_t)terms->grain);
-}
-
 /* A new config becomes the client's. */
 static void lock_take_on(struct locks *locks, struct config *config) {
     config->deployment = evl_locks_deployment(locks);
     LIST_INSERT_HEAD(&locks->configs, config, link);
-    lock_take_on_terms(locks, &config->terms);
-    lock_take_on_terms(locks, &config->kept);
+    config->terms.max_ttl = config->deployment->config.max_ttl;
+    if (config->terms.grain)
+        config->terms.phase = (int64_t)(locks->phase % (uint64_t)config->terms.grain);
 }
 
 /* The newest config is remembered, for the next handle often wants the same. */
@@ -199,16 +194,16 @@ void evl_lock_drop(struct evlock *lock) {
         evl_call_cancel(call);
 }
 
-void evl_lock_drop_but_release(struct evlock *lock) {
-    struct call *call, *next, *release = evl_call_pending(lock, CALL_RELEASE);
+void evl_lock_drop_but_waited_for(struct evlock *lock) {
+    struct call *call, *next;
 
-    if (!release) {
+    if (!evl_call_pending(lock, CALL_RELEASE) && !evl_call_pending(lock, CALL_RUN)) {
         evl_lock_drop(lock);
         return;
     }
     for (call = lock->calls; call; call = next) {
         next = call->next;
-        if (call != release)
+        if (call->sort->kind != CALL_RELEASE && call->sort->kind != CALL_RUN)
             evl_call_cancel(call);
     }
 }

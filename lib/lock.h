@@ -28,8 +28,8 @@ bool evl_lock_holds(const struct evlock *lock);
 /* Ends everything of the handle that is pending, and gives up what it holds; nothing is reported but CANCELLED. */
 void evl_lock_drop(struct evlock *lock);
 
-/* The same, but for a release that is pending: it is waited for. */
-void evl_lock_drop_but_release(struct evlock *lock);
+/* The same, but for a release that is pending, or a body that is at work: these are waited for. */
+void evl_lock_drop_but_waited_for(struct evlock *lock);
 
 /* The same in a forked child: nothing is sent and nobody is called, only memory is made ready to go. */
 void evl_lock_drop_forked(struct evlock *lock);

@@ -86,7 +86,7 @@ static void outcome_on_released(struct evlock *lock, struct trouble trouble) {
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "released: %s", evlock_strerror(trouble.status));
     lock->config->deployment->stats.released += trouble.status == EVLOCK_OK;
     evl_tenure_drop(lock->tenure);
-    evl_held_end(evl_call_pending(lock, CALL_RELEASE), trouble);
+    evl_held_released(lock, trouble);
 }
 
 static void outcome_on_risk(struct evlock *lock, const struct lease_out *out) {
@@ -119,6 +119,5 @@ static void outcome_happened(struct evlock *lock, const struct lease_out *out, c
 const struct tenure_hooks evl_outcome_hooks = {
     .happened = outcome_happened,
     .spoken = evl_held_note,
-    .away = evl_waiter_away,
     .queued = evl_waiter_queued,
 };

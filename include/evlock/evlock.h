@@ -51,8 +51,7 @@
  * call has returned. A call that returned an error never calls back. A callback may call anything, also evlock_free()
  * and evlock_client_free() on the objects in question. The calls that were pending on a freed handle report
  * EVLOCK_ECANCELLED, with NULL for the handle. A call that had been answered before, such as a release that was done,
- * reports its own status. An acquire that is reported without its handle is never EVLOCK_OK. evlock_hold() alone
- * reports many times.
+ * reports its own status. An acquire that is reported without its handle is never EVLOCK_OK.
  *
  * THREADS. A client and its handles belong to one thread: the one that made the client. The first time that the loop
  * calls evlock in another thread, they go over to that one. evlock_client_move() makes the calling thread theirs.
@@ -68,10 +67,10 @@
  * evlock_waited_ms() are 0, evlock_token() is NULL, and evlock_client_connection() is EVLOCK_AWAY. The child may free
  * the objects, if they belong to the thread that forked. This gives back memory, and closes the child's copies of
  * sockets and timers. The parent's leases, connections and event registrations stay as they are. No callback of the
- * parent's calls comes, but for a scope's `done` from within evlock_scope_end(), with EVLOCK_EFORKED or as for a handle
- * that was freed. A child that is made inside a callback may return from it. The child may run its copy of the event
- * loop after event_reinit() or uv_loop_fork(), best with everything freed before. A child by vfork() or posix_spawn()
- * has no copy, and may call nothing.
+ * parent's calls comes, and no run's `done`. evlock_client_free() also frees the handles of evlock_run() that the child
+ * has not freed before. A child that is made inside a callback or a body may return from it. The child may run its copy
+ * of the event loop after event_reinit() or uv_loop_fork(), best with everything freed before. A child by vfork() or
+ * posix_spawn() has no copy, and may call nothing.
  *
  * STRINGS. Names and tokens are any bytes, with a length. EVLOCK_CSTRING as the length means that the bytes are a C
  * string. evlock copies what it is given: nothing has to outlive the call.
@@ -287,6 +286,8 @@ typedef struct evlock_client_options {
     int64_t max_ttl_ms;              /**< with several nodes: the longest ttl of any lock on them. Give all clients the
                                           same. Longer ttls are refused, and locks without expiry too. A node that
                                           restarted does not count for so long. Default 60,000 */
+    int64_t close_wait_ms;           /**< how long evlock_client_close() lets the bodies of runs go on; default
+                                          EVLOCK_UNLIMITED */
     enum evlock_log_level log_level; /**< the least level to log; default EVLOCK_LOG_INFO */
     bool durable;                    /**< with several nodes: no node ever forgets a write that it acknowledged
                                           (appendfsync always), so a restarted node counts at once */
@@ -423,7 +424,13 @@ typedef void (*evlock_closed_cb)(int status, void *arg);
  * with EVLOCK_ECANCELLED; what is held is released, what is being released is waited for, for at most
  * command_timeout_ms; then the connection ends, the client is freed, and `cb` (which may be NULL) is called: with
  * EVLOCK_OK if every key is known to be gone from the server, and EVLOCK_EUNREACHABLE if some are left to their ttl.
- * No lease is told lost after this call. Handles stay the user's, to be freed before or after.
+ * Handles stay the user's, to be freed before or after.
+ *
+ * Runs whose body was called go on until their body ends, and keep their leases, renewed as ever. They alone hear of a
+ * loss after this call, and evlock_release() ends their bodies as before. The client waits for them for close_wait_ms,
+ * and for command_timeout_ms more from the last body's end. When close_wait_ms has passed, the runs that are left are
+ * ended: their leases are released, and their `done` reports EVLOCK_ECANCELLED at once, though the body has not ended.
+ * Runs that wait are acquires: they end at once, with EVLOCK_ECANCELLED.
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL (NULL), EVLOCK_ECLOSED (closing already), EVLOCK_EFORKED.
  */
@@ -437,10 +444,10 @@ EVLOCK_EXPORT int evlock_client_close(evlock_client *client, evlock_closed_cb cb
  * since it stops reading at an answer that finds nobody. A key is left to its ttl, too, where the server had not read
  * the command when this was called, and something was unanswered or the user may not use CLIENT.
  *
- * Pending calls report EVLOCK_ECANCELLED on the next turn of the loop. So give the loop a turn before you free it:
- * event_base_loop(base, EVLOOP_NONBLOCK). With no call pending, everything is gone when this returns. A close that is
- * under way is overtaken: its callback reports EVLOCK_ECANCELLED. Handles stay the user's, to be freed before or after.
- * NULL is allowed. A forked child may free its copy.
+ * Pending calls and runs report EVLOCK_ECANCELLED on the next turn of the loop. So give the loop a turn before you free
+ * it: event_base_loop(base, EVLOOP_NONBLOCK). With no call pending, everything is gone when this returns. A close that
+ * is under way is overtaken: its callback reports EVLOCK_ECANCELLED. Handles stay the user's, to be freed before or
+ * after. NULL is allowed. A forked child may free its copy.
  */
 EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
 
@@ -596,41 +603,10 @@ typedef struct evlock_acquire_options {
 EVLOCK_EXPORT int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_cb cb, void *arg);
 
 /**
- * Holds the lock for ever, and reports when it is held and when it is not: for a leader, or a job that runs once. It
- * acquires with the lock's way of waiting, renews, and acquires again after each loss. The lock's max_attempts,
- * max_wait_ms and fail_when_away do not count. The lease is renewed whatever auto_renewal says; a lock without expiry
- * needs no renewal.
- *
- * No trouble ends a hold, not even a wrong password. A refusal that an acquire would end with is waited out. The pauses
- * are then the client's: they grow from backoff_min_ms to backoff_max_ms. evlock_release() ends a hold at any time, and
- * gives the lock up. So do evlock_free(), evlock_client_close() and evlock_client_free(); a close hands the lock over
- * at once. evlock_cancel() ends a hold that waits. evlock_export() ends it and hands the lease out.
- *
- * `cb` is required. It is called for each change, from the loop:
- *   EVLOCK_OK            held from now on; evlock_remaining_ms() of the lease are left
- *   EVLOCK_EHELD         another holds the lock, or has it at last after a trouble; the hold waits
- *   EVLOCK_EEXPIRED, EVLOCK_ENOTOWNED, EVLOCK_EDATALOSS, EVLOCK_EMAXHOLD   lost, for this reason. The hold acquires
- *                        again already. `on_lost` is not called; `on_at_risk` is
- *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED, EVLOCK_EAUTH, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED,
- *   EVLOCK_EPROTOCOL, EVLOCK_EQUORUM, EVLOCK_EREPLICAS, EVLOCK_EFENCE, EVLOCK_ENOMEM, EVLOCK_ESYSTEM   this stands in
- *                        the way now; evlock_last_error() has the particulars. The hold goes on
- *   EVLOCK_ECANCELLED    the end, exactly once; nothing comes after it. The handle is NULL if it was freed
- * The same status is never reported twice in a row, however many attempts fail. While one is held back by a callback,
- * only the newest counts. A hold that is at work in a forked child reports nothing there.
- *
- * While it holds, all calls for a held lock work as ever. max_hold_ms is the longest term: then renewal ends, the lease
- * is lost with EVLOCK_EMAXHOLD, and the hold acquires again, in a queue behind those that wait.
- *
- * Returns EVLOCK_OK, EVLOCK_EINVAL (also: no callback), EVLOCK_EALREADY, EVLOCK_ERENEWAL (the ttl and lost_lead_ms
- * leave no time to renew), EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM, EVLOCK_ESYSTEM.
- */
-EVLOCK_EXPORT int evlock_hold(evlock *lock, evlock_cb cb, void *arg);
-
-/**
- * Cancels the handle's pending acquire, adoption or waiting hold: it ends with EVLOCK_ECANCELLED, also where the lock
- * has just been granted but its callback was not yet called, and the lock is not held. The handle is free for the next
- * acquire at once. Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENOTHELD (none was pending), EVLOCK_ECLOSED,
- * EVLOCK_EFORKED.
+ * Cancels the handle's pending acquire or adoption: it ends with EVLOCK_ECANCELLED, also where the lock has just been
+ * granted but its callback was not yet called, and the lock is not held. The handle is free for the next acquire at
+ * once. The wait of a run ends alike, and its `done` reports that; a run whose body was called goes on. Returns
+ * EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENOTHELD (none was pending), EVLOCK_ECLOSED, EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_cancel(evlock *lock);
 
@@ -638,16 +614,18 @@ EVLOCK_EXPORT int evlock_cancel(evlock *lock);
  * Releases: the server compares the token and deletes the key in one step. From the moment of this call nothing is
  * renewed, evlock_is_held() is false, no loss is told, and pending extensions end with EVLOCK_ECANCELLED. When the
  * callback has come the handle is free for a new acquire. After a loss was told, release may still be called; it sends
- * the same. `cb` may be NULL. The callback's status:
+ * the same. `cb` may be NULL. On a run's handle it ends the body, or the wait; `done` comes after `cb`. The callback's
+ * status:
  *   EVLOCK_OK            deleted
  *   EVLOCK_ENOTOWNED     it was not there any more; a new owner, if any, was not touched
- *   EVLOCK_ENOTHELD      a hold was waiting, and has ended; see evlock_hold()
  *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   not within command_timeout_ms; it goes on in the background
  *   EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_EQUORUM,
  *   EVLOCK_ECANCELLED (the handle or client was freed meanwhile; the release goes on in the background)
+ *   EVLOCK_ENOTHELD      of a run: its body was not called yet, or has handed the lease over
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENOTHELD (nothing to release, or still acquiring: cancel that),
- * EVLOCK_EALREADY (a second release), EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ * EVLOCK_EALREADY (a second release), EVLOCK_ECLOSED (but the body of a run may end while its client closes),
+ * EVLOCK_EFORKED, EVLOCK_ENOMEM (never for a run where `cb` is NULL).
  */
 EVLOCK_EXPORT int evlock_release(evlock *lock, evlock_cb cb, void *arg);
 
@@ -681,7 +659,7 @@ EVLOCK_EXPORT int64_t evlock_remaining_ms(const evlock *lock);
  */
 EVLOCK_EXPORT size_t evlock_keepers(const evlock *lock);
 
-/** Milliseconds since the pending acquire was called, or since a hold began to wait; 0 when neither waits. */
+/** Milliseconds since the pending acquire was called; 0 when none is pending. */
 EVLOCK_EXPORT int64_t evlock_waited_ms(const evlock *lock);
 
 /** What evlock_extend() does with its time. */
@@ -835,78 +813,73 @@ EVLOCK_EXPORT int evlock_query(evlock *lock, unsigned what, evlock_query_cb cb, 
  */
 EVLOCK_EXPORT int evlock_break(evlock *lock, evlock_cb cb, void *arg);
 
-/* --- Scopes: acquire, run, release -------------------------------------------------------------------------------- */
-
-/** One run of a body under a lock. */
-typedef struct evlock_scope evlock_scope;
+/* --- Runs: acquire, work, release --------------------------------------------------------------------------------- */
 
 /**
- * What runs under the lock. It may return at once and finish many turns of the loop later; either way it must call
- * evlock_scope_end(scope) exactly once when it is done. `lock` is held when it is called; on_lost of the lock's
- * options tells it if the lease is lost meanwhile, and evlock_is_held() is the check before each step that matters.
+ * Work under a lock: the body of a run. It is called once, when the lock is held, from the loop. It may begin work that
+ * takes many turns of the loop. Before each step that matters it asks evlock_is_held(); on_lost reports a loss.
+ *
+ * EVLOCK_OK as its value says that the work has begun. The body then ends by evlock_release(lock, ...), at any time: in
+ * the body itself, or later, also after a loss. Each body must end by that, or the run goes on for ever. Any other
+ * value says that the work could not begin. The run then releases the lock by itself, and `done` reports the value;
+ * values of the program's own are positive.
+ *
+ * Until the run has ended, its handle serves no other acquire, adoption or run: EVLOCK_EALREADY. A body may hand its
+ * lease over by evlock_export(); it ends by evlock_release() all the same, and `done` reports EVLOCK_ENOTHELD.
  */
-typedef void (*evlock_body)(evlock_scope *scope, evlock *lock, void *arg);
+typedef int (*evlock_body)(evlock *lock, void *arg);
 
 /**
- * How a scope ended:
- *   EVLOCK_OK       the lock was acquired, the body ran, the lock was held throughout and released
- *   EVLOCK_ELOST    the body ran, and the lease was lost before the body's end or was gone at the release
- *   else            when the body was skipped (`ran` is 0), why it could not be acquired;
- *                   when it ran, why the release could not be confirmed, as for evlock_release()
+ * The end of a run: the lock is released, or was never held. `ran` says whether the body was called, whatever it
+ * returned. The statuses:
+ *   EVLOCK_OK         the body ran, the lock was held until the body's end, and it is released
+ *   EVLOCK_ELOST      the body ran, and the lease was lost before the body's end, or was gone at the release
+ *   EVLOCK_ECANCELLED the wait was ended by evlock_cancel(), evlock_release() or evlock_client_close(); or the handle
+ *                     or the client was freed; or a client that closes waits no longer
+ *   else              without the body (`ran` is false): why the lock was not acquired, as for evlock_acquire()
+ *                     after the body (`ran` is true): the value that the body returned; or else why the release
+ *                     is not confirmed, as for evlock_release()
+ *
+ * With EVLOCK_ECANCELLED and `ran`, the body may not have ended. What still works for it stops here, for it must not
+ * use the handle any more. The lock is released in the background.
  */
-typedef void (*evlock_scope_cb)(int status, int ran, void *arg);
+typedef void (*evlock_done_cb)(int status, bool ran, void *arg);
 
 /**
- * Acquires `lock` by its own options, runs `body` under it, releases it whatever happened, then calls `done` (which may
- * be NULL). The handle must stay alive and unreleased until then; if it is freed, or its client closed, all the same,
- * the body goes on without the lock, and `done` still comes, with EVLOCK_ECANCELLED or EVLOCK_ECLOSED, from within
- * evlock_scope_end(). Returns as evlock_acquire().
+ * Runs `body` under `lock`: acquires it by its own options, calls the body, and calls `done` when the lock is released
+ * after the body's end. `done` may be NULL. While the run waits, evlock_cancel() and evlock_release() end it. Once the
+ * body was called, evlock_release() ends the body. A callback that is given to evlock_release() comes before `done`.
+ * evlock_free() of the handle ends the run at any time: `done` reports EVLOCK_ECANCELLED, later, from the loop.
+ *
+ * evlock_client_close() ends runs that wait, and lets bodies end. Returns as evlock_acquire() without options.
  */
-EVLOCK_EXPORT int evlock_with(evlock *lock, evlock_body body, evlock_scope_cb done, void *arg);
-
-/** The body's last word: releases and then tells. The scope must not be used afterwards. From anywhere in the loop. */
-EVLOCK_EXPORT void evlock_scope_end(evlock_scope *scope);
+EVLOCK_EXPORT int evlock_with(evlock *lock, evlock_body body, evlock_done_cb done, void *arg);
 
 /**
- * One call for all: makes a handle, acquires it, runs `body` under it, releases, frees the handle, calls `done` (which
- * may be NULL). it makes 4 attempts unless `options` sets max_attempts, or max_wait_ms, which then is the only limit;
- * in a queue, which counts none, the wait is without limit unless max_wait_ms is set. The handle that `body` is given
- * is valid until evlock_scope_end(); it may be freed before, as one of evlock_with() may. Returns as evlock_new() and
- * evlock_acquire().
+ * Does all in one call: makes a handle, runs `body` under it as evlock_with() does, and frees the handle after `done`.
+ * `*ret_lock` is that handle, set on success only; `ret_lock` may be NULL. The handle is valid until `done` has
+ * returned. It may be freed before, as a handle of one's own: that ends the run.
+ *
+ * A run makes 4 attempts, unless `options` set max_attempts or max_wait_ms, or wait in a queue. A wait that is set is
+ * then the only limit. Returns as evlock_new() and evlock_acquire().
  */
-EVLOCK_EXPORT int evlock_run(evlock_client *client, const void *name, size_t name_len, const evlock_options *options,
-                             evlock_body body, evlock_scope_cb done, void *arg);
-
-/** A body that is bound to a lock's name: every call runs under that lock. */
-typedef struct evlock_handler evlock_handler;
+EVLOCK_EXPORT int evlock_run(evlock **ret_lock, evlock_client *client, const void *name, size_t name_len,
+                             const evlock_options *options, evlock_body body, evlock_done_cb done, void *arg);
 
 /**
- * Binds `body` to the lock `name`. `options` may be NULL; attempts as for evlock_run(). Use
- * evlock_handler_new() to name the lock after the function. Returns as evlock_new(); nothing is sent.
+ * A lock's name for a function: its file and itself, such as "jobs.c:nightly". Two static functions of one name in two
+ * files have different locks. The file is without its folder, so the name is the same wherever the program is built.
+ * Compilers without __FILE_NAME__ (gcc before 12, clang before 9) give the file as it was named to them. A lock of a
+ * function that never runs twice at once, on whatever machine:
+ *
+ *     evlock_run(NULL, client, EVLOCK_NAME_OF(nightly), EVLOCK_CSTRING, EVLOCK_OPTIONS(.max_wait_ms = 60000),
+ *                nightly, on_done, NULL);
  */
-EVLOCK_EXPORT int evlock_handler_new_named(evlock_handler **ret_handler, evlock_client *client, const void *name,
-                                           size_t name_len, const evlock_options *options, evlock_body body);
-
-/**
- * Binds `body`, a function's name, to a lock named after its file and itself ("src/jobs.c:nightly"), so that two static
- * functions of one name have different locks. The file is as the compiler was given it: build from the same place on
- * every machine, or name the lock yourself.
- */
-#define evlock_handler_new(ret_handler, client, options, body)                                                         \
-    evlock_handler_new_named((ret_handler), (client), __FILE__ ":" #body, EVLOCK_CSTRING, (options), (body))
-
-/** The name of the handler's lock, as evlock_name() tells it. Valid as long as the handler. */
-EVLOCK_EXPORT const void *evlock_handler_name(const evlock_handler *handler, size_t *ret_len);
-
-/**
- * Runs the handler's body once under its lock, as evlock_run() does. Any number of calls may be under way; they take
- * turns, each within its own attempts and wait (set max_attempts to EVLOCK_UNLIMITED to have all of them run). Returns
- * as evlock_run().
- */
-EVLOCK_EXPORT int evlock_handler_call(evlock_handler *handler, evlock_scope_cb done, void *arg);
-
-/** Frees a handler; calls under way go on to their end. NULL is allowed. */
-EVLOCK_EXPORT void evlock_handler_free(evlock_handler *handler);
+#ifdef __FILE_NAME__
+#define EVLOCK_NAME_OF(function) __FILE_NAME__ ":" #function
+#else
+#define EVLOCK_NAME_OF(function) __FILE__ ":" #function
+#endif
 
 /* --- Options as an argument --------------------------------------------------------------------------------------- */
 

@@ -333,57 +333,45 @@ static void break_what_another_has(struct stage *s) {
     stage_await(stage_acquire(s, lock, NULL), EVLOCK_OK);
 }
 
-/* --- Scopes ------------------------------------------------------------------------------------------------------- */
+/* --- Runs --------------------------------------------------------------------------------------------------------- */
 
-static void end_at_once(evlock_scope *scope, evlock *lock, void *arg) {
+static int end_at_once(evlock *lock, void *arg) {
+    (void)arg;
+    return evlock_release(lock, NULL, NULL);
+}
+
+static int cannot_begin(evlock *lock, void *arg) {
     (void)lock;
     (void)arg;
-    evlock_scope_end(scope);
+    return EVLOCK_EUNSUPPORTED;
 }
 
 static void with(struct stage *s) {
     stage_client(s, NULL, NULL);
     evlock *lock = stage_lock(s, "a", NULL);
     struct told *done = stage_told(s);
-    stage_await(stage_judge(done, lock ? evlock_with(lock, end_at_once, told_scope, done) : STAGE_SKIPPED), EVLOCK_OK);
+    stage_await(stage_judge(done, lock ? evlock_with(lock, end_at_once, told_run, done) : STAGE_SKIPPED), EVLOCK_OK);
     if (evlock_is_held(lock))
-        stage_wrong(s, "held after its scope");
+        stage_wrong(s, "held after its run");
 }
 
-static void run(struct stage *s) {
+static void run_of(struct stage *s, evlock_body body, int value) {
     evlock_options options = stage_options(s);
     stage_client(s, NULL, NULL);
     stage_lock(s, "a", NULL);
     struct told *done = stage_told(s);
-    done = stage_judge(done, s->client
-                                 ? evlock_run(s->client, "a", EVLOCK_CSTRING, &options, end_at_once, told_scope, done)
-                                 : STAGE_SKIPPED);
-    stage_await(done, EVLOCK_OK);
+    done =
+        stage_judge(done, s->client ? evlock_run(NULL, s->client, "a", EVLOCK_CSTRING, &options, body, told_run, done)
+                                    : STAGE_SKIPPED);
+    stage_await(done, value);
 }
 
-static void handle(struct stage *s) {
-    evlock_handler *handler = NULL;
-    evlock_options options = stage_options(s);
-    options.prefix = "handled:";
-    options.max_attempts = EVLOCK_UNLIMITED;
-    stage_client(s, NULL, NULL);
-    stage_lock(s, "a", &options);
-    struct told *made = stage_told(s), *calls[2];
-    made = stage_judge(
-        made, s->client ? evlock_handler_new_named(&handler, s->client, "a", EVLOCK_CSTRING, &options, end_at_once)
-                        : STAGE_SKIPPED);
-    if (!made)
-        return;
-    made->due = 0;
-    for (int i = 0; i < 2; i++) {
-        calls[i] = stage_told(s);
-        calls[i] = stage_judge(calls[i], evlock_handler_call(handler, told_scope, calls[i]));
-    }
-    stage_await(calls[0], EVLOCK_OK);
-    stage_await(calls[1], EVLOCK_OK);
-    faults_arm();
-    evlock_handler_free(handler);
-    faults_disarm();
+static void run(struct stage *s) {
+    run_of(s, end_at_once, EVLOCK_OK);
+}
+
+static void run_in_vain(struct stage *s) {
+    run_of(s, cannot_begin, EVLOCK_EUNSUPPORTED);
 }
 
 /* --- Ending ------------------------------------------------------------------------------------------------------- */
@@ -670,7 +658,7 @@ const struct scenario scenarios[] = {
     {"break_what_another_has", break_what_another_has, false},
     {"with", with, false},
     {"run", run, false},
-    {"handle", handle, false},
+    {"run_in_vain", run_in_vain, false},
     {"free_lock_in_callback", free_lock_in_callback, false},
     {"free_client_in_callback", free_client_in_callback, false},
     {"close_while_busy", close_while_busy, false},

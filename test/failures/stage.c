@@ -177,7 +177,7 @@ void told_answer(evlock *lock, int status, const evlock_answer *answer, void *to
     tell(told, lock, status);
 }
 
-void told_scope(int status, int ran, void *told) {
+void told_run(int status, bool ran, void *told) {
     (void)ran;
     tell(told, NULL, status);
 }

@@ -104,7 +104,7 @@ struct told *stage_judge(struct told *told, int returned);
 
 void told_end(evlock *lock, int status, void *told);
 void told_answer(evlock *lock, int status, const evlock_answer *answer, void *told);
-void told_scope(int status, int ran, void *told);
+void told_run(int status, bool ran, void *told);
 void told_closed(int status, void *told);
 
 struct told *stage_acquire(struct stage *stage, evlock *lock, const evlock_acquire_options *options);

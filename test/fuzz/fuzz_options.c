@@ -126,15 +126,16 @@ static void on_end(evlock *lock, int status, void *told) {
     ++*(int *)told;
 }
 
-static void on_scope(int status, int ran, void *told) {
+static void on_run(int status, bool ran, void *told) {
     check_known(status);
     check(!ran);
     ++*(int *)told;
 }
 
-static void body(evlock_scope *scope, evlock *lock, void *arg) {
-    (void)scope, (void)arg;
+static int body(evlock *lock, void *arg) {
+    (void)arg;
     check(!lock); /* there is no server that could have granted it */
+    return EVLOCK_OK;
 }
 
 static void on_log(enum evlock_log_level level, const char *line, void *arg) {
@@ -167,7 +168,7 @@ static int use(struct input *input, evlock *lock, evlock_client *client, int *to
     expected += status == EVLOCK_OK;
     check(!evlock_is_held(lock) && evlock_remaining_ms(lock) == 0 && evlock_fence(lock) == 0);
     take_options(input, &run_options, texts);
-    status = evlock_run(client, "a scope", EVLOCK_CSTRING, &run_options, body, on_scope, told);
+    status = evlock_run(NULL, client, "a run", EVLOCK_CSTRING, &run_options, body, on_run, told);
     check_status(status);
     return expected + (status == EVLOCK_OK);
 }

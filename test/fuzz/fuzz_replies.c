@@ -47,10 +47,15 @@ static struct {
     unsigned depth; /* of calls in callbacks */
     bool calling;   /* the library: nothing may be told now */
     bool closing, closed;
-    bool secret; /* the input does not have the password, which so may be nowhere but in what is wiped */
-    evlock_scope *scope;
-    unsigned scopes, scopes_told;
+    bool secret;   /* the input does not have the password, which so may be nowhere but in what is wiped */
+    evlock *body;  /* the handle of a run whose body goes on */
+    void *body_of; /* and its argument */
+    unsigned runs, runs_told;
 } run;
+
+/* Arguments of runs whose handle is their own. */
+enum { OWNS = 4096, value_of_body = 7 };
+static char owns[OWNS];
 
 static void call_something(void);
 
@@ -288,45 +293,54 @@ static void export(struct handle *handle) {
     }
 }
 
+static bool is_own(const void *arg) {
+    return (const char *)arg >= owns && (const char *)arg < owns + OWNS;
+}
+
 static void cancel(struct handle *handle) {
     called(NULL, evlock_cancel(handle->lock));
 }
 
-static void body(evlock_scope *scope, evlock *lock, void *arg) {
-    struct handle *handle = arg;
+/* Ends at once, goes on, could not begin, or frees its handle, where evlock_run() has made that. */
+static int body(evlock *lock, void *arg) {
+    bool own = is_own(arg);
+    uint8_t how = take_byte(&input);
 
     check(!run.calling && evlock_is_held(lock));
-    if (handle)
-        handle->granted = handle->losable = true;
-    else if (take_byte(&input) % 4 == 0)
-        evlock_free(lock); /* which the scope has made */
-    if (!run.scope && take_byte(&input) % 2)
-        run.scope = scope;
-    else
-        evlock_scope_end(scope);
+    if (!own)
+        ((struct handle *)arg)->granted = ((struct handle *)arg)->losable = true;
+    if (own && how % 8 == 0)
+        evlock_free(lock);
+    else if (!run.body && how & 8) {
+        run.body = lock;
+        run.body_of = arg;
+        return EVLOCK_OK;
+    } else if (!(how & 16))
+        check(evlock_release(lock, NULL, NULL) == EVLOCK_OK);
+    return how & 16 ? value_of_body : EVLOCK_OK;
 }
 
-static void on_scope(int status, int ran, void *arg) {
-    (void)arg;
-    check(!run.calling || ran);
-    check_status(status);
-    check(ran == 0 || ran == 1);
-    check(status != EVLOCK_OK || ran);
-    run.scopes_told++;
+static void on_run(int status, bool ran, void *arg) {
+    check(!run.calling);
+    if (status != value_of_body)
+        check_status(status);
+    check((status != EVLOCK_OK && status != value_of_body) || ran);
+    if (run.body_of == arg)
+        run.body = run.body_of = NULL;
+    run.runs_told++;
 }
 
-static void scope(struct handle *handle) {
-    if (run.scope) {
-        evlock_scope *ending = run.scope;
-        run.scope = NULL;
-        evlock_scope_end(ending);
-        run.calling = false;
+static void begin_run(struct handle *handle) {
+    if (run.body) {
+        called(NULL, evlock_release(run.body, NULL, NULL));
+        run.body = run.body_of = NULL;
         return;
     }
     if (take_byte(&input) % 2)
-        run.scopes += called(NULL, evlock_with(handle->lock, body, on_scope, handle)) == EVLOCK_OK;
+        run.runs += called(NULL, evlock_with(handle->lock, body, on_run, handle)) == EVLOCK_OK;
     else if (client)
-        run.scopes += called(NULL, evlock_run(client, "run", 3, NULL, body, on_scope, NULL)) == EVLOCK_OK;
+        run.runs +=
+            called(NULL, evlock_run(NULL, client, "run", 3, NULL, body, on_run, &owns[run.runs % OWNS])) == EVLOCK_OK;
 }
 
 static void make(struct handle *handle) {
@@ -335,6 +349,8 @@ static void make(struct handle *handle) {
     uint8_t how = take_byte(&input);
     int status;
 
+    if (run.body == handle->lock)
+        run.body = run.body_of = NULL;
     evlock_free(handle->lock);
     *handle = (struct handle){.fence = handle->fence, .longest_ms = how & 24 || how % 6 == 5 ? 0 : ttls[how % 6]};
     if (!client || run.closing)
@@ -355,8 +371,8 @@ static void make(struct handle *handle) {
 }
 
 static void call_something(void) {
-    static void (*const calls[])(struct handle *) = {acquire, release, extend, query, export,
-                                                     cancel,  adopt,   scope,  make};
+    static void (*const calls[])(struct handle *) = {acquire, release, extend,    query, export,
+                                                     cancel,  adopt,   begin_run, make};
     uint8_t which = take_byte(&input);
     struct handle *handle = &handles[which / 16 % HANDLES];
     void (*call)(struct handle *) = calls[which % 16 % (sizeof(calls) / sizeof(calls[0]))];
@@ -489,9 +505,9 @@ static void begin(void) {
 }
 
 static void end(void) {
-    if (run.scope)
-        evlock_scope_end(run.scope);
-    run.scope = NULL;
+    if (run.body)
+        evlock_release(run.body, NULL, NULL);
+    run.body = run.body_of = NULL;
     input.at = input.end; /* callbacks call nothing more */
     evlock_client_free(client);
     for (int i = 0; i < HANDLES; i++) {
@@ -501,7 +517,7 @@ static void end(void) {
     for (int i = 0; i < 3; i++)
         turn();
     check(run.told == run.calls);
-    check(run.scopes_told == run.scopes);
+    check(run.runs_told == run.runs);
     server_end(&server);
     loop_end(&loop);
     check(counted_live() == 0);

@@ -16,8 +16,6 @@ extern evlock_client *client;
 extern evlock *lock, *other;
 extern evlock_options options;
 extern evlock_client_options client_options;
-extern evlock_scope *scope;
-extern evlock_handler *handler;
 extern pthread_t loop_thread;
 extern void *arg;
 extern const void *token;

@@ -370,23 +370,23 @@ static void a_break_ends_it_everywhere(void **state) {
     assert_status(await_acquire(f, breaker, NULL), EVLOCK_OK);
 }
 
-/* --- Scopes ------------------------------------------------------------------------------------------------------- */
+/* --- Runs --------------------------------------------------------------------------------------------------------- */
 
 struct run {
     bool held; /* in the body */
     struct record done;
 };
 
-static void run_body(evlock_scope *scope, evlock *lock, void *arg) {
+static int run_body(evlock *lock, void *arg) {
     ((struct run *)arg)->held = evlock_is_held(lock);
-    evlock_scope_end(scope);
+    return evlock_release(lock, NULL, NULL);
 }
 
-static void run_done(int status, int ran, void *arg) {
-    record_scope(status, ran, &((struct run *)arg)->done);
+static void run_done(int status, bool ran, void *arg) {
+    record_run(status, ran, &((struct run *)arg)->done);
 }
 
-static void scopes_run_under_the_lock(void **state) {
+static void bodies_run_under_the_lock(void **state) {
     struct fixture *f = *state;
     struct run with = {0};
     struct run run = {0};
@@ -394,7 +394,7 @@ static void scopes_run_under_the_lock(void **state) {
     await(f, with.done.count);
     assert_ended(&with.done, EVLOCK_OK);
     assert_true(with.held);
-    assert_status(evlock_run(f->client, "a", EVLOCK_CSTRING, NULL, run_body, run_done, &run), EVLOCK_OK);
+    assert_status(evlock_run(NULL, f->client, "a", EVLOCK_CSTRING, NULL, run_body, run_done, &run), EVLOCK_OK);
     await(f, run.done.count);
     assert_ended(&run.done, EVLOCK_OK);
     assert_true(run.held);
@@ -617,7 +617,7 @@ int main(void) {
         QUORUM_TEST(the_ttl_is_that_of_the_holder),
         QUORUM_TEST(the_holder_is_the_majoritys),
         QUORUM_TEST(a_break_ends_it_everywhere),
-        QUORUM_TEST(scopes_run_under_the_lock),
+        QUORUM_TEST(bodies_run_under_the_lock),
         QUORUM_TEST(another_client_adopts),
         QUORUM_TEST(a_token_on_a_minority_is_not_adopted),
         QUORUM_TEST(a_stranger_on_a_minority_does_not_disturb),

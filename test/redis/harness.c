@@ -51,7 +51,7 @@ void record_closed(int status, void *arg) {
     record(arg, NULL, status, 0);
 }
 
-void record_scope(int status, int ran, void *arg) {
+void record_run(int status, bool ran, void *arg) {
     record(arg, NULL, status, ran);
 }
 

@@ -37,7 +37,7 @@ enum {
 struct record {
     int count;       /* how often it was called; what follows is of the last time */
     int status;      /* the call's, the loss's, the risk's or the connection's */
-    int64_t value;   /* what remains at risk, the scope's `ran`, or the connection's state */
+    int64_t value;   /* what remains at risk, the run's `ran`, or the connection's state */
     void *object;    /* the handle or client that it was given */
     int64_t at;      /* when, by evlock_clock_us() */
     int order;       /* its place among all callbacks recorded in this process, from 1 */
@@ -57,7 +57,7 @@ void record_end(evlock *lock, int status, void *arg);
 void record_answer(evlock *lock, int status, const evlock_answer *answer, void *arg);
 void record_risk(evlock *lock, int status, void *arg);
 void record_closed(int status, void *arg);
-void record_scope(int status, int ran, void *arg);
+void record_run(int status, bool ran, void *arg);
 void record_connection(evlock_client *client, enum evlock_connection state, int status, void *arg);
 
 /* --- The fixture -------------------------------------------------------------------------------------------------- */

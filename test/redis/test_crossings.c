@@ -568,55 +568,58 @@ static void a_break_whose_answer_was_lost_was_done(void **state) {
     assert_int_equal(server_calls(f->server, "evalsha"), 3);
 }
 
-/* --- Scopes ------------------------------------------------------------------------------------------------------- */
+/* --- Runs --------------------------------------------------------------------------------------------------------- */
 
-/* A scope under way, and its end. */
+/* A run, and its end. */
 struct run {
-    evlock_scope *scope; /* set by the body */
+    bool entered;
     struct record done;
 };
 
-static void keep_scope(evlock_scope *scope, evlock *lock, void *arg) {
+static int enter_body(evlock *lock, void *arg) {
     (void)lock;
-    ((struct run *)arg)->scope = scope;
+    ((struct run *)arg)->entered = true;
+    return EVLOCK_OK;
 }
 
-static void run_done(int status, int ran, void *arg) {
-    record_scope(status, ran, &((struct run *)arg)->done);
+static void run_done(int status, bool ran, void *arg) {
+    record_run(status, ran, &((struct run *)arg)->done);
 }
 
-/* Begins a scope and waits for its body. */
-static void enter_scope(struct fixture *f, evlock *lock, struct run *run) {
-    assert_status(evlock_with(lock, keep_scope, run_done, run), EVLOCK_OK);
-    await(f, run->scope);
+/* Begins a run and waits for its body. */
+static void enter(struct fixture *f, evlock *lock, struct run *run) {
+    assert_status(evlock_with(lock, enter_body, run_done, run), EVLOCK_OK);
+    await(f, run->entered);
 }
 
-static void a_scope_that_lost_its_lease_says_so_without_a_server(void **state) {
+static void a_run_that_lost_its_lease_says_so_without_a_server(void **state) {
     struct fixture *f = *state;
     struct record lost = {0};
     struct run run = {0};
     evlock_client_options options = impatient(f);
     evlock_options brief = watched(1000, &lost);
     client_new(f, NULL, &options);
-    enter_scope(f, lock_new(f, "a", &brief), &run);
+    evlock *lock = lock_new(f, "a", &brief);
+    enter(f, lock, &run);
     server_kill9(f->server);
     await(f, lost.count);
-    evlock_scope_end(run.scope);
+    assert_status(evlock_release(lock, NULL, NULL), EVLOCK_OK);
     await(f, run.done.count);
     assert_ended(&run.done, EVLOCK_ELOST);
     assert_int_equal(run.done.value, 1);
 }
 
-static void a_scope_that_lost_its_lease_says_so_where_releases_are_forbidden(void **state) {
+static void a_run_that_lost_its_lease_says_so_where_releases_are_forbidden(void **state) {
     struct fixture *f = *state;
     struct record lost = {0};
     struct run run = {0};
     evlock_options brief = watched(1000, &lost);
     server_do(f->server, "ACL SETUSER worker on >work ~* +@all -evalsha -eval");
     worker_new(f, NULL, client_options(f));
-    enter_scope(f, lock_new(f, "a", &brief), &run);
+    evlock *lock = lock_new(f, "a", &brief);
+    enter(f, lock, &run);
     await(f, lost.count);
-    evlock_scope_end(run.scope);
+    assert_status(evlock_release(lock, NULL, NULL), EVLOCK_OK);
     await(f, run.done.count);
     assert_ended(&run.done, EVLOCK_ELOST);
     assert_int_equal(run.done.value, 1);
@@ -628,24 +631,29 @@ static void *resize(void *block, size_t size) {
     return out_of_memory ? NULL : realloc(block, size);
 }
 
-static void a_scope_without_memory_for_its_release_gives_the_lock_up(void **state) {
+/* Where the release is to be reported by itself, it needs memory, and the body goes on. */
+static void a_body_ends_without_memory(void **state) {
     struct fixture *f = *state;
     struct run run = {0};
+    struct record released = {0};
     evlock_options renewed = with_ttl(2000);
     renewed.auto_renewal = true;
     assert_status(evlock_set_allocator(resize, free), EVLOCK_OK); /* what realloc gave fits either */
     client_new(f, NULL, NULL);
     evlock *lock = lock_new(f, "a", &renewed);
-    enter_scope(f, lock, &run);
+    enter(f, lock, &run);
     out_of_memory = true;
-    evlock_scope_end(run.scope);
+    assert_status(evlock_release(lock, record_end, &released), EVLOCK_ENOMEM);
+    assert_true(evlock_is_held(lock));
+    assert_status(evlock_release(lock, NULL, NULL), EVLOCK_OK);
     out_of_memory = false;
-    await(f, run.done.count);
-    assert_int_equal(run.done.value, 1);
     assert_false(evlock_is_held(lock));
-    await(f, !key_exists(f->server, "a"));
+    await(f, run.done.count);
+    assert_ended(&run.done, EVLOCK_OK);
+    assert_int_equal(run.done.value, 1);
+    assert_false(key_exists(f->server, "a"));
     assert_status(evlock_set_allocator(NULL, NULL), EVLOCK_OK);
-    assert_int_equal(run.done.count, 1);
+    assert_int_equal(released.count, 0);
 }
 
 /* --- Connecting --------------------------------------------------------------------------------------------------- */
@@ -873,9 +881,9 @@ int main(void) {
         CROSSING(an_extension_that_ran_out_of_time_does_not_starve_the_renewal),
         CROSSING(a_release_behind_a_renewal_finds_its_script_again),
         CROSSING(a_break_whose_answer_was_lost_was_done),
-        CROSSING(a_scope_that_lost_its_lease_says_so_without_a_server),
-        CROSSING(a_scope_that_lost_its_lease_says_so_where_releases_are_forbidden),
-        CROSSING(a_scope_without_memory_for_its_release_gives_the_lock_up),
+        CROSSING(a_run_that_lost_its_lease_says_so_without_a_server),
+        CROSSING(a_run_that_lost_its_lease_says_so_where_releases_are_forbidden),
+        CROSSING(a_body_ends_without_memory),
         CROSSING(a_silent_address_leaves_time_for_the_next),
         CROSSING(a_label_with_a_newline_stays_one_line),
         CROSSING(an_idle_connections_end_is_no_warning),

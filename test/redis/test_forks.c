@@ -27,16 +27,29 @@ struct family {
     evlock *waiter;   /* idle, or acquiring */
     evlock *queueing; /* waiting in line, or idle */
     evlock *released;
-    evlock_handler *handler;
-    struct record waiting, queued;
+    evlock *running; /* a run's, whose body is at work; there is another, whose handle is nobody's */
+    struct record waiting, queued, ran[2];
     pid_t (*make)(void); /* how the child is made */
 };
 
-static void never_body(evlock_scope *scope, evlock *lock, void *arg) {
-    (void)scope;
+static int never_body(evlock *lock, void *arg) {
     (void)lock;
     (void)arg;
     abort();
+}
+
+static int keep_body(evlock *lock, void *arg) {
+    (void)lock;
+    (void)arg;
+    return EVLOCK_OK;
+}
+
+static pid_t parent;
+
+static void never_in_a_child(int status, bool ran, void *arg) {
+    if (getpid() != parent)
+        abort();
+    record_run(status, ran, arg);
 }
 
 /* Whether a handle looks as it must in a child: not held. */
@@ -73,14 +86,11 @@ static int call_all_of(evlock *lock) {
 static int call_all_of_client(struct family *family) {
     evlock_client *client = family->f->client;
     evlock *made = NULL;
-    evlock_handler *handler = NULL;
     evlock_stats stats;
     evlock_node_info node;
     struct record record = {0};
     const int returned[] = {
-        evlock_run(client, "b", 1, NULL, never_body, NULL, NULL),
-        evlock_handler_new_named(&handler, client, "b", 1, NULL, never_body),
-        evlock_handler_call(family->handler, NULL, NULL),
+        evlock_run(&made, client, "b", 1, NULL, never_body, NULL, NULL),
         evlock_new(&made, client, "b", 1, NULL),
         evlock_client_stats(client, &stats, sizeof(stats)),
         evlock_client_node(client, 0, &node, sizeof(node)),
@@ -90,14 +100,14 @@ static int call_all_of_client(struct family *family) {
     for (size_t i = 0; i < sizeof(returned) / sizeof(returned[0]); i++)
         if (returned[i] != EVLOCK_EFORKED || evlock_last_error()[0] == '\0')
             return (int)i + 31;
-    return record.count || made || handler || evlock_client_connection(client) != EVLOCK_AWAY ? 40 : 0;
+    return record.count || made || evlock_client_connection(client) != EVLOCK_AWAY ? 40 : 0;
 }
 
 static int call_everything(void *arg) {
     struct family *family = arg;
-    evlock *const locks[] = {family->lock, family->waiter, family->queueing, family->released};
+    evlock *const locks[] = {family->lock, family->waiter, family->queueing, family->released, family->running};
     int failed = call_all_of_client(family);
-    for (int i = 0; i < 4 && !failed; i++)
+    for (int i = 0; i < 5 && !failed; i++)
         failed = !looks_free(locks[i]) ? 90 + i : call_all_of(locks[i]);
     return failed;
 }
@@ -123,7 +133,7 @@ static int without_a_client; /* of these */
 /* In the child: gives everything back. */
 static int free_everything(void *arg) {
     struct family *family = arg;
-    evlock_handler_free(family->handler);
+    evlock_free(family->running);
     evlock_free(family->lock);
     evlock_client_free(family->f->client);
     int refused = evlock_acquire(family->waiter, NULL, NULL, NULL);
@@ -158,7 +168,11 @@ static void begin_family(struct family *family, struct fixture *f) {
                               .waiter = lock_new(f, "w", NULL),
                               .queueing = lock_new(f, "q", &in_line),
                               .released = lock_new(f, "r", NULL)};
-    assert_status(evlock_handler_new_named(&family->handler, f->client, "h", 1, NULL, never_body), EVLOCK_OK);
+    parent = getpid();
+    assert_status(evlock_run(&family->running, f->client, "h", 1, NULL, keep_body, never_in_a_child, &family->ran[0]),
+                  EVLOCK_OK);
+    assert_status(evlock_run(NULL, f->client, "i", 1, NULL, keep_body, never_in_a_child, &family->ran[1]), EVLOCK_OK);
+    await(f, evlock_is_held(family->running));
     assert_status(await_acquire(f, family->lock, &fenced), EVLOCK_OK);
     assert_status(await_acquire(f, family->released, NULL), EVLOCK_OK);
     assert_status(await_release(f, family->released), EVLOCK_OK);
@@ -187,7 +201,10 @@ static void assert_parent_is_well(struct family *family) {
         await(f, f->connection_states[EVLOCK_CONNECTED] > i + 1);
     }
     assert_status(await_release(f, family->lock), EVLOCK_OK);
-    evlock_handler_free(family->handler);
+    assert_int_equal(family->ran[0].count + family->ran[1].count, 0);
+    assert_status(evlock_release(family->running, NULL, NULL), EVLOCK_OK);
+    await(f, family->ran[0].count);
+    assert_ended(&family->ran[0], EVLOCK_OK);
 }
 
 /* Those who waited are granted what they waited for. */
@@ -356,6 +373,79 @@ static void a_child_may_return_from_a_callback(void **state) {
             before_it_returns = bodies[i];
             return_from_a_callback(f, &family);
         }
+    }
+    assert_parent_is_well(&family);
+}
+
+/* Made inside the body of a run, which the child returns from, as it likes. */
+static struct family *family_of_body;
+static int value_of_body;
+
+static int fork_in_body(evlock *lock, void *arg) {
+    struct family *family = family_of_body;
+    pid_t child = family->make();
+    (void)arg;
+    is_child = child == 0;
+    if (!is_child) {
+        waitpid(child, &forked_inside, 0);
+        return evlock_release(lock, NULL, NULL);
+    }
+    child_failed = evlock_release(lock, NULL, NULL) != EVLOCK_EFORKED ? 81 : before_it_returns(family);
+    return value_of_body;
+}
+
+static int do_nothing(void *arg) {
+    (void)arg;
+    return 0;
+}
+
+static void a_child_may_return_from_a_body(void **state) {
+    int (*const bodies[])(void *) = {do_nothing, call_everything, free_everything, call_and_free_everything};
+    struct fixture *f = *state;
+    struct family family;
+    begin_family(&family, f);
+    for (int i = 0; i < CHILD_KINDS * 8; i++) {
+        struct record ran = {0};
+        family.make = child_kinds[i / 8];
+        before_it_returns = bodies[i % 8 / 2];
+        value_of_body = i % 2 ? 7 : EVLOCK_OK;
+        forked_inside = -1;
+        family_of_body = &family;
+        assert_status(evlock_run(NULL, f->client, "b", 1, NULL, fork_in_body, never_in_a_child, &ran), EVLOCK_OK);
+        await(f, ran.count || is_child);
+        if (is_child)
+            _exit(child_failed);
+        assert_ended(&ran, EVLOCK_OK);
+        assert_true(WIFEXITED(forked_inside));
+        assert_int_equal(WEXITSTATUS(forked_inside), 0);
+    }
+    assert_parent_is_well(&family);
+}
+
+static int end_body(evlock *lock, void *arg) {
+    (void)arg;
+    return evlock_release(lock, NULL, NULL);
+}
+
+static void a_child_may_return_from_the_end_of_a_run(void **state) {
+    int (*const bodies[])(void *) = {do_nothing, call_everything, free_everything};
+    struct fixture *f = *state;
+    struct family family;
+    begin_family(&family, f);
+    for (int i = 0; i < CHILD_KINDS * 3; i++) {
+        struct record ran = {.then = fork_and_return, .then_arg = &family};
+        family.make = child_kinds[i / 3];
+        before_it_returns = bodies[i % 3];
+        forked_inside = -1;
+        asked_before_the_fork = (struct record){0};
+        assert_status(evlock_run(NULL, f->client, "b", 1, NULL, end_body, record_run, &ran), EVLOCK_OK);
+        await(f, ran.count);
+        if (is_child)
+            _exit(child_failed);
+        assert_ended(&ran, EVLOCK_OK);
+        assert_true(WIFEXITED(forked_inside));
+        assert_int_equal(WEXITSTATUS(forked_inside), 0);
+        await(f, asked_before_the_fork.count);
     }
     assert_parent_is_well(&family);
 }
@@ -579,6 +669,8 @@ int main(void) {
         TEST_BARE(a_child_of_another_thread_is_refused_everything),
         TEST_BARE(a_child_may_be_made_inside_a_callback),
         TEST_BARE(a_child_may_return_from_a_callback),
+        TEST_BARE(a_child_may_return_from_a_body),
+        TEST_BARE(a_child_may_return_from_the_end_of_a_run),
         TEST_BARE(another_program_is_no_child_of_ours),
         TEST_BARE(a_child_may_run_its_copy_of_the_loop),
         TEST_BARE(a_child_may_free_everything_and_run_its_copy_of_the_loop),

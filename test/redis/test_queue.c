@@ -850,29 +850,22 @@ static void a_queue_is_refused_where_there_can_be_none(void **state) {
 
 static int ran;
 
-static void body(evlock_scope *scope, evlock *lock, void *arg) {
+static int body(evlock *lock, void *arg) {
     (void)arg;
     ran += evlock_is_held(lock);
-    evlock_scope_end(scope);
+    return evlock_release(lock, NULL, NULL);
 }
 
 /* They do not give up after a few attempts, for there are none. */
-static void scopes_wait_in_line(void **state) {
+static void runs_wait_in_line(void **state) {
     struct fixture *f = *state;
     evlock_options options = patient(60000);
     struct record records[3] = {0};
-    evlock_handler *handler;
-    char name[] = "me";
     evlock *holder = held(f, "a", &options);
 
-    options.holder = name;
-    assert_status(evlock_handler_new_named(&handler, f->client, "a", 1, &options, body), EVLOCK_OK);
-    memset(name, 0, sizeof(name)); /* it was copied */
-    options.holder = NULL;
     ran = 0;
-    for (int i = 0; i < 2; i++)
-        assert_status(evlock_handler_call(handler, record_scope, &records[i]), EVLOCK_OK);
-    assert_status(evlock_run(f->client, "a", 1, &options, body, record_scope, &records[2]), EVLOCK_OK);
+    for (int i = 0; i < 3; i++)
+        assert_status(evlock_run(NULL, f->client, "a", 1, &options, body, record_run, &records[i]), EVLOCK_OK);
     await(f, waiting(f) == 3);
     assert_status(await_release(f, holder), EVLOCK_OK);
     for (int i = 0; i < 3; i++) {
@@ -880,7 +873,6 @@ static void scopes_wait_in_line(void **state) {
         assert_ended(&records[i], EVLOCK_OK);
     }
     assert_int_equal(ran, 3);
-    evlock_handler_free(handler);
     leaves_nothing(f);
 }
 
@@ -914,7 +906,7 @@ int main(void) {
         TEST(the_keys_of_a_lock_share_a_slot_and_expire),
         TEST(a_name_in_braces_is_another_lock),
         TEST(a_queue_is_refused_where_there_can_be_none),
-        TEST(scopes_wait_in_line),
+        TEST(runs_wait_in_line),
     };
     return run_suite("queue", tests);
 }

@@ -20,13 +20,14 @@ struct scene {
     struct fixture *f;
     evlock_client *client; /* NULL when freed or gone */
     evlock *lock;          /* NULL when freed */
-    evlock *given;         /* the scope's own handle, in place of `lock` in deeds; NULL when freed */
+    evlock *given;         /* the handle of one call, in place of `lock` in deeds; NULL when freed */
     evlock *made;          /* a handle made inside the callback */
     struct record told;    /* of the callback in question */
     bool done;             /* the deed */
-    evlock_scope *scope;   /* open, if the callback is a body, or one's handle's */
+    bool running;          /* a body is at work, if the callback is one, or of one's handle */
     bool opened;           /* it has been */
-    struct record scope_done;
+    int value;             /* which the body returns */
+    struct record run_done;
     struct record closed; /* of close_client() */
     bool closing;
     int returned[CALLS]; /* of the calls inside the callback, and their ends */
@@ -43,17 +44,20 @@ static void free_handle(struct scene *scene) {
     if (scene->given) {
         evlock_free(scene->given);
         scene->given = NULL;
+        scene->running = false;
         return;
     }
     if (scene->lock)
         lock_free(scene->f, scene->lock);
     scene->lock = NULL;
+    scene->running = false;
 }
 
 static void free_client(struct scene *scene) {
     if (scene->client)
         client_free(scene->f, scene->client);
     scene->client = NULL;
+    scene->running = false;
 }
 
 static void free_handle_then_client(struct scene *scene) {
@@ -93,6 +97,7 @@ static void call_everything(struct scene *scene) {
     returned[3] = evlock_query(lock, EVLOCK_QUERY_OWNED, record_answer, &ended[3]);
     returned[4] = evlock_query(lock, EVLOCK_QUERY_TTL, record_answer, &ended[4]);
     returned[5] = evlock_release(lock, record_end, &ended[5]);
+    scene->running = false;
     returned[6] = evlock_acquire(lock, NULL, record_end, &ended[6]);
     evlock_cancel(lock);
     returned[7] = evlock_adopt(lock, "t", 1, record_end, &ended[7]);
@@ -120,36 +125,55 @@ static void export_the_lease(struct scene *scene) {
     evlock_export(scene->given ? scene->given : scene->lock, token, sizeof(token), &len);
 }
 
-static void release_the_lease(struct scene *scene) {
-    evlock_release(scene->given ? scene->given : scene->lock, NULL, NULL);
+/* A handle of one call's own goes when the run has ended. */
+static void end_body(struct scene *scene) {
+    evlock *lock = scene->given ? scene->given : scene->lock;
+    scene->running = false;
+    if (lock)
+        evlock_release(lock, NULL, NULL);
 }
 
-/* The handle that a scope has made goes with it. */
-static void end_scope(struct scene *scene) {
-    evlock_scope *scope = scene->scope;
-    scene->scope = NULL;
-    scene->given = NULL;
-    if (scope)
-        evlock_scope_end(scope);
+static void fail_to_begin(struct scene *scene) {
+    scene->value = 7;
 }
 
-static void free_handle_then_end_scope(struct scene *scene) {
+static void end_body_then_fail(struct scene *scene) {
+    end_body(scene);
+    fail_to_begin(scene);
+}
+
+static void free_handle_then_fail(struct scene *scene) {
     free_handle(scene);
-    end_scope(scene);
+    fail_to_begin(scene);
 }
 
-static void free_client_then_end_scope(struct scene *scene) {
+static void free_client_then_fail(struct scene *scene) {
     free_client(scene);
-    end_scope(scene);
+    fail_to_begin(scene);
 }
 
-static void end_scope_then_free_handle(struct scene *scene) {
-    end_scope(scene);
+static void close_client_then_fail(struct scene *scene) {
+    close_client(scene);
+    fail_to_begin(scene);
+}
+
+static void close_client_then_end_body(struct scene *scene) {
+    close_client(scene);
+    end_body(scene);
+}
+
+static void free_client_then_end_body(struct scene *scene) {
+    free_client(scene);
+    end_body(scene);
+}
+
+static void end_body_then_free_handle(struct scene *scene) {
+    end_body(scene);
     free_handle(scene);
 }
 
-static void end_scope_then_free_client(struct scene *scene) {
-    end_scope(scene);
+static void end_body_then_free_client(struct scene *scene) {
+    end_body(scene);
     free_client(scene);
 }
 
@@ -392,46 +416,36 @@ static void refused(struct scene *scene) {
     assert_status(evlock_acquire(scene->lock, NULL, NULL, NULL), EVLOCK_OK);
 }
 
-static void told_body(evlock_scope *scope, evlock *lock, void *arg) {
+static int told_body(evlock *lock, void *arg) {
     struct scene *scene = arg;
-    scene->scope = scope;
-    scene->opened = true;
+    scene->running = scene->opened = true;
     record_end(lock, EVLOCK_OK, &scene->told);
+    if (scene->value)
+        scene->running = false;
+    return scene->value;
 }
 
-static void told_body_of_its_own(evlock_scope *scope, evlock *lock, void *arg) {
-    ((struct scene *)arg)->given = lock;
-    told_body(scope, lock, arg);
-}
-
-static void quiet_body_of_its_own(evlock_scope *scope, evlock *lock, void *arg) {
+static int quiet_body(evlock *lock, void *arg) {
     struct scene *scene = arg;
-    scene->scope = scope;
-    scene->opened = true;
-    scene->given = lock;
+    (void)lock;
+    scene->running = scene->opened = true;
+    return EVLOCK_OK;
 }
 
-static void told_scope_done(int status, int ran, void *arg) {
-    record_scope(status, ran, &((struct scene *)arg)->scope_done);
+static void told_run_done(int status, bool ran, void *arg) {
+    struct scene *scene = arg;
+    record_run(status, ran, &scene->run_done);
+    scene->given = NULL;
 }
 
 static void body(struct scene *scene) {
     make_lock(scene, NULL);
-    CALL(scene, evlock_with(scene->lock, told_body, told_scope_done, scene));
+    CALL(scene, evlock_with(scene->lock, told_body, told_run_done, scene));
 }
 
 static void body_of_one_call(struct scene *scene) {
     make_lock(scene, NULL);
-    CALL(scene, evlock_run(scene->client, "b", EVLOCK_CSTRING, NULL, told_body_of_its_own, told_scope_done, scene));
-}
-
-/* The handler is gone before the body comes. */
-static void body_of_handler(struct scene *scene) {
-    evlock_handler *handler;
-    make_lock(scene, NULL);
-    assert_status(evlock_handler_new(&handler, scene->client, NULL, told_body_of_its_own), EVLOCK_OK);
-    CALL(scene, evlock_handler_call(handler, told_scope_done, scene));
-    evlock_handler_free(handler);
+    CALL(scene, evlock_run(&scene->given, scene->client, "b", EVLOCK_CSTRING, NULL, told_body, told_run_done, scene));
 }
 
 /* In its own handle's on_lost; the body goes on. */
@@ -441,39 +455,70 @@ static void lost_in_one_call(struct scene *scene) {
     options.arg = &scene->told;
     make_lock(scene, NULL);
     CALL(scene,
-         evlock_run(scene->client, "b", EVLOCK_CSTRING, &options, quiet_body_of_its_own, told_scope_done, scene));
+         evlock_run(&scene->given, scene->client, "b", EVLOCK_CSTRING, &options, quiet_body, told_run_done, scene));
 }
 
-static void empty_body(evlock_scope *scope, evlock *lock, void *arg) {
-    (void)lock;
-    (void)arg;
-    evlock_scope_end(scope);
-}
-
-static void scope_done(struct scene *scene) {
+/* The callback of a release that ends a body; `done` is still to come. */
+static void body_released(struct scene *scene) {
     make_lock(scene, NULL);
-    CALL(scene, evlock_with(scene->lock, empty_body, record_scope, &scene->told));
+    assert_status(evlock_with(scene->lock, quiet_body, told_run_done, scene), EVLOCK_OK);
+    await(scene->f, scene->running);
+    scene->running = false;
+    CALL(scene, evlock_release(scene->lock, record_end, &scene->told));
 }
 
-static void scope_skipped(struct scene *scene) {
+static void body_of_one_call_released(struct scene *scene) {
+    make_lock(scene, NULL);
+    assert_status(evlock_run(&scene->given, scene->client, "b", EVLOCK_CSTRING, NULL, quiet_body, told_run_done, scene),
+                  EVLOCK_OK);
+    await(scene->f, scene->running);
+    scene->running = false;
+    CALL(scene, evlock_release(scene->given, record_end, &scene->told));
+}
+
+static void wait_released(struct scene *scene) {
+    make_lock(scene, NULL);
+    stranger(scene);
+    scene->opened = true; /* `done` is awaited all the same */
+    assert_status(evlock_run(&scene->given, scene->client, "a", EVLOCK_CSTRING, NULL, quiet_body, told_run_done, scene),
+                  EVLOCK_OK);
+    CALL(scene, evlock_release(scene->given, record_end, &scene->told));
+}
+
+static int empty_body(evlock *lock, void *arg) {
+    (void)arg;
+    return evlock_release(lock, NULL, NULL);
+}
+
+/* In `done` itself, while the handle is still there. */
+static void told_done(int status, bool ran, void *arg) {
+    struct scene *scene = arg;
+    record_run(status, ran, &scene->told);
+    scene->given = NULL;
+}
+
+static void run_done(struct scene *scene) {
+    make_lock(scene, NULL);
+    CALL(scene, evlock_with(scene->lock, empty_body, told_done, scene));
+}
+
+static void run_skipped(struct scene *scene) {
     evlock_options options = {.size = sizeof(evlock_options)};
     options.max_attempts = EVLOCK_TRY;
     make_lock(scene, &options);
     stranger(scene);
-    CALL(scene, evlock_with(scene->lock, empty_body, record_scope, &scene->told));
+    CALL(scene, evlock_with(scene->lock, empty_body, told_done, scene));
+}
+
+static void run_cancelled(struct scene *scene) {
+    make_lock(scene, NULL);
+    CALL(scene, evlock_run(&scene->given, scene->client, "b", EVLOCK_CSTRING, NULL, empty_body, told_done, scene));
+    evlock_cancel(scene->given);
 }
 
 static void one_call_done(struct scene *scene) {
     make_lock(scene, NULL);
-    CALL(scene, evlock_run(scene->client, "b", EVLOCK_CSTRING, NULL, empty_body, record_scope, &scene->told));
-}
-
-static void handler_done(struct scene *scene) {
-    evlock_handler *handler;
-    make_lock(scene, NULL);
-    assert_status(evlock_handler_new(&handler, scene->client, NULL, empty_body), EVLOCK_OK);
-    CALL(scene, evlock_handler_call(handler, record_scope, &scene->told));
-    evlock_handler_free(handler);
+    CALL(scene, evlock_run(&scene->given, scene->client, "b", EVLOCK_CSTRING, NULL, empty_body, told_done, scene));
 }
 
 static void closed(struct scene *scene) {
@@ -520,13 +565,13 @@ static void play(void **state) {
     server_resume(scene->f->server);
     if (!scene->f->server->pid)
         server_restart(scene->f->server);
-    if (scene->scope) {
+    if (scene->running) {
         run_for(scene->f, 20);
-        assert_int_equal(scene->scope_done.count, 0);
-        end_scope(scene);
+        assert_int_equal(scene->run_done.count, 0);
+        end_body(scene);
     }
     if (scene->opened)
-        await(scene->f, scene->scope_done.count);
+        await(scene->f, scene->run_done.count);
     if (scene->closing)
         await(scene->f, scene->closed.count);
     run_for(scene->f, 20);
@@ -539,7 +584,7 @@ static void play(void **state) {
     assert_ends_add_up(scene);
     assert_int_equal(scene->told.early, 0);
     assert_true(scene->closed.count <= 1);
-    assert_true(scene->scope_done.count <= 1);
+    assert_true(scene->run_done.count <= 1);
     if (scene->bring_about != connecting && scene->bring_about != connected && scene->bring_about != reconnecting &&
         scene->bring_about != refused && scene->bring_about != at_risk)
         assert_int_equal(scene->told.count, 1);
@@ -581,12 +626,14 @@ static const struct named causes[] = {
     NAMED(refused),
     NAMED(body),
     NAMED(body_of_one_call),
-    NAMED(body_of_handler),
     NAMED(lost_in_one_call),
-    NAMED(scope_done),
-    NAMED(scope_skipped),
+    NAMED(body_released),
+    NAMED(body_of_one_call_released),
+    NAMED(wait_released),
+    NAMED(run_done),
+    NAMED(run_skipped),
+    NAMED(run_cancelled),
     NAMED(one_call_done),
-    NAMED(handler_done),
     NAMED(closed),
     NAMED(cancelled_by_free),
     NAMED(query_cancelled_by_free),
@@ -606,25 +653,31 @@ static const struct named deeds[] = {
     NAMED(export_the_lease),
 };
 
-/* Of these, with what is done with a scope. */
+/* Of these, with what is done with a run. */
 static const struct named bodies[] = {
     NAMED(body),
     NAMED(body_of_one_call),
-    NAMED(body_of_handler),
     NAMED(lost_in_one_call),
 };
-static const struct named scope_deeds[] = {
-    NAMED(release_the_lease),          NAMED(end_scope),
-    NAMED(free_handle_then_end_scope), NAMED(free_client_then_end_scope),
-    NAMED(end_scope_then_free_handle), NAMED(end_scope_then_free_client),
+static const struct named run_deeds[] = {
+    NAMED(end_body),
+    NAMED(fail_to_begin),
+    NAMED(end_body_then_fail),
+    NAMED(free_handle_then_fail),
+    NAMED(free_client_then_fail),
+    NAMED(close_client_then_fail),
+    NAMED(close_client_then_end_body),
+    NAMED(free_client_then_end_body),
+    NAMED(end_body_then_free_handle),
+    NAMED(end_body_then_free_client),
 };
 
 enum {
     CAUSES = sizeof(causes) / sizeof(causes[0]),
     DEEDS = sizeof(deeds) / sizeof(deeds[0]),
     BODIES = sizeof(bodies) / sizeof(bodies[0]),
-    SCOPE_DEEDS = sizeof(scope_deeds) / sizeof(scope_deeds[0]),
-    PAIRS = CAUSES * DEEDS + BODIES * SCOPE_DEEDS,
+    RUN_DEEDS = sizeof(run_deeds) / sizeof(run_deeds[0]),
+    PAIRS = CAUSES * DEEDS + BODIES * RUN_DEEDS,
 };
 
 static void pair(struct CMUnitTest *test, const struct named *cause, const struct named *deed) {
@@ -640,7 +693,7 @@ int main(void) {
     static struct CMUnitTest tests[PAIRS];
     for (size_t i = 0; i < CAUSES * DEEDS; i++)
         pair(&tests[i], &causes[i / DEEDS], &deeds[i % DEEDS]);
-    for (size_t i = 0; i < BODIES * SCOPE_DEEDS; i++)
-        pair(&tests[CAUSES * DEEDS + i], &bodies[i / SCOPE_DEEDS], &scope_deeds[i % SCOPE_DEEDS]);
+    for (size_t i = 0; i < BODIES * RUN_DEEDS; i++)
+        pair(&tests[CAUSES * DEEDS + i], &bodies[i / RUN_DEEDS], &run_deeds[i % RUN_DEEDS]);
     return run_suite("reentry", tests);
 }

@@ -10,15 +10,17 @@
 #include "loop.h"
 #include "node.h"
 
-/* A body under a lock. */
+/* A run: a body under a lock. */
 struct body {
     TAILQ_ENTRY(body) link;
     struct actor *actor;
     struct handle *handle;
     struct promise *promise;
-    evlock_scope *scope; /* NULL: it has not begun */
-    struct event end;
-    bool made; /* the handle is the scope's */
+    enum { WAITS, WORKS, OVER } stage; /* OVER: nothing but `done` is to come */
+    struct event end;                  /* of its wait, or of the body */
+    bool made;                         /* the handle is the run's */
+    bool ran, lost, freed;
+    int value; /* that the body returned */
 };
 
 /* A token that is handed from one handle to another. */
@@ -41,6 +43,7 @@ struct actor {
     } left;         /* the own token of a handle that has been freed; "": none */
     unsigned depth; /* of calls made inside callbacks */
     bool leaving;
+    bool limits_bodies;     /* a close of its client waits for so long, and not for ever */
     bool forsaken;          /* in a forked child, which is not to be called for it */
     unsigned next_key;      /* of a crowd's handle */
     bool settled;           /* on options that most of its handles share: */
@@ -147,6 +150,9 @@ static void begin_client(struct actor *actor) {
     options.distrust_uptime = world->plan.distrust;
     if (draw_chance(world, world->plan.lagging ? 50 : 20))
         options.max_inflight = draw_between(world, 1, 4);
+    actor->limits_bodies = draw_chance(world, 30);
+    if (actor->limits_bodies)
+        options.close_wait_ms = ms_between(world, MS, world->plan.unit);
     options.on_connection = on_connection;
     options.arg = actor;
     options.on_log = on_log;
@@ -167,8 +173,22 @@ static void begin_client(struct actor *actor) {
         violated(world, "no client could be made: %s", evlock_strerror(status));
 }
 
+/* The runs of the client, or of a handle: nothing but their ends is to come. */
+static void forget_runs(struct actor *actor, const struct handle *handle) {
+    struct body *body;
+
+    TAILQ_FOREACH (body, &actor->bodies, link) {
+        if (handle ? body->handle != handle : body->handle->client != actor->process->client_number)
+            continue;
+        agenda_set(&actor->world->agenda, &body->end, NEVER);
+        body->freed = true;
+        body->stage = OVER;
+    }
+}
+
 static void forget_client(struct actor *actor, bool clean) {
-    judge_client_ends(actor->world->judge, actor->process);
+    forget_runs(actor, NULL);
+    judge_client_ends(actor->world->judge, actor->process, false);
     if (!clean)
         judge_unclean(actor->world->judge, actor->process->client_number);
     actor->process->client = NULL;
@@ -197,7 +217,9 @@ static void close_client(struct actor *actor) {
     promise = judge_asks(actor->world->judge, actor->process, NULL, P_CLOSE);
     judge_made(promise, evlock_client_close(actor->process->client, on_closed, promise));
     actor->closing = promise;
-    judge_client_ends(actor->world->judge, actor->process);
+    judge_client_ends(actor->world->judge, actor->process, true);
+    if (actor->limits_bodies)
+        judge_lets_lapse(actor->world->judge, actor->process);
 }
 
 static void free_client(struct actor *actor) {
@@ -219,8 +241,8 @@ static void free_handle(struct handle *handle) {
         memcpy(actor->left.token, handle->used, sizeof(handle->used));
     }
     note(handle->process->world, handle->process, "h%u is freed", handle->number);
-    judge_keeps_no_more(handle);
     judge_ends(handle, IDLE);
+    forget_runs(actor, handle);
     evlock_free(handle->lock);
     handle->lock = NULL;
     TAILQ_REMOVE(&actor->handles, handle, local);
@@ -245,7 +267,7 @@ static void react(struct actor *actor, struct handle *handle) {
         free_client(actor);
     else if (draw_chance(world, 1))
         close_client(actor);
-    else if (handle && handle->lock && draw_chance(world, 60))
+    else if (handle && handle->lock && !handle->made && draw_chance(world, 60))
         act_on(handle);
     else
         act(actor);
@@ -293,10 +315,8 @@ static void on_lost(evlock *lock, int reason, void *arg) {
         violated(actor->world, "an unknown handle was told lost");
         return;
     }
-    if (handle->hold && !handle->owed)
-        violated(actor->world, "h%u: a hold was told lost as others are", handle->number);
     judge_lost(handle, reason);
-    react(actor, handle->scoped ? NULL : handle);
+    react(actor, handle);
 }
 
 /* What may stand in the way of a renewal. */
@@ -474,7 +494,7 @@ static struct handle *find_idle(const struct handle *handle, bool with_own) {
 
     TAILQ_FOREACH (other, &actor_of(handle)->handles, local)
         if (other != handle && other->key == handle->key && other->client == handle->client && other->doing == IDLE &&
-            !other->scoped && (!with_own || other->used[0]))
+            !other->runs && (!with_own || other->used[0]))
             return other;
     return NULL;
 }
@@ -548,8 +568,6 @@ static void release(struct handle *handle) {
     int status = evlock_release(handle->lock, on_end, promise);
 
     judge_made(promise, status);
-    if (status == EVLOCK_OK)
-        judge_keeps_no_more(handle);
     if (status == EVLOCK_OK)
         judge_ends(handle, RELEASING);
     else if (status == EVLOCK_EINVAL)
@@ -631,8 +649,6 @@ static void cancel(struct handle *handle) {
     if (status == EVLOCK_OK && handle->doing != ACQUIRING)
         violated(handle->process->world, "h%u: cancelled what was not pending", handle->number);
     if (status == EVLOCK_OK)
-        judge_keeps_no_more(handle);
-    if (status == EVLOCK_OK)
         handle->doing = IDLE;
 }
 
@@ -669,7 +685,6 @@ static void export(struct handle *handle) {
         violated(world, "h%u: exported what it does not hold", handle->number);
         return;
     }
-    judge_keeps_no_more(handle);
     parcel.key = handle->key;
     handle->own++; /* its own token is another's now */
     handle->used[0] = '\0';
@@ -722,46 +737,67 @@ static void adopt(struct handle *handle) {
     parcel.len = 0;
 }
 
-/* --- Holds -------------------------------------------------------------------------------------------------------- */
+/* --- Runs --------------------------------------------------------------------------------------------------------- */
 
-static void on_report(evlock *lock, int status, void *arg) {
-    struct promise *promise = arg;
+/* Releases the handle of a run, and may want to hear of that. */
+static int release_run(struct body *body) {
+    struct handle *handle = body->handle;
+    struct promise *promise = draw_chance(body->actor->world, 40) ? ask(handle, P_RELEASE) : NULL;
+    int status = evlock_release(handle->lock, promise ? on_end : NULL, promise);
 
-    judge_reported(promise, lock, status);
-    react(actor_of(promise->handle), promise->handle);
+    if (promise)
+        judge_made(promise, status);
+    return status;
 }
 
-static void hold(struct handle *handle) {
-    struct promise *promise;
-    int status;
-
-    if (handle->process->world->plan.lagging) /* of renewals replicas may know nothing */
-        return;
-    promise = ask(handle, P_HOLD);
-    promise->reported = 1; /* nothing */
-    status = evlock_hold(handle->lock, on_report, promise);
-    judge_made(promise, status);
-    if (status == EVLOCK_OK)
-        judge_keeps(handle, promise);
+/* A handle of its own; a user's has a way of its own to go. */
+static void free_made(struct body *body) {
+    note(body->actor->world, body->actor->process, "h%u is freed, a run's", body->handle->number);
+    judge_ends(body->handle, IDLE);
+    forget_runs(body->actor, body->handle);
+    evlock_free(body->handle->lock);
+    body->handle->lock = NULL;
 }
-
-/* --- Scopes ------------------------------------------------------------------------------------------------------- */
 
 static void end_body(struct body *body) {
     struct handle *handle = body->handle;
-    evlock_scope *scope = body->scope;
+    int status;
 
     agenda_set(&body->actor->world->agenda, &body->end, NEVER);
+    if (body->made && draw_chance(body->actor->world, 10)) {
+        free_made(body);
+        return;
+    }
     note(body->actor->world, body->actor->process, "h%u: the body ends", handle->number);
-    body->scope = NULL;
+    body->stage = OVER;
+    body->lost |= handle->doing == LOST;
     if (handle->doing == HOLDING || handle->doing == LOST)
         judge_ends(handle, RELEASING);
-    if (body->made)
-        handle->lock = NULL;
-    evlock_scope_end(scope);
+    status = release_run(body);
+    if (status != EVLOCK_OK)
+        violated(body->actor->world, "h%u: the body's end returned: %s", handle->number, evlock_strerror(status));
 }
 
-static void on_body_end(void *arg) {
+/* It may have failed already, which is yet to be told. */
+static void end_wait(struct body *body) {
+    struct handle *handle = body->handle;
+    int status;
+
+    if (!handle->lock) /* nobody asked for it */
+        return;
+    if (body->made && draw_chance(body->actor->world, 20)) {
+        free_made(body);
+        return;
+    }
+    status = draw_chance(body->actor->world, 50) ? evlock_cancel(handle->lock) : release_run(body);
+    note(body->actor->world, body->actor->process, "h%u: the wait ends: %s", handle->number, evlock_strerror(status));
+    if (status == EVLOCK_OK) {
+        body->stage = OVER;
+        handle->doing = IDLE;
+    }
+}
+
+static void on_run_end(void *arg) {
     struct body *body = arg;
     struct process *process = body->actor->process;
 
@@ -770,46 +806,89 @@ static void on_body_end(void *arg) {
         return;
     }
     process_enter(process);
-    end_body(body);
+    if (body->stage == WORKS)
+        end_body(body);
+    else if (body->stage == WAITS)
+        end_wait(body);
     process_leave(process);
 }
 
-static void on_body(evlock_scope *scope, evlock *lock, void *arg) {
+static void end_run_later(struct body *body) {
+    struct world *world = body->actor->world;
+
+    agenda_set(&world->agenda, &body->end,
+               process_time(body->actor->process) + draw_magnitude(world, MS, world->plan.unit));
+}
+
+/* The run releases the lock by itself. */
+static int fail_to_begin(struct body *body) {
+    note(body->actor->world, body->actor->process, "h%u: the body does not begin", body->handle->number);
+    body->stage = OVER;
+    judge_ends(body->handle, RELEASING);
+    return body->value = 7;
+}
+
+static int on_body(evlock *lock, void *arg) {
     struct body *body = arg;
     struct world *world = body->actor->world;
 
     if (body->actor->forsaken) {
         forks_told(world, "body");
-        return;
+        return EVLOCK_OK;
     }
     judge_callback(world->judge, body->actor->process);
-    body->scope = scope;
+    if (body->stage != WAITS)
+        violated(world, "h%u: a body is called whose run has ended", body->handle->number);
+    body->stage = WORKS;
+    body->ran = true;
     body->handle->lock = lock;
     note(world, body->actor->process, "h%u: the body begins", body->handle->number);
     judge_holds(body->handle, false);
+    if (body->actor->process->serving && forks_come(world, true))
+        return (int)draw_between(world, 0, 1);
     dawdle(body->actor);
+    if (!world->calm && draw_chance(world, 5))
+        return fail_to_begin(body);
     if (world->calm || draw_chance(world, 30))
         end_body(body);
     else
-        agenda_set(&world->agenda, &body->end,
-                   process_time(body->actor->process) + draw_magnitude(world, MS, world->plan.unit));
+        end_run_later(body);
+    return EVLOCK_OK;
 }
 
-static void on_done(int status, int ran, void *arg) {
+/* What a lease had come to, its end says. Only its user ends it, or its client's end. */
+static void check_run(const struct body *body, int status, bool ran) {
+    const struct actor *actor = body->actor;
+    bool excused = body->freed || (actor->closing && actor->limits_bodies && body->stage != OVER);
+
+    if (ran != body->ran)
+        violated(actor->world, "h%u: a run is told with %d for %d", body->handle->number, ran, body->ran);
+    else if (body->value ? status != body->value : status > 0)
+        violated(actor->world, "h%u: a body returned %d, and its run %d", body->handle->number, body->value, status);
+    else if (body->lost && status == EVLOCK_OK)
+        violated(actor->world, "h%u: a run had lost its lease, and is told as if not", body->handle->number);
+    else if (ran && status == EVLOCK_ECANCELLED && !excused)
+        violated(actor->world, "h%u: a run is cancelled under its body", body->handle->number);
+}
+
+static void on_done(int status, bool ran, void *arg) {
     struct body *body = arg;
     struct handle *handle = body->handle;
     struct actor *actor = body->actor;
 
-    (void)ran;
     if (actor->forsaken) {
-        forks_told_scope(actor->world, status);
+        forks_told(actor->world, "done");
         return;
     }
+    check_run(body, status, ran);
+    agenda_set(&actor->world->agenda, &body->end, NEVER);
+    if (handle->lapses)
+        judge_ends(handle, IDLE);
     if (body->made)
         handle->lock = NULL;
-    judge_told(body->promise, NULL, status);
+    judge_told(body->promise, NULL, body->value ? EVLOCK_OK : status);
     judge_ends(handle, IDLE);
-    handle->scoped = false;
+    handle->runs = handle->lapses = false;
     TAILQ_REMOVE(&actor->bodies, body, link);
     free(body);
     react(actor, handle->lock ? handle : NULL);
@@ -820,14 +899,14 @@ static struct body *new_body(struct actor *actor, struct handle *handle, bool ma
 
     body->actor = actor;
     body->handle = handle;
-    body->made = made;
-    body->end.happen = on_body_end;
+    body->made = handle->made = made;
+    body->end.happen = on_run_end;
     body->end.arg = body;
-    body->promise = judge_asks(actor->world->judge, actor->process, handle, P_SCOPE);
+    body->promise = judge_asks(actor->world->judge, actor->process, handle, P_RUN);
     return body;
 }
 
-/* Keeps a body whose scope was accepted. */
+/* Keeps a body whose run was accepted, and may not wait for it for long. */
 static void keep_body(struct body *body, int status) {
     judge_made(body->promise, status);
     if (status != EVLOCK_OK) {
@@ -835,11 +914,13 @@ static void keep_body(struct body *body, int status) {
         return;
     }
     TAILQ_INSERT_TAIL(&body->actor->bodies, body, link);
-    body->handle->scoped = true;
+    body->handle->runs = true;
     judge_acquires(body->handle, body->promise);
+    if (draw_chance(body->actor->world, 15))
+        end_run_later(body);
 }
 
-static void scope(struct handle *handle) {
+static void run_with(struct handle *handle) {
     struct body *body = new_body(actor_of(handle), handle, false);
 
     keep_body(body, evlock_with(handle->lock, on_body, on_done, body));
@@ -851,6 +932,7 @@ static void run(struct actor *actor) {
     struct handle *handle;
     struct body *body;
     const char *name;
+    bool asks;
 
     if (!actor->process->client || actor->closing)
         return;
@@ -858,7 +940,9 @@ static void run(struct actor *actor) {
     draw_options(actor, handle, &options);
     name = draw_name(world, handle->key, &options);
     body = new_body(actor, handle, true);
-    keep_body(body, evlock_run(actor->process->client, name, EVLOCK_CSTRING, &options, on_body, on_done, body));
+    asks = draw_chance(world, 70);
+    keep_body(body, evlock_run(asks ? &handle->lock : NULL, actor->process->client, name, EVLOCK_CSTRING, &options,
+                               on_body, on_done, body));
 }
 
 /* --- What to do next ---------------------------------------------------------------------------------------------- */
@@ -866,11 +950,11 @@ static void run(struct actor *actor) {
 static const struct {
     unsigned weight;
     void (*call)(struct handle *handle);
-    bool scoped; /* also while a scope is at work */
+    bool runs; /* also while a run is under way */
 } calls[] = {
     {40, acquire, false}, {25, release, false},  {14, extend, true},     {4, reset, true},
-    {8, query, true},     {4, break_lock, true}, {5, cancel, false},     {4, export, false},
-    {6, adopt, false},    {5, scope, false},     {4, free_handle, true}, {8, hold, false},
+    {8, query, true},     {4, break_lock, true}, {5, cancel, false},     {4, export, true},
+    {6, adopt, false},    {5, run_with, false},  {4, free_handle, true},
 };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
@@ -886,7 +970,7 @@ static void act_on(struct handle *handle) {
         extend(handle);
         return;
     }
-    if (world->plan.own_tokens && !handle->scoped && draw_chance(world, 10)) {
+    if (world->plan.own_tokens && !handle->runs && draw_chance(world, 10)) {
         pass_on(handle);
         return;
     }
@@ -895,7 +979,7 @@ static void act_on(struct handle *handle) {
     drawn = (unsigned)(draw(world) % total);
     while (drawn >= calls[i].weight)
         drawn -= calls[i++].weight;
-    if (handle->scoped && !calls[i].scoped)
+    if (handle->runs && !calls[i].runs)
         return;
     if (handle->doing == HOLDING && calls[i].call == acquire && draw_chance(world, 90))
         return;
@@ -990,27 +1074,24 @@ static struct body *begun_body(struct actor *actor) {
     struct body *body;
 
     TAILQ_FOREACH (body, &actor->bodies, link)
-        if (body->scope)
+        if (body->stage == WORKS)
             return body;
     return NULL;
 }
 
 void actor_wipe(struct actor *actor) {
     struct handle *handle;
-    struct body *body;
 
     agenda_set(&actor->world->agenda, &actor->think, NEVER);
     free_client(actor);
-    while ((body = begun_body(actor)))
-        end_body(body);
     while ((handle = TAILQ_FIRST(&actor->handles)))
         free_handle(handle);
 }
 
 static void forsake_body(struct body *body, void (*leave)(enum belonging kind, void *it, unsigned client)) {
     agenda_set(&body->actor->world->agenda, &body->end, NEVER);
-    if (body->scope)
-        leave(A_SCOPE, body->scope, body->handle->client);
+    if (body->made && body->handle->lock)
+        leave(A_RUN, body->handle->lock, body->handle->client);
     if (body->made)
         body->handle->lock = NULL;
 }
@@ -1048,7 +1129,7 @@ static bool keeps_on(const struct handle *handle) {
 
 /* Brings a handle nearer to having had its lock, and given it back. */
 static void finish(struct handle *handle) {
-    if (expects_closed(handle) || handle->scoped)
+    if (expects_closed(handle) || handle->runs)
         return;
     handle->finishing = true;
     if (handle->doing == HOLDING && keeps_on(handle)) {
@@ -1108,11 +1189,14 @@ bool actors_served(struct world *world) {
 static void leave(struct actor *actor) {
     struct world *world = actor->world;
     struct handle *handle, *next;
+    struct body *body;
 
     actor->leaving = true;
+    while ((body = begun_body(actor)))
+        end_body(body);
     for (handle = TAILQ_FIRST(&actor->handles); handle; handle = next) {
         next = TAILQ_NEXT(handle, local);
-        if (!handle->scoped && draw_chance(world, 50))
+        if (!handle->runs && draw_chance(world, 50))
             free_handle(handle);
     }
     if (draw_chance(world, 60))

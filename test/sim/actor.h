@@ -1,7 +1,7 @@
 /*
  * Actors: what simulated processes do with evlock. They draw options and calls at random, also from inside callbacks,
  * within what the manual allows; when the faults are over, each sees that every handle gets its lock once, and leaves.
- * An actor owns its client, its handles and its scopes.
+ * An actor owns its client, its handles and its runs.
  */
 #ifndef EVLOCK_SIM_ACTOR_H
 #define EVLOCK_SIM_ACTOR_H
@@ -14,7 +14,7 @@ void actor_free(struct actor *actor);
 /* The process has crashed: frees all that it had. */
 void actor_wipe(struct actor *actor);
 /* In a forked child: it does nothing any more, and what it had of evlock's is another's to free, in any order. */
-enum belonging { A_CLIENT, A_LOCK, A_SCOPE };
+enum belonging { A_CLIENT, A_LOCK, A_RUN };
 void actor_forsake(struct actor *actor, void (*leave)(enum belonging kind, void *it, unsigned client));
 
 /* No timeout of a client is longer. */

@@ -38,7 +38,7 @@ struct orphan {
 
 static TAILQ_HEAD(, thing) estate = TAILQ_HEAD_INITIALIZER(estate);
 static TAILQ_HEAD(, orphan) orphans = TAILQ_HEAD_INITIALIZER(orphans);
-static unsigned orphan_count, scopes_told;
+static unsigned orphan_count;
 static char *verdict; /* where a child writes it for its parent */
 
 /* --- When --------------------------------------------------------------------------------------------------------- */
@@ -76,12 +76,6 @@ bool forks_over(const struct world *world) {
 
 /* --- What a child sees -------------------------------------------------------------------------------------------- */
 
-void forks_told_scope(struct world *world, int status) {
-    scopes_told++;
-    if (status != EVLOCK_EFORKED && status != EVLOCK_ECLOSED && status != EVLOCK_ECANCELLED)
-        violated(world, "a scope of the parent's ends so: %s", evlock_strerror(status));
-}
-
 void forks_told(struct world *world, const char *what) {
     violated(world, "the parent's %s was called", what);
 }
@@ -101,9 +95,9 @@ static void on_closed(int status, void *arg) {
     on_end(NULL, status, arg);
 }
 
-static void on_body(evlock_scope *scope, evlock *lock, void *arg) {
-    (void)scope;
+static int on_body(evlock *lock, void *arg) {
     on_end(lock, EVLOCK_OK, arg);
+    return EVLOCK_OK;
 }
 
 static void check_untouched(struct world *world) {
@@ -162,14 +156,12 @@ static void call_lock(struct world *world, evlock *lock, int promised) {
 }
 
 static void call_client(struct world *world, evlock_client *client) {
-    evlock_handler *handler;
     evlock_node_info node;
     evlock_stats stats;
     evlock *lock;
     const struct said said[] = {
         {"evlock_new", evlock_new(&lock, client, "n", 1, NULL)},
-        {"evlock_run", evlock_run(client, "n", 1, NULL, on_body, NULL, world)},
-        {"evlock_handler_new_named", evlock_handler_new_named(&handler, client, "n", 1, NULL, on_body)},
+        {"evlock_run", evlock_run(&lock, client, "n", 1, NULL, on_body, NULL, world)},
         {"evlock_client_stats", evlock_client_stats(client, &stats, sizeof(stats))},
         {"evlock_client_node", evlock_client_node(client, 0, &node, sizeof(node))},
         {"evlock_client_close", evlock_client_close(client, on_closed, world)},
@@ -182,34 +174,39 @@ static void call_client(struct world *world, evlock_client *client) {
 static void use(struct world *world, const struct thing *thing) {
     int promised = client_is_gone(thing->client) ? EVLOCK_ECLOSED : EVLOCK_EFORKED;
 
-    note(world, NULL, "uses %s of client %u", thing->kind == A_LOCK ? "a lock" : "things", thing->client);
-    if (thing->kind == A_CLIENT)
+    note(world, NULL, "uses %s of client %u", thing->kind == A_CLIENT ? "things" : "a lock", thing->client);
+    if (thing->kind == A_CLIENT) {
         call_client(world, thing->it);
-    if (thing->kind != A_LOCK)
         return;
+    }
     look_at_lock(world, thing->it);
     call_lock(world, thing->it, promised);
 }
 
-static void end_scope(struct world *world, evlock_scope *scope) {
-    unsigned before = scopes_told;
+/* The handles of its runs have gone with a client. */
+static void strike_out_runs(unsigned client) {
+    struct thing *thing, *next;
 
-    evlock_scope_end(scope);
-    if (scopes_told != before + 1)
-        violated(world, "the end of a parent's scope was told %u times", scopes_told - before);
+    for (thing = TAILQ_FIRST(&estate); thing; thing = next) {
+        next = TAILQ_NEXT(thing, link);
+        if (thing->kind != A_RUN || thing->client != client)
+            continue;
+        TAILQ_REMOVE(&estate, thing, link);
+        free(thing);
+    }
 }
 
 static void give_back(struct world *world, struct thing *thing) {
-    static const char *const names[] = {[A_CLIENT] = "the client", [A_LOCK] = "a lock", [A_SCOPE] = "a scope"};
+    static const char *const names[] = {[A_CLIENT] = "the client", [A_LOCK] = "a lock", [A_RUN] = "a run"};
 
     note(world, NULL, "frees %s of client %u", names[thing->kind], thing->client);
     TAILQ_REMOVE(&estate, thing, link);
-    if (thing->kind == A_CLIENT)
+    if (thing->kind == A_CLIENT) {
         evlock_client_free(thing->it);
-    else if (thing->kind == A_LOCK)
+        strike_out_runs(thing->client);
+    } else {
         evlock_free(thing->it);
-    else
-        end_scope(world, thing->it);
+    }
     free(thing);
 }
 

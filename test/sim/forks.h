@@ -25,8 +25,7 @@ void forks_close(struct world *world);
 /* The schedule is at its end, and a child with it: it tells its parent what was violated. */
 void forks_end(const struct world *world);
 
-/* In a child, evlock has called for something of its parent's: the end of a scope, or what must never be. */
-void forks_told_scope(struct world *world, int status);
+/* In a child, evlock has called for something of its parent's, which must never be. */
 void forks_told(struct world *world, const char *what);
 
 #endif

@@ -45,8 +45,7 @@ struct judge {
     unsigned looks; /* that were due */
 };
 
-static const char *const kinds[] = {"acquire", "adopt", "release", "extend", "query",
-                                    "break",   "scope", "close",   "hold"};
+static const char *const kinds[] = {"acquire", "adopt", "release", "extend", "query", "break", "run", "close"};
 static long blocks;
 
 struct judge *judge_new(struct world *world) {
@@ -173,7 +172,7 @@ void judge_made(struct promise *promise, int status) {
 static bool waits_long(const struct promise *promise, const struct node *node) {
     if (promise->kind == P_CLOSE && (node->spares || node->refused))
         return true;
-    return (promise->kind == P_CLOSE || promise->kind == P_SCOPE || promise->limit != NEVER) &&
+    return (promise->kind == P_CLOSE || promise->kind == P_RUN || promise->limit != NEVER) &&
            promise->process->few_in_flight;
 }
 
@@ -212,10 +211,6 @@ static bool leaves_something(const struct promise *promise) {
     return leaves && promise->kind == P_CLOSE;
 }
 
-static bool acquires(const struct promise *promise) {
-    return promise->kind == P_ACQUIRE || promise->kind == P_SCOPE || promise->kind == P_HOLD;
-}
-
 /* Whether a call of the kind may end so. */
 static bool fits(const struct judge *judge, const struct promise *promise, int status) {
     unsigned nodes = judge->world->plan.nodes;
@@ -227,26 +222,22 @@ static bool fits(const struct judge *judge, const struct promise *promise, int s
     case EVLOCK_EUNREACHABLE:
         return unreachable(promise) > 0 || leaves_something(promise);
     case EVLOCK_EHELD:
-        return acquires(promise);
     case EVLOCK_ETIMEDOUT:
-        return acquires(promise) && promise->kind != P_HOLD;
+        return promise->kind == P_ACQUIRE || promise->kind == P_RUN;
     case EVLOCK_EREPLICAS:
-        return acquires(promise) && promise->handle->replicas > 0;
+        return (promise->kind == P_ACQUIRE || promise->kind == P_RUN) && promise->handle->replicas > 0;
     case EVLOCK_EFENCE:
-        return acquires(promise) &&
+        return (promise->kind == P_ACQUIRE || promise->kind == P_RUN) &&
                (!judge->world->scenario->exclusive || breaking(judge, promise->handle->key, judge->world->now));
     case EVLOCK_EREFUSED:
-        return judge->world->plan.errors || acquires(promise);
+        return judge->world->plan.errors || promise->kind == P_ACQUIRE || promise->kind == P_RUN;
     case EVLOCK_ENOTOWNED:
-        return promise->kind != P_ACQUIRE && promise->kind != P_HOLD && promise->kind != P_CLOSE &&
-               promise->kind != P_QUERY;
+        return promise->kind != P_ACQUIRE && promise->kind != P_CLOSE && promise->kind != P_QUERY;
     case EVLOCK_ELOST:
-        return promise->kind == P_EXTEND || promise->kind == P_SCOPE;
-    case EVLOCK_ECLOSED:
-        return promise->kind == P_SCOPE;
+        return promise->kind == P_EXTEND || promise->kind == P_RUN;
     case EVLOCK_ENOTHELD:
-        return promise->kind == P_BREAK || promise->kind == P_SCOPE ||
-               promise->kind == P_RELEASE; /* of a hold that waited */
+        return (promise->kind == P_RELEASE && promise->handle->runs) || promise->kind == P_BREAK ||
+               promise->kind == P_RUN;
     case EVLOCK_EQUORUM:
         return nodes > 1 && ((promise->kind != P_QUERY && promise->kind != P_BREAK) ||
                              unreachable(promise) >= nodes - nodes / 2); /* else nodes may just disagree */
@@ -307,7 +298,7 @@ void judge_told(struct promise *promise, const evlock *lock, int status) {
         violated(world, "call %u, a %s, was told twice", promise->number, kinds[promise->kind]);
     else if (!fits(world->judge, promise, status))
         violated(world, "call %u, a %s, ends so: %s", promise->number, kinds[promise->kind], evlock_strerror(status));
-    else if (handle && promise->kind != P_SCOPE && lock != handle->lock)
+    else if (handle && promise->kind != P_RUN && lock != handle->lock)
         violated(world, "call %u was told with another handle", promise->number);
     promise->told = true;
     check_in_time(promise);
@@ -319,7 +310,7 @@ void judge_told(struct promise *promise, const evlock *lock, int status) {
         world->judge->keys[handle->key].breaks--;
         world->judge->keys[handle->key].broken_until = world->now + judge_patience(world->judge);
     }
-    if (acquires(promise))
+    if (promise->kind == P_ACQUIRE || promise->kind == P_RUN)
         promise->handle->gave_up = world->now;
     if (promise->kind != P_CLOSE)
         judge_callback(world->judge, promise->process);
@@ -334,7 +325,7 @@ void judge_answer(struct promise *promise, int status, const evlock_answer *answ
 }
 
 static bool believes(const struct handle *handle) {
-    return handle->doing == HOLDING && handle->lock && evlock_is_held(handle->lock);
+    return handle->doing == HOLDING && handle->lock && (handle->lapses || evlock_is_held(handle->lock));
 }
 
 /* Nothing else is told before a loss. */
@@ -667,86 +658,25 @@ void judge_lost(struct handle *handle, int reason) {
     judge_ends(handle, LOST);
 }
 
-/* --- Holds -------------------------------------------------------------------------------------------------------- */
-
-/* It is renewed for as long as it is held for ever. */
-void judge_keeps(struct handle *handle, struct promise *promise) {
-    judge_acquires(handle, promise);
-    handle->hold = promise;
-    handle->renews_else = handle->renews;
-    handle->renews = handle->ttl != 0;
-    if (!handle->interval)
-        handle->interval = handle->ttl / 3;
+/* A close lets bodies go on. */
+static bool outlasts_close(const struct handle *handle) {
+    return handle->runs && handle->doing != ACQUIRING;
 }
 
-void judge_keeps_no_more(struct handle *handle) {
-    if (!handle->hold)
-        return;
-    handle->hold->ended = true;
-    handle->hold = NULL;
-    handle->renews = handle->renews_else;
-}
-
-static bool is_loss(int status) {
-    return status == EVLOCK_EEXPIRED || status == EVLOCK_ENOTOWNED || status == EVLOCK_EDATALOSS ||
-           status == EVLOCK_EMAXHOLD;
-}
-
-/* Each report is a change, and fits what the handle does. Its end is told once, and by none but its user. */
-static void check_report(const struct promise *promise, const evlock *lock, int status) {
-    struct world *world = promise->process->world;
-    const struct handle *handle = promise->handle;
-
-    if (!promise->made)
-        violated(world, "h%u: a hold reported before it had returned", handle->number);
-    else if (promise->told)
-        violated(world, "h%u: a hold reported after its end: %s", handle->number, evlock_strerror(status));
-    else if (promise->ended != (status == EVLOCK_ECANCELLED))
-        violated(world, "h%u: a hold that was %sended reports: %s", handle->number, promise->ended ? "" : "not ",
-                 evlock_strerror(status));
-    else if (promise->made && promise->reported == status)
-        violated(world, "h%u: a hold reports twice: %s", handle->number, evlock_strerror(status));
-    else if (lock != handle->lock)
-        violated(world, "h%u: a hold reports with another handle", handle->number);
-    else if (!is_loss(status) && !fits(world->judge, promise, status))
-        violated(world, "h%u: a hold reports: %s", handle->number, evlock_strerror(status));
-    else if (status != EVLOCK_ECANCELLED && is_loss(status) != (handle->doing == HOLDING))
-        violated(world, "h%u: a hold that %s reports: %s", handle->number, handle->doing == HOLDING ? "holds" : "waits",
-                 evlock_strerror(status));
-    else if (status != EVLOCK_OK && !promise->ended && evlock_is_held(lock))
-        violated(world, "h%u: a hold holds, and reports: %s", handle->number, evlock_strerror(status));
-}
-
-void judge_reported(struct promise *promise, const evlock *lock, int status) {
-    struct handle *handle = promise->handle;
-
-    note(promise->process->world, promise->process, "  h%u, to be held, is: %s%s%s", handle->number,
-         evlock_strerror(status), evlock_last_error()[0] ? ": " : "", evlock_last_error());
-    check_report(promise, lock, status);
-    promise->reported = status;
-    promise->told |= status == EVLOCK_ECANCELLED;
-    if (is_loss(status)) {
-        judge_lost(handle, status);
-        judge_acquires(handle, promise);
-        return;
-    }
-    if (status == EVLOCK_ECANCELLED)
-        handle->gave_up = promise->process->world->now;
-    if (status == EVLOCK_OK && handle->lock && !promise->told)
-        judge_holds(handle, promise->fenced);
-    judge_callback(promise->process->world->judge, promise->process);
-}
-
-/* --- Clients ------------------------------------------------------------------------------------------------------ */
-
-void judge_client_ends(struct judge *judge, struct process *process) {
+void judge_client_ends(struct judge *judge, struct process *process, bool closes) {
     struct handle *handle;
 
     TAILQ_FOREACH (handle, &judge->handles, link)
-        if (handle->process == process && handle->client == process->client_number) {
-            judge_keeps_no_more(handle);
+        if (handle->process == process && handle->client == process->client_number &&
+            !(closes && outlasts_close(handle)))
             judge_ends(handle, IDLE);
-        }
+}
+
+void judge_lets_lapse(struct judge *judge, struct process *process) {
+    struct handle *handle;
+
+    TAILQ_FOREACH (handle, &judge->handles, link)
+        handle->lapses |= handle->process == process && handle->runs;
 }
 
 /* An extension that is not answered may have moved the deadline in, which can no longer be asked for. */
@@ -760,12 +690,11 @@ static void leave_to_parent(struct judge *judge, const struct handle *handle) {
     key->parents_until = until;
 }
 
-/* What a client that has been freed will tell, and a scope that has not begun, are nobody's in a child. */
+/* What a client that has been freed will tell is nobody's in a child. */
 static bool goes_untold(const struct promise *promise) {
     const struct handle *handle = promise->handle;
 
-    return !promise->process->client || promise->kind == P_SCOPE ||
-           (handle && handle->client != promise->process->client_number);
+    return !promise->process->client || (handle && handle->client != promise->process->client_number);
 }
 
 void judge_forsakes(struct judge *judge, struct process *process) {

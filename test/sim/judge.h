@@ -14,7 +14,7 @@
 struct judge;
 struct node;
 
-enum promise_kind { P_ACQUIRE, P_ADOPT, P_RELEASE, P_EXTEND, P_QUERY, P_BREAK, P_SCOPE, P_CLOSE, P_HOLD };
+enum promise_kind { P_ACQUIRE, P_ADOPT, P_RELEASE, P_EXTEND, P_QUERY, P_BREAK, P_RUN, P_CLOSE };
 
 /* Of queries; of a queue, the last two. */
 
@@ -27,7 +27,7 @@ struct handle {
     TAILQ_ENTRY(handle) local; /* the actor's */
     TAILQ_ENTRY(handle) holding;
     struct process *process;
-    evlock *lock; /* NULL: freed, or a scope's that has not begun */
+    evlock *lock; /* NULL: freed, or a run's that nobody asked for */
     unsigned number, client, key;
     enum doing doing;
     struct promise *pending; /* ACQUIRING */
@@ -52,9 +52,9 @@ struct handle {
     int64_t gave_up;       /* when its last acquire ended */
     bool owed;             /* a loss is yet to be told, though it acquires anew */
     bool overdue;          /* the deadline had passed when the library's code began to run */
-    bool scoped;           /* a scope is at work on it */
-    struct promise *hold;  /* it is to be held for ever; or NULL */
-    bool renews_else;      /* without a hold */
+    bool runs;             /* a run is under way on it */
+    bool made;             /* by that run: its actor does nothing else with it */
+    bool lapses;           /* its client closes, and may end the run at any time */
     bool served;           /* since the faults are over */
     bool finishing;
     unsigned replicas; /* that must know of its grants */
@@ -77,8 +77,6 @@ struct promise {
     bool made, told;
     bool fenced;
     bool once;            /* an acquire that makes one attempt */
-    bool ended;           /* a hold that its user has ended */
-    int reported;         /* what a hold said last */
     bool denied_in_time;  /* the attempt waits for that */
     unsigned denied_over; /* which wire */
     int64_t denied_at;    /* when a node last said that another has the lock; 0: none did */
@@ -122,7 +120,7 @@ void judge_free(struct judge *judge);
 /* A call is about to be made; what it returned. */
 struct promise *judge_asks(struct judge *judge, struct process *process, struct handle *handle, enum promise_kind kind);
 void judge_made(struct promise *promise, int status);
-/* Its callback came. `lock`: what it was given; not for scopes and closes. */
+/* Its callback came. `lock`: what it was given; not for runs and closes. */
 void judge_told(struct promise *promise, const evlock *lock, int status);
 /* A query was accepted; what it is told: a number, or `text` of a holder. */
 void judge_question(struct promise *promise, unsigned what);
@@ -148,12 +146,10 @@ void judge_hands(struct handle *handle);
 void judge_asks_again(struct handle *handle, struct promise *promise);
 void judge_released(struct promise *promise, int status);
 void judge_lost(struct handle *handle, int reason);
-/* A hold was accepted; reports a change; and is ended by its user, who is yet to be told so. */
-void judge_keeps(struct handle *handle, struct promise *promise);
-void judge_reported(struct promise *promise, const evlock *lock, int status);
-void judge_keeps_no_more(struct handle *handle);
 /* The client ends or has ended; its handles hold nothing any more. unclean: something of it may be left. */
-void judge_client_ends(struct judge *judge, struct process *process);
+void judge_client_ends(struct judge *judge, struct process *process, bool closes);
+/* It closes, and the runs that go on may end before their bodies. */
+void judge_lets_lapse(struct judge *judge, struct process *process);
 void judge_unclean(struct judge *judge, unsigned client);
 void judge_closed(struct judge *judge, const struct process *process, unsigned client);
 
