@@ -13,8 +13,10 @@
 /* How often to look whether an earlier attempt with the same token, the caller's own, is undone at last. */
 static const int64_t settle_pause = 10000;
 
-/* Waiting cannot mend these. */
-static bool acquire_is_final(int status) {
+/* Waiting cannot mend these, unless it is to go on for ever. */
+static bool acquire_ends_by(const struct call *call, int status) {
+    if (call->sort->hindered)
+        return false;
     switch (status) {
     case EVLOCK_EAUTH:
     case EVLOCK_EPERM:
@@ -22,6 +24,7 @@ static bool acquire_is_final(int status) {
     case EVLOCK_EUNSUPPORTED:
     case EVLOCK_EPROTOCOL:
     case EVLOCK_ENOMEM:
+    case EVLOCK_ESYSTEM:
     case EVLOCK_EFENCE:
         return true;
     default:
@@ -33,7 +36,7 @@ static void acquire_free(struct call *call) {
     evl_free(call->acquire.token);
 }
 
-static void acquire_count(const struct call *call) {
+void evl_acquire_count(const struct call *call) {
     struct evlock_stats *stats;
 
     if (!evl_locks_of(call->lock))
@@ -49,7 +52,7 @@ static void acquire_count(const struct call *call) {
     evl_stats_count(stats->wait, evl_lease_since(evl_tenure_lease(call->lock->tenure)) - call->acquire.begun);
 }
 
-static const struct call_sort acquires = {CALL_ACQUIRE, acquire_count, acquire_free};
+static const struct call_sort acquires = {.kind = CALL_ACQUIRE, .count = evl_acquire_count, .free = acquire_free};
 
 static int64_t acquire_now_of(const struct call *call) {
     return evl_turn_now(evl_handle_turn(call->lock));
@@ -61,6 +64,12 @@ static bool acquire_listens(const struct call *call) {
 
 void evl_acquire_note(struct call *call, struct trouble obstacle) {
     evl_call_note(call, obstacle.words[0] ? obstacle.words : evlock_strerror(obstacle.status));
+}
+
+void evl_acquire_wait_on(struct call *call, struct trouble obstacle) {
+    evl_acquire_note(call, obstacle);
+    if (call->sort->hindered)
+        (void)call->sort->hindered(call, obstacle.status);
 }
 
 /* --- Attempts ----------------------------------------------------------------------------------------------------- */
@@ -92,6 +101,7 @@ static bool acquire_is_away(const struct call *call, int status) {
 /* After a failed attempt: a pause, unless that was the last one or the pause would last to the end of the wait. But
  * who is about to join the queue waits to the end: the client begins to listen at any time. */
 static void acquire_pause_or_end(struct call *call, struct trouble why) {
+    int64_t least = call->sort->hindered ? call->sort->hindered(call, why.status) : 0;
     int64_t next;
 
     if (call->acquire.retries == 0 || (call->acquire.fail_when_away && acquire_is_away(call, why.status))) {
@@ -100,7 +110,7 @@ static void acquire_pause_or_end(struct call *call, struct trouble why) {
     }
     if (call->acquire.retries > 0)
         call->acquire.retries--;
-    next = acquire_now_of(call) + evl_acquire_pause(call);
+    next = acquire_now_of(call) + evl_max(evl_acquire_pause(call), least);
     if (next >= call->acquire.wait_until && !call->acquire.contended)
         evl_call_end(call, EVLOCK_ETIMEDOUT, "");
     else
@@ -151,6 +161,7 @@ static struct trouble acquire_attempt(struct call *call, int64_t now) {
                 .queued = call->acquire.contended && acquire_listens(call),
                 .own = call->acquire.token != NULL,
             },
+        .kept = call->acquire.keep != NULL,
     };
     struct trouble trouble;
 
@@ -240,8 +251,7 @@ void evl_acquire_ring(struct alarm *alarm, int64_t now) {
         evl_call_wake(call, call->acquire.wait_until);
         evl_tenure_look(lock->tenure, now);
     } else if ((trouble = acquire_attempt(call, now)).status != EVLOCK_OK) {
-        evl_acquire_note(call, trouble);
-        evl_call_end(call, trouble.status, "");
+        evl_acquire_failed(call, trouble);
     }
 }
 
@@ -256,12 +266,20 @@ static bool acquire_take_look(struct request *request, int64_t now, struct comma
     return true;
 }
 
+/* What has the key is no lock, or nobody may know: the next refusal is looked at, too. */
+static void acquire_look_again(struct call *call, struct trouble why) {
+    call->acquire.looked = false;
+    acquire_pause_or_end(call, why);
+}
+
 static void acquire_see_refusal(struct call *call, const char *error) {
     struct trouble trouble = {evl_reply_meaning(error).status, error};
 
     evl_acquire_note(call, trouble);
-    if (acquire_is_final(trouble.status))
+    if (acquire_ends_by(call, trouble.status))
         evl_call_end(call, trouble.status, "");
+    else if (call->sort->hindered)
+        acquire_look_again(call, trouble);
     else
         acquire_go_on_waiting(call);
 }
@@ -318,7 +336,7 @@ void evl_acquire_failed(struct call *call, struct trouble why) {
     evl_acquire_note(call, why);
     if (why.status == EVLOCK_EHELD && call->lock->config->queue && call->acquire.retries != 0)
         acquire_contend(call);
-    if (acquire_is_final(why.status))
+    if (acquire_ends_by(call, why.status))
         evl_call_end(call, why.status, "");
     else if (why.status != EVLOCK_EHELD)
         acquire_pause_or_end(call, why);
@@ -326,6 +344,29 @@ void evl_acquire_failed(struct call *call, struct trouble why) {
         acquire_look(call);
     else
         acquire_go_on_waiting(call);
+}
+
+/* --- Without limits ----------------------------------------------------------------------------------------------- */
+
+static struct trouble acquire_begin(struct call *call) {
+    struct evlock *lock = call->lock;
+
+    if (lock->tenure) /* lost, and not released */
+        evl_tenure_abandon(lock->tenure);
+    evl_handle_log(lock, EVLOCK_LOG_DEBUG, "acquiring");
+    return acquire_attempt(call, call->acquire.begun);
+}
+
+struct trouble evl_acquire_endlessly(struct call *call) {
+    call->acquire.retries = EVLOCK_UNLIMITED;
+    call->acquire.retry_delay = call->lock->config->limits.retry_delay;
+    call->acquire.fenced = call->lock->config->limits.fence;
+    call->acquire.begun = acquire_now_of(call);
+    call->acquire.wait_until = INT64_MAX;
+    call->acquire.contended = call->lock->crowded;
+    call->acquire.looked = false;
+    call->acquire.attempts = 0;
+    return acquire_begin(call);
 }
 
 /* --- The calls ---------------------------------------------------------------------------------------------------- */
@@ -377,10 +418,7 @@ struct trouble evl_acquire_begin(struct call **ret, struct evlock *lock, const e
         evl_call_drop(call);
         return (struct trouble){EVLOCK_ENOMEM, "no memory for an acquire"};
     }
-    if (lock->tenure) /* lost, and not released */
-        evl_tenure_abandon(lock->tenure);
-    evl_handle_log(lock, EVLOCK_LOG_DEBUG, "acquiring");
-    trouble = acquire_attempt(call, call->acquire.begun);
+    trouble = acquire_begin(call);
     if (trouble.status != EVLOCK_OK) {
         evl_call_drop(call);
         return trouble;

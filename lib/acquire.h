@@ -11,6 +11,13 @@
 struct trouble evl_acquire_begin(struct call **ret, struct evlock *lock, const evlock_acquire_options *options,
                                  void *arg, struct words *words);
 
+/* Begins an acquire without limits, by its lock's way of waiting: EVLOCK_OK, EVLOCK_ENOMEM or EVLOCK_ESYSTEM. Also once
+ * more, after its lease was lost. */
+struct trouble evl_acquire_endlessly(struct call *call);
+
+/* Its end is about to be reported. */
+void evl_acquire_count(const struct call *call);
+
 /* A tenure was granted, and nothing stands against it: its success is to be reported. */
 void evl_acquire_grant(struct call *call);
 
@@ -22,6 +29,9 @@ void evl_acquire_failed(struct call *call, struct trouble why);
 
 /* What stood in the way last, for the words that go with the end. */
 void evl_acquire_note(struct call *call, struct trouble obstacle);
+
+/* The same while it waits in the queue, and goes on waiting. */
+void evl_acquire_wait_on(struct call *call, struct trouble obstacle);
 
 /* The pause before another attempt, with jitter. */
 int64_t evl_acquire_pause(const struct call *call);

@@ -68,6 +68,15 @@ struct call *evl_call_pending(const struct evlock *lock, enum call_kind kind) {
     return NULL;
 }
 
+struct call *evl_call_hold(const struct evlock *lock) {
+    struct call *call;
+
+    for (call = lock->calls; call; call = call->next)
+        if (call->sort->noticed)
+            return call;
+    return NULL;
+}
+
 void evl_call_ask(struct call *call, enum request_kind kind) {
     call->count = (uint8_t)call->lock->config->deployment->node_count;
     for (unsigned i = 0; i < call->count; i++)
@@ -152,6 +161,10 @@ void evl_call_cancel(struct call *call) {
 void evl_call_reopen(struct call *call) {
     assert(call->ended && !call->told);
     TAILQ_REMOVE(&evl_locks_of(call->lock)->done, call, link);
+    evl_call_go_on(call);
+}
+
+void evl_call_go_on(struct call *call) {
     call_enlist(call);
     call->ended = false;
     evl_check(evl_call_check(call));
@@ -163,9 +176,8 @@ void evl_call_go_on_as(struct call *call, const struct call_sort *sort) {
     if (call->sort->free)
         call->sort->free(call);
     call->sort = sort;
-    call->aside = call->ended = false;
-    call_enlist(call);
-    evl_check(evl_call_check(call));
+    call->aside = false;
+    evl_call_go_on(call);
 }
 
 void evl_call_free_told(struct call *call) {
@@ -229,6 +241,10 @@ void evl_calls_check_all(const struct locks *locks) {
         evl_call_check(call);
     }
     STAILQ_FOREACH (lock, &locks->noticed, notice) {
+        assert(lock->noticed);
+        evl_handle_check(lock);
+    }
+    STAILQ_FOREACH (lock, &locks->announced, notice) {
         assert(lock->noticed);
         evl_handle_check(lock);
     }

@@ -11,7 +11,8 @@
 #include "locks.h"
 
 enum call_kind {
-    CALL_ACQUIRE,
+    CALL_ACQUIRE, /* also of a hold that waits */
+    CALL_HOLD,    /* a hold that holds */
     CALL_ADOPT,
     CALL_RUN,
     CALL_RELEASE,
@@ -29,9 +30,16 @@ struct call_sort {
     void (*count)(const struct call *call);
     /* Frees what a call of this kind owns. */
     void (*free)(struct call *call);
+    /* Of an acquire that no trouble ends: what stands in its way now. Returns the least pause before the next try. */
+    int64_t (*hindered)(struct call *call, int status);
+    /* Its success is being reported, and is not its end: it makes itself pending again. */
+    void (*goes_on)(struct call *call);
+    /* Its handle's lease was `lost`, or 0, and its user is to be called: returns the status to report; 0: none. */
+    int (*noticed)(struct call *call, int lost);
 };
 
 struct finding;
+struct keep;
 
 struct call {
     TAILQ_ENTRY(call) link; /* in its client's `pending`, `running` or `done` */
@@ -59,6 +67,7 @@ struct call {
             int64_t begun;
             int64_t wait_until; /* INT64_MAX: without limit */
             char *token;        /* the caller's own, or NULL */
+            struct keep *keep;  /* what a hold has of its own, also while it holds; or NULL */
             uint8_t token_len;
             int64_t settled_by;  /* the end of waiting for an earlier use of the token; 0: not waiting */
             int64_t replicas_by; /* the end of waiting for replicas */
@@ -105,6 +114,9 @@ struct call *evl_call_new(struct evlock *lock, const struct call_sort *sort, voi
 /* The pending call of a kind, or NULL. */
 struct call *evl_call_pending(const struct evlock *lock, enum call_kind kind);
 
+/* The pending hold, or NULL. */
+struct call *evl_call_hold(const struct evlock *lock);
+
 /* It has requests of this kind to all nodes from here on, but for those that are still out as what they were. */
 void evl_call_ask(struct call *call, enum request_kind kind);
 
@@ -134,6 +146,9 @@ void evl_call_end_forked(struct call *call);
 
 /* A call that has ended and was not reported is pending again. */
 void evl_call_reopen(struct call *call);
+
+/* A call whose success is being reported is pending again. */
+void evl_call_go_on(struct call *call);
 
 /* It is pending as a call of another kind from here on, the newest of its handle. One that had ended is being reported
  * as what it was. */

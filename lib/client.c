@@ -100,7 +100,7 @@ static void client_check_state(const struct evlock_client *client) {
     case CLIENT_FREED:
         assert(TAILQ_EMPTY(&tenures->live) && TAILQ_EMPTY(&tenures->ghosts) && !client->close_alarm.set);
         assert(TAILQ_EMPTY(&client->locks.pending) && TAILQ_EMPTY(&client->locks.running));
-        assert(STAILQ_EMPTY(&client->locks.noticed));
+        assert(STAILQ_EMPTY(&client->locks.noticed) && STAILQ_EMPTY(&client->locks.announced));
         break;
     }
 }

@@ -298,6 +298,7 @@ static struct trouble config_read_renewal(struct config *config, const evlock_op
         return evl_trouble(words, EVLOCK_ERENEWAL,
                            "the renewal interval of %" PRId64 " ms leaves no time before the deadline", interval_ms);
     config->terms.interval = given->auto_renewal ? interval : 0;
+    config->kept.interval = ttl ? interval : 0;
     config->terms.grain = config->terms.interval / 20;
     config->terms.max_hold = max_hold_ms == EVLOCK_UNLIMITED ? LEASE_NEVER : max_hold_ms * 1000;
     config->terms.risk = ttl / 100 * percent;
@@ -318,6 +319,19 @@ static struct trouble config_read_lead(struct config *config, const evlock_optio
         return evl_trouble(words, EVLOCK_EINVAL, "lost_lead_ms is %" PRId64 ", which leaves no time %s", lead_ms,
                            terms->interval ? "after the renewal interval" : "to hold the lock");
     return evl_no_trouble;
+}
+
+/* The terms of a hold: an interval of 0, where there is a ttl, says that these options leave no time for one. */
+static void config_make_kept(struct config *config) {
+    const struct lease_terms *terms = &config->terms;
+    int64_t interval = config->kept.interval;
+
+    if (!terms->interval && interval >= terms->ttl - evl_lease_drift(terms->ttl) - terms->lead)
+        interval = 0;
+    config->kept = *terms;
+    config->kept.kept = true;
+    config->kept.interval = interval;
+    config->kept.grain = interval / 20;
 }
 
 /* What a grant needs besides the first answer. */
@@ -352,7 +366,9 @@ static struct trouble config_read(struct config *config, const evlock_options *g
         (trouble = config_read_agreement(config, given, words)).status != EVLOCK_OK ||
         (trouble = config_read_renewal(config, given, words)).status != EVLOCK_OK)
         return trouble;
-    return config_read_lead(config, given, words);
+    trouble = config_read_lead(config, given, words);
+    config_make_kept(config);
+    return trouble;
 }
 
 static bool config_same_limits(const struct limits *a, const struct limits *b) {
@@ -365,7 +381,8 @@ static bool config_same_text(const char *a, const char *b) {
 }
 
 static bool config_same(const struct config *a, const struct config *b, const evlock_options *b_strings) {
-    return a->terms.ttl == b->terms.ttl && a->terms.interval == b->terms.interval && a->terms.lead == b->terms.lead &&
+    return a->terms.ttl == b->terms.ttl && a->terms.interval == b->terms.interval &&
+           a->kept.interval == b->kept.interval && a->terms.lead == b->terms.lead &&
            a->terms.max_hold == b->terms.max_hold && a->terms.risk == b->terms.risk &&
            a->terms.patience == b->terms.patience && a->min_replicas == b->min_replicas &&
            a->replica_timeout == b->replica_timeout && config_same_limits(&a->limits, &b->limits) &&

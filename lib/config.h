@@ -9,6 +9,7 @@
 
 #include <evlock/evlock.h>
 
+#include "bytes.h"
 #include "lease.h"
 #include "status.h"
 
@@ -48,6 +49,7 @@ struct config {
     struct deployment *deployment; /* of the handles that have it; NULL before, and once it is gone */
     uint32_t references;
     struct lease_terms terms;
+    struct lease_terms kept; /* the same of a lease that is held for ever, which is renewed in any case */
     struct limits limits;
     int64_t retry_jitter;
     int64_t min_replicas;
@@ -80,6 +82,11 @@ struct trouble evl_config_read_options(evlock_options *ret, const evlock_options
 struct trouble evl_config_read_acquire(struct limits *ret, evlock_acquire_options *ret_given,
                                        const struct config *config, const evlock_acquire_options *options,
                                        struct words *words);
+
+/* The config of which these are the terms. */
+static inline const struct config *evl_config_of_terms(const struct lease_terms *terms) {
+    return terms->kept ? EVL_OWNER(const struct config, kept, terms) : EVL_OWNER(const struct config, terms, terms);
+}
 
 /* EVLOCK_OK or EVLOCK_ETTL, of a ttl. */
 struct trouble evl_config_validate_ttl(int64_t ttl_ms, struct words *words);

@@ -1,6 +1,8 @@
 /* Delivery; see deliver.h. */
 #include "deliver.h"
 
+#include <string.h>
+
 #include "check.h"
 #include "run.h"
 
@@ -65,15 +67,42 @@ static void deliver_explain(const struct evlock *lock, int why) {
         evl_error_set(only->status == why ? only->error : "");
 }
 
+/* A hold's user is called for all that befalls it, and not only at its end. It may be gone when that returns. */
+static void deliver_tell_hold(struct call *hold, int lost) {
+    int status = hold->sort->noticed(hold, lost);
+
+    if (!status)
+        return;
+    if (lost)
+        deliver_explain(hold->lock, lost);
+    else
+        evl_error_set(hold->error && strcmp(hold->error, evlock_strerror(status)) != 0 ? hold->error : "");
+    hold->cb(hold->lock, status, hold->arg);
+}
+
+/* A hold is told its loss in place of on_lost. While one waits, a loss is of the lease before. */
 static void deliver_tell_notices(struct evlock *lock) {
+    struct call *hold = evl_call_pending(lock, CALL_HOLD);
     evlock_cb cb = lock->lost ? lock->config->on_lost : lock->config->on_at_risk;
+    bool lost = lock->lost;
     int why = lock->why;
 
     evl_lock_drop_notices(lock);
-    if (!why || !cb)
-        return;
-    deliver_explain(lock, why);
-    cb(lock, why, lock->arg);
+    if (evl_call_hold(lock)) /* the handle could not be in both lists */
+        evl_locks_announce(evl_locks_of(lock), lock);
+    if (hold && lost) {
+        deliver_tell_hold(hold, why);
+    } else if (why && cb) {
+        deliver_explain(lock, why);
+        cb(lock, why, lock->arg);
+    }
+}
+
+static void deliver_tell_news(struct evlock *lock) {
+    struct call *hold = evl_call_hold(lock);
+
+    if (hold)
+        deliver_tell_hold(hold, EVLOCK_OK);
 }
 
 /* A child that was made inside the body has freed the run, or leaves it alone. */
@@ -107,6 +136,11 @@ static void deliver_tell_call(struct evlock_client *client, struct call *call) {
     if (call->body)
         evl_run_settle(call);
     evl_error_set("");
+    if (call->status == EVLOCK_OK && call->sort->goes_on) {
+        call->sort->goes_on(call);
+        call->cb(handle, EVLOCK_OK, call->arg);
+        return;
+    }
     if (call->error && call->status != EVLOCK_OK)
         evl_error_set(call->error);
     if (call->body && call->sort->kind == CALL_ACQUIRE && call->status == EVLOCK_OK) {
@@ -138,14 +172,22 @@ static void deliver_all(struct evlock_client *client) {
     struct turn *turn = evl_client_turn(client);
     struct evlock *lock;
     struct call *call;
-    size_t count = 0;
+    size_t count = 0, news = 0;
 
     TAILQ_FOREACH (call, &client->locks.done, link)
         count++;
+    STAILQ_FOREACH (lock, &client->locks.announced, notice)
+        news++;
     while (deliver_goes_on(client, state)) {
         bool rung = evl_turn_ring(turn, evl_turn_now(turn));
-        if ((lock = evl_locks_next_notice(&client->locks))) {
+        if ((lock = evl_locks_next(&client->locks.noticed))) {
             deliver_tell_notices(lock);
+            evl_handle_unref(lock);
+            continue;
+        }
+        if (rung && news > 0 && (lock = evl_locks_next(&client->locks.announced))) {
+            news--;
+            deliver_tell_news(lock);
             evl_handle_unref(lock);
             continue;
         }
@@ -169,5 +211,6 @@ void evl_deliver_at_end(struct turn *turn) {
 }
 
 bool evl_deliver_has_some(const struct evlock_client *client) {
-    return !TAILQ_EMPTY(&client->locks.done) || !STAILQ_EMPTY(&client->locks.noticed) || deliver_has_news(client);
+    return !TAILQ_EMPTY(&client->locks.done) || !STAILQ_EMPTY(&client->locks.noticed) ||
+           !STAILQ_EMPTY(&client->locks.announced) || deliver_has_news(client);
 }

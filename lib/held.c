@@ -6,9 +6,9 @@
 
 #include "check.h"
 
-static const struct call_sort releases = {CALL_RELEASE, NULL, NULL};
-static const struct call_sort extensions = {CALL_EXTEND, NULL, NULL};
-static const struct call_sort adoptions = {CALL_ADOPT, NULL, NULL};
+static const struct call_sort releases = {.kind = CALL_RELEASE};
+static const struct call_sort extensions = {.kind = CALL_EXTEND};
+static const struct call_sort adoptions = {.kind = CALL_ADOPT};
 
 static enum lease_state held_state_of(const struct evlock *lock) {
     return lock->tenure && !evl_lock_acquiring(lock) ? evl_lease_state(evl_tenure_lease(lock->tenure)) : LEASE_ENDED;
@@ -32,6 +32,21 @@ static void held_end_extensions(struct evlock *lock, int status) {
         evl_call_end(call, status, "");
 }
 
+/* It waits, or its success is yet to be reported. */
+static bool held_waiting_hold(const struct evlock *lock) {
+    const struct call *hold = lock->untold ? lock->untold : evl_call_hold(lock);
+
+    return hold && hold->sort->hindered;
+}
+
+/* A hold ends with the lease that it holds. */
+static void held_end_hold(struct evlock *lock) {
+    struct call *hold = evl_call_hold(lock);
+
+    if (hold)
+        evl_call_cancel(hold);
+}
+
 /* --- Release ------------------------------------------------------------------------------------------------------ */
 
 /* A client that closes waits for the bodies of runs, and lets them end. */
@@ -43,7 +58,8 @@ static struct trouble held_validate_release(const struct evlock *lock) {
     return trouble;
 }
 
-/* What there is to release: EVLOCK_OK, EVLOCK_EALREADY or EVLOCK_ENOTHELD. */
+/* Whether there is anything to release, be it a hold that still waits: EVLOCK_OK, EVLOCK_EALREADY or EVLOCK_ENOTHELD.
+ */
 static struct trouble held_validate_lease(const struct evlock *lock) {
     switch (held_state_of(lock)) {
     case LEASE_HELD:
@@ -52,6 +68,8 @@ static struct trouble held_validate_lease(const struct evlock *lock) {
     case LEASE_RELEASING:
         return (struct trouble){EVLOCK_EALREADY, "this handle is being released already"};
     default:
+        if (held_waiting_hold(lock))
+            return evl_no_trouble;
         return (struct trouble){EVLOCK_ENOTHELD, "this handle holds nothing to release"};
     }
 }
@@ -59,6 +77,7 @@ static struct trouble held_validate_lease(const struct evlock *lock) {
 /* Its releases are pending calls. A body may have handed its lease over: then they end here. */
 static void held_release(struct evlock *lock) {
     evl_lock_drop_notices(lock);
+    held_end_hold(lock);
     held_end_extensions(lock, EVLOCK_ECANCELLED);
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "releasing");
     if (lock->tenure)
@@ -95,6 +114,12 @@ static void held_end_wait(struct evlock *lock, struct call *wait) {
     evl_turn_rearm(evl_handle_turn(lock));
 }
 
+static void held_end_waiting_hold(struct evlock *lock) {
+    evl_lock_cancel_acquire(lock, evl_call_hold(lock));
+    evl_held_released(lock, (struct trouble){EVLOCK_ENOTHELD, "the lock was waited for, and not held"});
+    evl_turn_rearm(evl_handle_turn(lock));
+}
+
 /* The acquire of a run, pending or not yet reported; NULL: none. */
 static struct call *held_wait_of(const struct evlock *lock) {
     struct call *call = lock->untold ? lock->untold : evl_call_pending(lock, CALL_ACQUIRE);
@@ -122,6 +147,8 @@ int evlock_release(evlock *lock, evlock_cb cb, void *arg) {
         held_end_wait(lock, wait);
     else if (body)
         evl_held_end_body(lock);
+    else if (held_waiting_hold(lock))
+        held_end_waiting_hold(lock);
     else
         held_release(lock);
     return evl_report(evl_no_trouble);
@@ -272,6 +299,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
     *ret_len = evl_tenure_token(lock->tenure).len;
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "handed over");
     evl_lock_drop_notices(lock);
+    held_end_hold(lock);
     held_end_extensions(lock, EVLOCK_ECANCELLED);
     evl_tenure_export(lock->tenure);
     evl_turn_rearm(evl_handle_turn(lock));
@@ -312,8 +340,9 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
         evl_call_end(call, EVLOCK_ENOTOWNED, "what this handle lost is released");
         return evl_report(evl_no_trouble);
     }
-    trouble = evl_tenure_begin(lock, &(struct tenure_entry){{token, token_len}, {.adopt = true, .own = true}},
-                               evl_turn_now(evl_handle_turn(lock)));
+    trouble = evl_tenure_begin(
+        lock, &(struct tenure_entry){.token = {token, token_len}, .lease = {.adopt = true, .own = true}},
+        evl_turn_now(evl_handle_turn(lock)));
     if (trouble.status == EVLOCK_OK)
         evl_turn_rearm(evl_handle_turn(lock));
     else

@@ -17,6 +17,8 @@ struct trouble evl_lock_validate(const struct evlock *lock) {
 }
 
 struct trouble evl_lock_validate_idle(const struct evlock *lock) {
+    if (evl_call_hold(lock))
+        return (struct trouble){EVLOCK_EALREADY, "this handle holds the lock, or waits for it, for ever"};
     if (evl_lock_acquiring(lock))
         return (struct trouble){EVLOCK_EALREADY, "an acquire or an adoption of this handle is pending"};
     if (evl_call_pending(lock, CALL_RUN))
@@ -93,13 +95,18 @@ static struct evlock *lock_make(struct config *config, const void *name, size_t 
     return lock;
 }
 
+static void lock_take_on_terms(struct locks *locks, struct lease_terms *terms) {
+    terms->max_ttl = evl_locks_deployment(locks)->config.max_ttl;
+    if (terms->grain)
+        terms->phase = (int64_t)(locks->phase % (uint64_t)terms->grain);
+}
+
 /* A new config becomes the client's. */
 static void lock_take_on(struct locks *locks, struct config *config) {
     config->deployment = evl_locks_deployment(locks);
     LIST_INSERT_HEAD(&locks->configs, config, link);
-    config->terms.max_ttl = config->deployment->config.max_ttl;
-    if (config->terms.grain)
-        config->terms.phase = (int64_t)(locks->phase % (uint64_t)config->terms.grain);
+    lock_take_on_terms(locks, &config->terms);
+    lock_take_on_terms(locks, &config->kept);
 }
 
 /* The newest config is remembered, for the next handle often wants the same. */

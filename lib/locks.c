@@ -9,6 +9,7 @@ void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_h
     TAILQ_INIT(&locks->running);
     TAILQ_INIT(&locks->done);
     STAILQ_INIT(&locks->noticed);
+    STAILQ_INIT(&locks->announced);
     locks->calls = (struct pool){.size = call_size, .keep = kept};
     locks->listener_hooks = listener_hooks;
     locks->phase = evl_turn_random(&evl_locks_deployment(locks)->turn);
@@ -39,21 +40,29 @@ struct trouble evl_locks_validate(const struct locks *locks) {
     return trouble;
 }
 
-void evl_locks_notice(struct locks *locks, struct evlock *lock) {
+static void locks_enlist(struct handles *handles, struct evlock *lock) {
     if (lock->noticed)
         return;
-    STAILQ_INSERT_TAIL(&locks->noticed, lock, notice);
+    STAILQ_INSERT_TAIL(handles, lock, notice);
     lock->noticed = true;
     evl_handle_ref(lock);
 }
 
-struct evlock *evl_locks_next_notice(struct locks *locks) {
-    struct evlock *lock = STAILQ_FIRST(&locks->noticed);
+void evl_locks_notice(struct locks *locks, struct evlock *lock) {
+    locks_enlist(&locks->noticed, lock);
+}
+
+void evl_locks_announce(struct locks *locks, struct evlock *lock) {
+    locks_enlist(&locks->announced, lock);
+}
+
+struct evlock *evl_locks_next(struct handles *handles) {
+    struct evlock *lock = STAILQ_FIRST(handles);
 
     if (!lock)
         return NULL;
     assert(lock->noticed);
-    STAILQ_REMOVE_HEAD(&locks->noticed, notice);
+    STAILQ_REMOVE_HEAD(handles, notice);
     lock->noticed = false;
     return lock;
 }
@@ -62,7 +71,7 @@ void evl_locks_drop_handles(struct locks *locks) {
     struct config *config;
     struct evlock *lock;
 
-    while ((lock = evl_locks_next_notice(locks)))
+    while ((lock = evl_locks_next(&locks->noticed)) || (lock = evl_locks_next(&locks->announced)))
         evl_handle_unref(lock);
     while ((config = LIST_FIRST(&locks->configs))) {
         LIST_REMOVE(config, link);

@@ -19,7 +19,8 @@ struct locks {
     struct calls running;       /* those of runs whose bodies are at work, oldest first */
     struct calls done;          /* to be reported, in order */
     struct pool calls;          /* their memory */
-    struct handles noticed;     /* those with a loss or a risk to be reported; each has one more reference */
+    struct handles noticed;     /* those with a loss or a risk to be reported; each has one more reference, */
+    struct handles announced;   /* as have those of which a hold has news */
     struct configs configs;     /* of its handles */
     struct config *last_config; /* of the newest handle: the next one often wants the same */
     struct fences fences;
@@ -60,8 +61,11 @@ struct trouble evl_locks_validate(const struct locks *locks);
 /* Something is to be reported of this handle that is no end of a call. */
 void evl_locks_notice(struct locks *locks, struct evlock *lock);
 
+/* The hold of this handle may have news, which can wait for losses. */
+void evl_locks_announce(struct locks *locks, struct evlock *lock);
+
 /* Takes out the first of those, whose reference becomes the caller's; NULL: there is none. */
-struct evlock *evl_locks_next_notice(struct locks *locks);
+struct evlock *evl_locks_next(struct handles *handles);
 
 /* The handles stay with their users, without a client. */
 void evl_locks_drop_handles(struct locks *locks);

@@ -119,5 +119,6 @@ static void outcome_happened(struct evlock *lock, const struct lease_out *out, c
 const struct tenure_hooks evl_outcome_hooks = {
     .happened = outcome_happened,
     .spoken = evl_held_note,
+    .away = evl_waiter_away,
     .queued = evl_waiter_queued,
 };

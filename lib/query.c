@@ -34,8 +34,8 @@ static void query_free(struct call *call) {
     evl_free(call->query.sought);
 }
 
-static const struct call_sort sort_query = {CALL_QUERY, NULL, query_free};
-static const struct call_sort sort_break = {CALL_BREAK, NULL, query_free};
+static const struct call_sort sort_query = {.kind = CALL_QUERY, .free = query_free};
+static const struct call_sort sort_break = {.kind = CALL_BREAK, .free = query_free};
 
 /* The question that has all the parts asked for, and as few others as can be: what one plain command answers needs no
  * right to call scripts. */

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "held.h"
 
-static const struct call_sort runs = {CALL_RUN, NULL, NULL};
+static const struct call_sort runs = {.kind = CALL_RUN};
 
 /* --- Its way ------------------------------------------------------------------------------------------------------ */
 

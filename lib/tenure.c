@@ -19,9 +19,8 @@ static bool tenure_ghost(const struct tenure *tenure) {
 /* By way of its terms, which are a config's: there may be so many handles that theirs is in no cache. */
 static struct tenures *tenure_family_of(struct tenure *tenure) {
     const struct lease_terms *terms = evl_lease_terms(evl_tenure_lease(tenure));
-    const struct config *config = EVL_OWNER(const struct config, terms, terms);
 
-    return evl_tenures_of(config->deployment);
+    return evl_tenures_of(evl_config_of_terms(terms)->deployment);
 }
 
 static struct turn *tenure_turn_of(struct tenure *tenure) {
@@ -98,6 +97,8 @@ static void tenure_note_words(struct tenure *tenure, const char *words) {
 static void tenure_note_away(struct tenure *tenure, unsigned node, struct trouble why, int64_t now,
                              struct lease_out *out) {
     tenure_note_words(tenure, why.words);
+    if (evl_lease_in_line(evl_tenure_lease(tenure)) && !tenure_ghost(tenure))
+        tenure_family_of(tenure)->hooks->away(tenure->lock, why);
     evl_lease_node_away(evl_tenure_lease(tenure), node, why.status, now, out);
 }
 
@@ -273,7 +274,8 @@ static struct trouble tenure_make(struct tenure **ret, struct evlock *lock, cons
         return (struct trouble){EVLOCK_ENOMEM, "no memory for a lease"};
     tenure->lock = lock;
     tenure->alarm.kind = ALARM_TENURE;
-    evl_lease_begin(evl_tenure_lease(tenure), &lock->config->terms, nodes, &entry->lease, now, out);
+    evl_lease_begin(evl_tenure_lease(tenure), entry->kept ? &lock->config->kept : &lock->config->terms, nodes,
+                    &entry->lease, now, out);
     for (unsigned i = 0; i < nodes; i++)
         evl_request_init(evl_tenure_request(tenure, i), tenure, REQUEST_LEASE, i);
     evl_tenure_rest(tenure)->token_len = (uint8_t)token_len;
@@ -311,7 +313,7 @@ struct trouble evl_tenure_begin(struct evlock *lock, const struct tenure_entry *
 
 bool evl_tenure_watch(struct evlock *lock, struct bytes token, unsigned node) {
     struct tenures *family = evl_tenures_of(lock->config->deployment);
-    struct tenure_entry entry = {token, {.own = true, .watched = (uint16_t)(1U << node)}};
+    struct tenure_entry entry = {.token = token, .lease = {.own = true, .watched = (uint16_t)(1U << node)}};
     struct lease_out none = {0};
     struct tenure *tenure;
 

@@ -37,6 +37,8 @@ struct tenure_hooks {
     void (*happened)(struct evlock *lock, const struct lease_out *out, const char *words);
     /* A node said something (or it is said of the node): words for a call that may end by its time. */
     void (*spoken)(struct evlock *lock, const char *words);
+    /* It waits in the queue, and the server is of no use to it now. */
+    void (*away)(struct evlock *lock, struct trouble why);
     /* The server has it waiting in the queue, as it answered to what was asked at `sent`. */
     void (*queued)(struct evlock *lock, int64_t sent, const struct lease_answer *answer);
 };
@@ -90,6 +92,7 @@ static inline struct bytes evl_tenure_token(struct tenure *tenure) {
 struct tenure_entry {
     struct bytes token;       /* a fresh one if its data is NULL, */
     struct lease_entry lease; /* else an own one */
+    bool kept;                /* by the terms of a hold */
 };
 
 /* Sets up the tenures of a deployment that has been made: so many blocks of memory are kept. */

@@ -43,8 +43,15 @@ void evl_waiter_queued(struct evlock *lock, int64_t sent, const struct lease_ans
     call->acquire.asked_time = answer->time;
     call->acquire.listens_anew = false;
     call->acquire.ahead = answer->ahead;
-    evl_acquire_note(call, (struct trouble){EVLOCK_EHELD, "waiting in the queue"});
+    evl_acquire_wait_on(call, (struct trouble){EVLOCK_EHELD, "waiting in the queue"});
     evl_call_wake(call, evl_min(waiter_now_of(lock) + waiter_look_pause(call, answer->ttl), call->acquire.wait_until));
+}
+
+void evl_waiter_away(struct evlock *lock, struct trouble why) {
+    struct call *call = evl_call_pending(lock, CALL_ACQUIRE);
+
+    assert(call && call->acquire.contended);
+    evl_acquire_wait_on(call, why);
 }
 
 /* The lease counts from a moment that is no later than the grant: the newest answered look was before it, by as much as

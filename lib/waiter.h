@@ -10,6 +10,9 @@
 /* The server has an acquire waiting, as it answered to what was asked at `sent`. */
 void evl_waiter_queued(struct evlock *lock, int64_t sent, const struct lease_answer *answer);
 
+/* The server is of no use now to an acquire that waits in the queue. */
+void evl_waiter_away(struct evlock *lock, struct trouble why);
+
 /* What a listener for grants does. */
 extern const struct listener_hooks evl_waiter_hooks;
 

@@ -51,7 +51,8 @@
  * call has returned. A call that returned an error never calls back. A callback may call anything, also evlock_free()
  * and evlock_client_free() on the objects in question. The calls that were pending on a freed handle report
  * EVLOCK_ECANCELLED, with NULL for the handle. A call that had been answered before, such as a release that was done,
- * reports its own status. An acquire that is reported without its handle is never EVLOCK_OK.
+ * reports its own status. An acquire that is reported without its handle is never EVLOCK_OK. evlock_hold() alone
+ * reports many times.
  *
  * THREADS. A client and its handles belong to one thread: the one that made the client. The first time that the loop
  * calls evlock in another thread, they go over to that one. evlock_client_move() makes the calling thread theirs.
@@ -603,10 +604,41 @@ typedef struct evlock_acquire_options {
 EVLOCK_EXPORT int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_cb cb, void *arg);
 
 /**
- * Cancels the handle's pending acquire or adoption: it ends with EVLOCK_ECANCELLED, also where the lock has just been
- * granted but its callback was not yet called, and the lock is not held. The handle is free for the next acquire at
- * once. The wait of a run ends alike, and its `done` reports that; a run whose body was called goes on. Returns
- * EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENOTHELD (none was pending), EVLOCK_ECLOSED, EVLOCK_EFORKED.
+ * Holds the lock for ever, and reports when it is held and when it is not: for a leader, or a job that runs once. It
+ * acquires with the lock's way of waiting, renews, and acquires again after each loss. The lock's max_attempts,
+ * max_wait_ms and fail_when_away do not count. The lease is renewed whatever auto_renewal says; a lock without expiry
+ * needs no renewal.
+ *
+ * No trouble ends a hold, not even a wrong password. A refusal that an acquire would end with is waited out. The pauses
+ * are then the client's: they grow from backoff_min_ms to backoff_max_ms. evlock_release() ends a hold at any time, and
+ * gives the lock up. So do evlock_free(), evlock_client_close() and evlock_client_free(); a close hands the lock over
+ * at once. evlock_cancel() ends a hold that waits. evlock_export() ends it and hands the lease out.
+ *
+ * `cb` is required. It is called for each change, from the loop:
+ *   EVLOCK_OK            held from now on; evlock_remaining_ms() of the lease are left
+ *   EVLOCK_EHELD         another holds the lock, or has it at last after a trouble; the hold waits
+ *   EVLOCK_EEXPIRED, EVLOCK_ENOTOWNED, EVLOCK_EDATALOSS, EVLOCK_EMAXHOLD   lost, for this reason. The hold acquires
+ *                        again already. `on_lost` is not called; `on_at_risk` is
+ *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED, EVLOCK_EAUTH, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED,
+ *   EVLOCK_EPROTOCOL, EVLOCK_EQUORUM, EVLOCK_EREPLICAS, EVLOCK_EFENCE, EVLOCK_ENOMEM, EVLOCK_ESYSTEM   this stands in
+ *                        the way now; evlock_last_error() has the particulars. The hold goes on
+ *   EVLOCK_ECANCELLED    the end, exactly once; nothing comes after it. The handle is NULL if it was freed
+ * The same status is never reported twice in a row, however many attempts fail. While one is held back by a callback,
+ * only the newest counts. A hold that is at work in a forked child reports nothing there.
+ *
+ * While it holds, all calls for a held lock work as ever. max_hold_ms is the longest term: then renewal ends, the lease
+ * is lost with EVLOCK_EMAXHOLD, and the hold acquires again, in a queue behind those that wait.
+ *
+ * Returns EVLOCK_OK, EVLOCK_EINVAL (also: no callback), EVLOCK_EALREADY, EVLOCK_ERENEWAL (the ttl and lost_lead_ms
+ * leave no time to renew), EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM, EVLOCK_ESYSTEM.
+ */
+EVLOCK_EXPORT int evlock_hold(evlock *lock, evlock_cb cb, void *arg);
+
+/**
+ * Cancels the handle's pending acquire, adoption or waiting hold: it ends with EVLOCK_ECANCELLED, also where the lock
+ * has just been granted but its callback was not yet called, and the lock is not held. The handle is free for the next
+ * acquire at once. The wait of a run ends alike, and its `done` reports that; a run whose body was called goes on.
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENOTHELD (none was pending), EVLOCK_ECLOSED, EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_cancel(evlock *lock);
 
@@ -618,6 +650,7 @@ EVLOCK_EXPORT int evlock_cancel(evlock *lock);
  * status:
  *   EVLOCK_OK            deleted
  *   EVLOCK_ENOTOWNED     it was not there any more; a new owner, if any, was not touched
+ *   EVLOCK_ENOTHELD      a hold was waiting, and has ended; see evlock_hold()
  *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   not within command_timeout_ms; it goes on in the background
  *   EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_EQUORUM,
  *   EVLOCK_ECANCELLED (the handle or client was freed meanwhile; the release goes on in the background)
@@ -659,7 +692,7 @@ EVLOCK_EXPORT int64_t evlock_remaining_ms(const evlock *lock);
  */
 EVLOCK_EXPORT size_t evlock_keepers(const evlock *lock);
 
-/** Milliseconds since the pending acquire was called; 0 when none is pending. */
+/** Milliseconds since the pending acquire was called, or since a hold began to wait; 0 when neither waits. */
 EVLOCK_EXPORT int64_t evlock_waited_ms(const evlock *lock);
 
 /** What evlock_extend() does with its time. */

@@ -241,6 +241,7 @@ static void free_handle(struct handle *handle) {
         memcpy(actor->left.token, handle->used, sizeof(handle->used));
     }
     note(handle->process->world, handle->process, "h%u is freed", handle->number);
+    judge_keeps_no_more(handle);
     judge_ends(handle, IDLE);
     forget_runs(actor, handle);
     evlock_free(handle->lock);
@@ -315,6 +316,8 @@ static void on_lost(evlock *lock, int reason, void *arg) {
         violated(actor->world, "an unknown handle was told lost");
         return;
     }
+    if (handle->hold && !handle->owed)
+        violated(actor->world, "h%u: a hold was told lost as others are", handle->number);
     judge_lost(handle, reason);
     react(actor, handle);
 }
@@ -569,6 +572,8 @@ static void release(struct handle *handle) {
 
     judge_made(promise, status);
     if (status == EVLOCK_OK)
+        judge_keeps_no_more(handle);
+    if (status == EVLOCK_OK)
         judge_ends(handle, RELEASING);
     else if (status == EVLOCK_EINVAL)
         violated(handle->process->world, "a release returned: %s", evlock_strerror(status));
@@ -649,6 +654,8 @@ static void cancel(struct handle *handle) {
     if (status == EVLOCK_OK && handle->doing != ACQUIRING)
         violated(handle->process->world, "h%u: cancelled what was not pending", handle->number);
     if (status == EVLOCK_OK)
+        judge_keeps_no_more(handle);
+    if (status == EVLOCK_OK)
         handle->doing = IDLE;
 }
 
@@ -685,6 +692,7 @@ static void export(struct handle *handle) {
         violated(world, "h%u: exported what it does not hold", handle->number);
         return;
     }
+    judge_keeps_no_more(handle);
     parcel.key = handle->key;
     handle->own++; /* its own token is another's now */
     handle->used[0] = '\0';
@@ -735,6 +743,29 @@ static void adopt(struct handle *handle) {
     judge_acquires(handle, promise);
     judge_token(world->judge, parcel.token, parcel.len, handle->client);
     parcel.len = 0;
+}
+
+/* --- Holds -------------------------------------------------------------------------------------------------------- */
+
+static void on_report(evlock *lock, int status, void *arg) {
+    struct promise *promise = arg;
+
+    judge_reported(promise, lock, status);
+    react(actor_of(promise->handle), promise->handle);
+}
+
+static void hold(struct handle *handle) {
+    struct promise *promise;
+    int status;
+
+    if (handle->process->world->plan.lagging) /* of renewals replicas may know nothing */
+        return;
+    promise = ask(handle, P_HOLD);
+    promise->reported = 1; /* nothing */
+    status = evlock_hold(handle->lock, on_report, promise);
+    judge_made(promise, status);
+    if (status == EVLOCK_OK)
+        judge_keeps(handle, promise);
 }
 
 /* --- Runs --------------------------------------------------------------------------------------------------------- */
@@ -954,7 +985,7 @@ static const struct {
 } calls[] = {
     {40, acquire, false}, {25, release, false},  {14, extend, true},     {4, reset, true},
     {8, query, true},     {4, break_lock, true}, {5, cancel, false},     {4, export, true},
-    {6, adopt, false},    {5, run_with, false},  {4, free_handle, true},
+    {6, adopt, false},    {5, run_with, false},  {4, free_handle, true}, {8, hold, false},
 };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 

@@ -45,7 +45,7 @@ struct judge {
     unsigned looks; /* that were due */
 };
 
-static const char *const kinds[] = {"acquire", "adopt", "release", "extend", "query", "break", "run", "close"};
+static const char *const kinds[] = {"acquire", "adopt", "release", "extend", "query", "break", "run", "close", "hold"};
 static long blocks;
 
 struct judge *judge_new(struct world *world) {
@@ -211,6 +211,10 @@ static bool leaves_something(const struct promise *promise) {
     return leaves && promise->kind == P_CLOSE;
 }
 
+static bool acquires(const struct promise *promise) {
+    return promise->kind == P_ACQUIRE || promise->kind == P_RUN || promise->kind == P_HOLD;
+}
+
 /* Whether a call of the kind may end so. */
 static bool fits(const struct judge *judge, const struct promise *promise, int status) {
     unsigned nodes = judge->world->plan.nodes;
@@ -222,22 +226,24 @@ static bool fits(const struct judge *judge, const struct promise *promise, int s
     case EVLOCK_EUNREACHABLE:
         return unreachable(promise) > 0 || leaves_something(promise);
     case EVLOCK_EHELD:
+        return acquires(promise);
     case EVLOCK_ETIMEDOUT:
-        return promise->kind == P_ACQUIRE || promise->kind == P_RUN;
+        return acquires(promise) && promise->kind != P_HOLD;
     case EVLOCK_EREPLICAS:
-        return (promise->kind == P_ACQUIRE || promise->kind == P_RUN) && promise->handle->replicas > 0;
+        return acquires(promise) && promise->handle->replicas > 0;
     case EVLOCK_EFENCE:
-        return (promise->kind == P_ACQUIRE || promise->kind == P_RUN) &&
+        return acquires(promise) &&
                (!judge->world->scenario->exclusive || breaking(judge, promise->handle->key, judge->world->now));
     case EVLOCK_EREFUSED:
-        return judge->world->plan.errors || promise->kind == P_ACQUIRE || promise->kind == P_RUN;
+        return judge->world->plan.errors || acquires(promise);
     case EVLOCK_ENOTOWNED:
-        return promise->kind != P_ACQUIRE && promise->kind != P_CLOSE && promise->kind != P_QUERY;
+        return promise->kind != P_ACQUIRE && promise->kind != P_HOLD && promise->kind != P_CLOSE &&
+               promise->kind != P_QUERY;
     case EVLOCK_ELOST:
         return promise->kind == P_EXTEND || promise->kind == P_RUN;
     case EVLOCK_ENOTHELD:
-        return (promise->kind == P_RELEASE && promise->handle->runs) || promise->kind == P_BREAK ||
-               promise->kind == P_RUN;
+        return promise->kind == P_BREAK || promise->kind == P_RUN ||
+               promise->kind == P_RELEASE; /* of a hold or a run that waited, or a body that handed its lease over */
     case EVLOCK_EQUORUM:
         return nodes > 1 && ((promise->kind != P_QUERY && promise->kind != P_BREAK) ||
                              unreachable(promise) >= nodes - nodes / 2); /* else nodes may just disagree */
@@ -310,7 +316,7 @@ void judge_told(struct promise *promise, const evlock *lock, int status) {
         world->judge->keys[handle->key].breaks--;
         world->judge->keys[handle->key].broken_until = world->now + judge_patience(world->judge);
     }
-    if (promise->kind == P_ACQUIRE || promise->kind == P_RUN)
+    if (acquires(promise))
         promise->handle->gave_up = world->now;
     if (promise->kind != P_CLOSE)
         judge_callback(world->judge, promise->process);
@@ -658,6 +664,78 @@ void judge_lost(struct handle *handle, int reason) {
     judge_ends(handle, LOST);
 }
 
+/* --- Holds -------------------------------------------------------------------------------------------------------- */
+
+/* It is renewed for as long as it is held for ever. */
+void judge_keeps(struct handle *handle, struct promise *promise) {
+    judge_acquires(handle, promise);
+    handle->hold = promise;
+    handle->renews_else = handle->renews;
+    handle->renews = handle->ttl != 0;
+    if (!handle->interval)
+        handle->interval = handle->ttl / 3;
+}
+
+void judge_keeps_no_more(struct handle *handle) {
+    if (!handle->hold)
+        return;
+    handle->hold->ended = true;
+    handle->hold = NULL;
+    handle->renews = handle->renews_else;
+}
+
+static bool is_loss(int status) {
+    return status == EVLOCK_EEXPIRED || status == EVLOCK_ENOTOWNED || status == EVLOCK_EDATALOSS ||
+           status == EVLOCK_EMAXHOLD;
+}
+
+/* Each report is a change, and fits what the handle does. Its end is told once, and by none but its user. */
+static void check_report(const struct promise *promise, const evlock *lock, int status) {
+    struct world *world = promise->process->world;
+    const struct handle *handle = promise->handle;
+
+    if (!promise->made)
+        violated(world, "h%u: a hold reported before it had returned", handle->number);
+    else if (promise->told)
+        violated(world, "h%u: a hold reported after its end: %s", handle->number, evlock_strerror(status));
+    else if (promise->ended != (status == EVLOCK_ECANCELLED))
+        violated(world, "h%u: a hold that was %sended reports: %s", handle->number, promise->ended ? "" : "not ",
+                 evlock_strerror(status));
+    else if (promise->made && promise->reported == status)
+        violated(world, "h%u: a hold reports twice: %s", handle->number, evlock_strerror(status));
+    else if (lock != handle->lock)
+        violated(world, "h%u: a hold reports with another handle", handle->number);
+    else if (!is_loss(status) && !fits(world->judge, promise, status))
+        violated(world, "h%u: a hold reports: %s", handle->number, evlock_strerror(status));
+    else if (status != EVLOCK_ECANCELLED && is_loss(status) != (handle->doing == HOLDING))
+        violated(world, "h%u: a hold that %s reports: %s", handle->number, handle->doing == HOLDING ? "holds" : "waits",
+                 evlock_strerror(status));
+    else if (status != EVLOCK_OK && !promise->ended && evlock_is_held(lock))
+        violated(world, "h%u: a hold holds, and reports: %s", handle->number, evlock_strerror(status));
+}
+
+void judge_reported(struct promise *promise, const evlock *lock, int status) {
+    struct handle *handle = promise->handle;
+
+    note(promise->process->world, promise->process, "  h%u, to be held, is: %s%s%s", handle->number,
+         evlock_strerror(status), evlock_last_error()[0] ? ": " : "", evlock_last_error());
+    check_report(promise, lock, status);
+    promise->reported = status;
+    promise->told |= status == EVLOCK_ECANCELLED;
+    if (is_loss(status)) {
+        judge_lost(handle, status);
+        judge_acquires(handle, promise);
+        return;
+    }
+    if (status == EVLOCK_ECANCELLED)
+        handle->gave_up = promise->process->world->now;
+    if (status == EVLOCK_OK && handle->lock && !promise->told)
+        judge_holds(handle, promise->fenced);
+    judge_callback(promise->process->world->judge, promise->process);
+}
+
+/* --- Clients ------------------------------------------------------------------------------------------------------ */
+
 /* A close lets bodies go on. */
 static bool outlasts_close(const struct handle *handle) {
     return handle->runs && handle->doing != ACQUIRING;
@@ -668,8 +746,10 @@ void judge_client_ends(struct judge *judge, struct process *process, bool closes
 
     TAILQ_FOREACH (handle, &judge->handles, link)
         if (handle->process == process && handle->client == process->client_number &&
-            !(closes && outlasts_close(handle)))
+            !(closes && outlasts_close(handle))) {
+            judge_keeps_no_more(handle);
             judge_ends(handle, IDLE);
+        }
 }
 
 void judge_lets_lapse(struct judge *judge, struct process *process) {

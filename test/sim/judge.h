@@ -14,7 +14,7 @@
 struct judge;
 struct node;
 
-enum promise_kind { P_ACQUIRE, P_ADOPT, P_RELEASE, P_EXTEND, P_QUERY, P_BREAK, P_RUN, P_CLOSE };
+enum promise_kind { P_ACQUIRE, P_ADOPT, P_RELEASE, P_EXTEND, P_QUERY, P_BREAK, P_RUN, P_CLOSE, P_HOLD };
 
 /* Of queries; of a queue, the last two. */
 
@@ -55,6 +55,8 @@ struct handle {
     bool runs;             /* a run is under way on it */
     bool made;             /* by that run: its actor does nothing else with it */
     bool lapses;           /* its client closes, and may end the run at any time */
+    struct promise *hold;  /* it is to be held for ever; or NULL */
+    bool renews_else;      /* without a hold */
     bool served;           /* since the faults are over */
     bool finishing;
     unsigned replicas; /* that must know of its grants */
@@ -77,6 +79,8 @@ struct promise {
     bool made, told;
     bool fenced;
     bool once;            /* an acquire that makes one attempt */
+    bool ended;           /* a hold that its user has ended */
+    int reported;         /* what a hold said last */
     bool denied_in_time;  /* the attempt waits for that */
     unsigned denied_over; /* which wire */
     int64_t denied_at;    /* when a node last said that another has the lock; 0: none did */
@@ -146,6 +150,10 @@ void judge_hands(struct handle *handle);
 void judge_asks_again(struct handle *handle, struct promise *promise);
 void judge_released(struct promise *promise, int status);
 void judge_lost(struct handle *handle, int reason);
+/* A hold was accepted; reports a change; and is ended by its user, who is yet to be told so. */
+void judge_keeps(struct handle *handle, struct promise *promise);
+void judge_reported(struct promise *promise, const evlock *lock, int status);
+void judge_keeps_no_more(struct handle *handle);
 /* The client ends or has ended; its handles hold nothing any more. unclean: something of it may be left. */
 void judge_client_ends(struct judge *judge, struct process *process, bool closes);
 /* It closes, and the runs that go on may end before their bodies. */
