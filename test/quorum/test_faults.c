@@ -613,6 +613,53 @@ static void a_child_that_frees_in_mid_acquire_leaves_the_parents_loop_alone(void
 #define MAJOR_TEST_LIST(trouble)                                                                                       \
     QUORUM_TEST(nothing_is_acquired_with_three_##trouble), QUORUM_TEST(a_waiter_outlasts_three_##trouble)
 
+/* --- A hold ------------------------------------------------------------------------------------------------------- */
+
+struct reports {
+    int count;
+    int statuses[16];
+};
+
+static void reported(evlock *lock, int status, void *arg) {
+    struct reports *reports = arg;
+
+    (void)lock;
+    if (reports->count < 16)
+        reports->statuses[reports->count++] = status;
+}
+
+/* Three of five go and come back: the loss, the trouble and the return are each reported once. */
+static void a_hold_comes_back(struct fixture *f, const struct trouble *trouble) {
+    static const int expected[] = {EVLOCK_OK, EVLOCK_EEXPIRED, EVLOCK_EQUORUM, EVLOCK_OK, EVLOCK_ECANCELLED};
+    struct reports reports = {0};
+    evlock_options options = quick_options();
+
+    options.ttl_ms = 2000;
+    evlock *lock = lock_new(f, "a", &options);
+    assert_status(evlock_hold(lock, reported, &reports), EVLOCK_OK);
+    await(f, nodes_with(lock) == NODES);
+    inflict(trouble, MAJORITY);
+    await(f, reports.count == 3);
+    run_for(f, 300);
+    assert_false(evlock_is_held(lock));
+    assert_int_equal(reports.count, 3);
+    mend(trouble, MAJORITY);
+    await(f, reports.count == 4);
+    assert_deadline_is_backed(lock, NODES);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_nothing_left(f, "a");
+    assert_int_equal(reports.count, 5);
+    assert_memory_equal(reports.statuses, expected, sizeof(expected));
+}
+
+static void a_hold_outlives_three_stopped(void **state) {
+    a_hold_comes_back(*state, &stopped);
+}
+
+static void a_hold_outlives_three_killed(void **state) {
+    a_hold_comes_back(*state, &killed);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         MINOR_TEST_LIST(stopped),
@@ -648,6 +695,8 @@ int main(void) {
         QUORUM_TEST_BARE(calls_end_though_three_are_silent),
         QUORUM_TEST(a_shortening_moves_the_deadline_in_at_once),
         QUORUM_TEST(a_wait_outlives_all_five),
+        QUORUM_TEST(a_hold_outlives_three_stopped),
+        QUORUM_TEST(a_hold_outlives_three_killed),
         QUORUM_TEST_BARE(an_acquire_may_fail_when_too_few_are_connected),
         QUORUM_TEST(a_child_that_frees_in_mid_acquire_leaves_the_parents_loop_alone),
     };

@@ -544,6 +544,7 @@ void judge_holds(struct handle *handle, bool fenced) {
         violated(world, "h%u: holds by a token that is not its client's", handle->number);
         return;
     }
+    handle->deadline = believed_until(handle); /* and not that of the lease before */
     handle->length = evlock_remaining_ms(handle->lock) == INT64_MAX ? NEVER : evlock_remaining_ms(handle->lock) * MS;
     handle->token->holder = handle;
     handle->token->queued = handle->queued;
