@@ -35,8 +35,8 @@ struct trouble evl_lock_validate_token(const void *token, size_t *len, struct wo
         return (struct trouble){EVLOCK_ETOKEN, "the token is NULL"};
     if (*len == EVLOCK_CSTRING)
         *len = strlen(token);
-    if (*len < 1 || *len > TOKEN_MAX)
-        return evl_trouble(words, EVLOCK_ETOKEN, "the token has %zu bytes, not 1 to %d", *len, TOKEN_MAX);
+    if (*len < 1 || *len > EVLOCK_TOKEN_MAX)
+        return evl_trouble(words, EVLOCK_ETOKEN, "the token has %zu bytes, not 1 to %d", *len, EVLOCK_TOKEN_MAX);
     return evl_no_trouble;
 }
 

@@ -286,7 +286,7 @@ static bool query_is_stopped(struct request *request) {
 static bool query_watch(struct request *request) {
     struct call *call = evl_call_of(request);
     const struct finding *finding = query_finding_of(request);
-    bool token = finding->token_len > 0 && finding->token_len <= TOKEN_MAX;
+    bool token = finding->token_len > 0 && finding->token_len <= EVLOCK_TOKEN_MAX;
 
     if (!token || !evl_locks_of(call->lock)->open || query_is_stopped(request))
         return true;

@@ -10,24 +10,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <evlock/evlock.h>
+
 #include "bytes.h"
 #include "scripts.h"
-
-/* The longest token, in bytes. */
-#define TOKEN_MAX 128
 
 /* Enough for many renewals; any other command is shorter. */
 #define COMMAND_SIZE 16384
 
 /* Of renewals in one command: what all may take, and one. */
 #define RENEWALS_SIZE (COMMAND_SIZE - 256)
-#define RENEWAL_SIZE_MAX (512 + TOKEN_MAX + 32)
+#define RENEWAL_SIZE_MAX (512 + EVLOCK_TOKEN_MAX + 32)
 
 /* Of what a queue has for a waiter. */
 #define WAITER_SIZE 256
 
 /* Of what tells a value of any length from others: a token, or the beginning of a longer value and its digest. */
-#define MARK_SIZE (TOKEN_MAX + 40)
+#define MARK_SIZE (EVLOCK_TOKEN_MAX + 40)
 
 /* --- What a command is about -------------------------------------------------------------------------------------- */
 

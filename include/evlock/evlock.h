@@ -110,6 +110,13 @@ typedef struct evlock_client evlock_client;
 /** As a length: the bytes are a C string. */
 #define EVLOCK_CSTRING ((size_t)-1)
 
+/** The sizes of things. */
+enum {
+    EVLOCK_NODES_MAX = 15,     /**< the most servers that a client can have */
+    EVLOCK_TOKEN_MAX = 128,    /**< the longest token, in bytes */
+    EVLOCK_STATS_BUCKETS = 33, /**< of a histogram, see evlock_stats */
+};
+
 /** Values of options that have a name. Zero is always the default. */
 enum {
     EVLOCK_TRY = 1,        /**< of max_attempts: one attempt, and no waiting */
@@ -173,7 +180,7 @@ enum evlock_status {
     /* What can be wrong with an argument; found before anything is sent. */
     EVLOCK_EINVAL = -20,   /**< NULL, out of range, or options that exclude each other */
     EVLOCK_ENAME = -21,    /**< a name is 1 to 512 bytes long, its prefix included */
-    EVLOCK_ETOKEN = -22,   /**< a token is 1 to 128 bytes long */
+    EVLOCK_ETOKEN = -22,   /**< a token is 1 to EVLOCK_TOKEN_MAX bytes long */
     EVLOCK_ETTL = -23,     /**< a ttl is longer than its drift, and at most ten years */
     EVLOCK_ERETRY = -24,   /**< the retry delay is longer than the ttl */
     EVLOCK_ERENEWAL = -25, /**< the renewal interval is not shorter than what the ttl leaves after its drift */
@@ -268,9 +275,6 @@ enum evlock_connection {
  * which words.
  */
 typedef void (*evlock_connection_cb)(evlock_client *client, enum evlock_connection state, int status, void *arg);
-
-/** The greatest number of nodes. */
-#define EVLOCK_NODES_MAX 15
 
 /** Options of a client; see EVLOCK_CLIENT_OPTIONS(). Strings are copied. Times are in milliseconds. */
 typedef struct evlock_client_options {
@@ -390,11 +394,10 @@ EVLOCK_EXPORT int evlock_client_node(const evlock_client *client, size_t index, 
  *  connected, EVLOCK_AWAY while too many are away, else EVLOCK_CONNECTING. */
 EVLOCK_EXPORT enum evlock_connection evlock_client_connection(const evlock_client *client);
 
-/** The buckets of a histogram: bucket 0 counts durations of 0 us, bucket i those from 2^(i-1) us to below 2^i us, the
- *  last one all that are longer (half an hour and more). */
-#define EVLOCK_STATS_BUCKETS 33
-
-/** What a client's locks went through since it was made. */
+/**
+ * What a client's locks went through since it was made. Of a histogram, bucket 0 counts durations of 0 us. Bucket i
+ * counts those from 2^(i-1) us to below 2^i us. The last bucket counts all that are longer: half an hour and more.
+ */
 typedef struct evlock_stats {
     uint64_t acquired;                   /**< acquires that reported EVLOCK_OK */
     uint64_t waited;                     /**< of these, those that did not get the lock at once */
@@ -574,7 +577,7 @@ typedef struct evlock_acquire_options {
                             this client's that found it. It waits for command_timeout_ms at most; then the attempt has
                             failed with EVLOCK_EREFUSED (so for as long as one node of several is away with something
                             unanswered). A random one never waits. Never give one token to two handles at a time */
-    size_t token_len;  /**< 1 to 128, or EVLOCK_CSTRING */
+    size_t token_len;  /**< 1 to EVLOCK_TOKEN_MAX, or EVLOCK_CSTRING */
 } evlock_acquire_options;
 
 /**
@@ -740,9 +743,9 @@ EVLOCK_EXPORT int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mod
 EVLOCK_EXPORT const void *evlock_token(const evlock *lock, size_t *ret_len);
 
 /**
- * Hands the lease over. It copies the token into `token` (`size` bytes; 128 is always enough), sets `*ret_len`, and
- * ends the lease on this handle silently. From then on this handle releases, renews and reports nothing of that lease.
- * Pending extensions report EVLOCK_ECANCELLED. Another handle adopts the lease by the token.
+ * Hands the lease over. It copies the token into `token` (`size` bytes; EVLOCK_TOKEN_MAX is always enough), sets
+ * `*ret_len`, and ends the lease on this handle silently. From then on this handle releases, renews and reports nothing
+ * of that lease. Pending extensions report EVLOCK_ECANCELLED. Another handle adopts the lease by the token.
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL (also: `size` is too small), EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_ECLOSED,
  * EVLOCK_EFORKED, and EVLOCK_EALREADY while an unanswered command could change the lease, of which its new holder could
