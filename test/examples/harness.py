@@ -6,6 +6,7 @@ standard library is used.
 """
 
 import os
+import pathlib
 import queue
 import shutil
 import signal
@@ -205,6 +206,13 @@ def check_no_server(context, *arguments, patient=True):
     assert not patient or silent.end() == 1
     context.server.thaw()
     assert absent.end() == 1
+
+
+def check_shown(name):
+    """The guide shows this example, as it is."""
+    tree = pathlib.Path(__file__).resolve().parents[2]
+    shown = "```c\n" + (tree / "examples" / name).read_text(encoding="utf-8") + "```\n"
+    assert shown in (tree / "docs/guide.md").read_text(encoding="utf-8"), f"the guide shows another {name}"
 
 
 def run(test, server_program, program):
