@@ -78,8 +78,8 @@
  *
  * TIME is in milliseconds everywhere, as int64_t. An attempt, an extension, a release, a wait, a connection or a close
  * may end because no answer has come. It then ends a moment after its time: the sockets are read first. After the loop
- * has stood still, the library gives it as long again (at most 100 ms, or command_timeout_ms) for what it could not
- * send or read. Deadlines of leases are not put off.
+ * has stood still, it has as long again for what it could not send or read: 100 ms or command_timeout_ms at most.
+ * Deadlines of leases are not put off.
  */
 #ifndef EVLOCK_EVLOCK_H
 #define EVLOCK_EVLOCK_H
@@ -141,13 +141,13 @@ enum evlock_override {
  *     evlock_new(&lock, client, "invoices", EVLOCK_CSTRING, EVLOCK_OPTIONS(.ttl_ms = 2000, .auto_renewal = true));
  *
  * The macros EVLOCK_OPTIONS(), EVLOCK_ACQUIRE_OPTIONS() and EVLOCK_CLIENT_OPTIONS() take fields in the notation of C99
- * or C++20, and give the address of a struct that lives until the end of the block (C) or of the call (C++). A variable
+ * or C++20. They give the address of a struct. It lives until the end of the block (C) or of the call (C++). A variable
  * starts as `evlock_options options = {.size = sizeof options};`. In older C++, and in other languages, a struct that
  * is all zero but for `size` is right too: evlock_options_init() makes one.
  *
  * The structs grow at their ends. A program that was built with an older header has a smaller struct, and keeps
- * working. One that was built with a newer header has a larger one: it is refused with EVLOCK_EVERSION if it sets a
- * field that this library does not know. Reserved fields must be zero; else EVLOCK_EVERSION, too.
+ * working. A program that was built with a newer header has a larger struct. It is refused with EVLOCK_EVERSION if it
+ * sets a field that this library does not know. Reserved fields must be zero; else EVLOCK_EVERSION, too.
  */
 
 /** Zeroes an options struct of `size` bytes and sets its `size` field. `size` is that of one of the options structs. */
@@ -217,10 +217,10 @@ EVLOCK_EXPORT const char *evlock_strerror(int status);
 EVLOCK_EXPORT const char *evlock_status_name(int status);
 
 /**
- * The details of the last failure that evlock reported to this thread, by a return value or in a callback: what was
- * wrong with which argument, or the server's own words. It is never NULL. It is "" when there is nothing to add to
- * evlock_strerror(). It never contains a token or a password. It is valid until the next call or callback of evlock in
- * this thread.
+ * The details of the last failure that evlock reported to this thread, by a return value or in a callback. They say
+ * what was wrong with which argument, or they are the server's own words. It is never NULL. It is "" when there is
+ * nothing to add to evlock_strerror(). It never contains a token or a password. It is valid until the next call or
+ * callback of evlock in this thread.
  */
 EVLOCK_EXPORT const char *evlock_last_error(void);
 
@@ -424,17 +424,17 @@ EVLOCK_EXPORT int evlock_client_stats(const evlock_client *client, evlock_stats 
 typedef void (*evlock_closed_cb)(int status, void *arg);
 
 /**
- * Ends a client in good order. From now on, calls on it and on its handles return EVLOCK_ECLOSED; pending acquires end
- * with EVLOCK_ECANCELLED; what is held is released, what is being released is waited for, for at most
- * command_timeout_ms; then the connection ends, the client is freed, and `cb` (which may be NULL) is called: with
- * EVLOCK_OK if every key is known to be gone from the server, and EVLOCK_EUNREACHABLE if some are left to their ttl.
- * Handles stay the user's, to be freed before or after.
+ * Ends a client in good order. From now on, calls on it and on its handles return EVLOCK_ECLOSED. Pending acquires
+ * report EVLOCK_ECANCELLED. What is held is released. Releases are waited for, for command_timeout_ms at most. Then the
+ * connection ends, the client is freed, and `cb` is called, which may be NULL. It reports EVLOCK_OK if every key is
+ * known to be gone from the server, and EVLOCK_EUNREACHABLE if some are left to their ttl. Handles stay the user's, to
+ * be freed before or after.
  *
- * Runs whose body was called go on until their body ends, and keep their leases, renewed as ever. They alone hear of a
+ * Runs whose body was called go on until their body ends. They keep their leases, renewed as ever. They alone hear of a
  * loss after this call, and evlock_release() ends their bodies as before. The client waits for them for close_wait_ms,
  * and for command_timeout_ms more from the last body's end. When close_wait_ms has passed, the runs that are left are
- * ended: their leases are released, and their `done` reports EVLOCK_ECANCELLED at once, though the body has not ended.
- * Runs that wait are acquires: they end at once, with EVLOCK_ECANCELLED.
+ * ended. Their leases are released. Their `done` reports EVLOCK_ECANCELLED at once, though the body has not ended. Runs
+ * that wait are acquires: they end at once, with EVLOCK_ECANCELLED.
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL (NULL), EVLOCK_ECLOSED (closing already), EVLOCK_EFORKED.
  */
@@ -446,7 +446,7 @@ EVLOCK_EXPORT int evlock_client_close(evlock_client *client, evlock_closed_cb cb
  * What is held is released, as far as the sockets take the commands without waiting. Nobody waits for the answers. A
  * key is left to its ttl where the command could not be sent. The server is asked not to answer (CLIENT REPLY OFF),
  * since it stops reading at an answer that finds nobody. A key is left to its ttl, too, where the server had not read
- * the command when this was called, and something was unanswered or the user may not use CLIENT.
+ * the command yet, and something was unanswered or the user may not use CLIENT.
  *
  * Pending calls and runs report EVLOCK_ECANCELLED on the next turn of the loop. So give the loop a turn before you free
  * it: event_base_loop(base, EVLOOP_NONBLOCK). With no call pending, everything is gone when this returns. A close that
@@ -465,16 +465,17 @@ EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
  * lies idle until somebody looks.
  *
  * EVLOCK_WAIT_QUEUE takes turns. The first attempt is the same. If another holds the lock, the acquire joins a queue
- * that the server keeps beside the lock, for all processes, in the order in which they come. A release grants the lock
- * to the first waiter in the same step, and the server reports it: that waiter is the holder without sending anything.
+ * that the server keeps beside the lock. It is for all processes, in the order in which they come. A release grants the
+ * lock to the first waiter in the same step, and the server reports it. That waiter is the holder without sending
+ * anything.
  *
  *   - A waiter whose connection is gone is passed over. A waiter whose process is stopped is not: it holds the lock for
  *     its ttl. A waiter that was asking when its connection ended, or that was refused, joins again at the end.
  *   - While all holders release by handles of this kind, nobody slips in between.
  *   - Foreign holders, and handles that poll, exclude the queue's handles and are excluded by them. But their releases
- *     report to nobody. So the first waiter looks after every ten retry_delay_ms (100 ms to 5 s), and when the holder's
- *     ttl ends, since the holder may have crashed. The other waiters look more rarely: at least every 5 s, or every 30
- * s where thousands wait ahead.
+ *     report to nobody. So the first waiter looks after every ten retry_delay_ms (100 ms to 5 s). It looks when the
+ *     holder's ttl ends, too, since the holder may have crashed. The other waiters look more rarely: at least every 5
+ * s, or every 30 s where thousands wait ahead.
  *
  * It needs a single node and a ttl, else EVLOCK_EQUEUE. It needs rights on a second key and on a channel, see
  * docs/protocol.md. The first wait of a client opens a second connection, which listens for grants. While that
@@ -495,9 +496,10 @@ typedef struct evlock_options {
                                 nothing can be lost in time; a holder that dies holds for ever: rarely right */
     bool auto_renewal;     /**< the lease is renewed until it is released */
     bool fence;            /**< every acquire draws a fence, see evlock_fence() */
-    bool fail_when_away;   /**< An acquire waits for a lock that another holds, and not for the server: it ends at once
-                                with EVLOCK_EUNREACHABLE or EVLOCK_EREFUSED, or with EVLOCK_EQUORUM while too few nodes
-                                are connected. A client that is still connecting for the first time is waited for */
+    bool fail_when_away;   /**< An acquire waits for a lock that another holds, and not for the server. It ends at once
+                                with EVLOCK_EUNREACHABLE or EVLOCK_EREFUSED. With several nodes it ends with
+                                EVLOCK_EQUORUM while too few of them are connected. A client that is still connecting for
+                              the first time is waited for */
     uint8_t reserved;      /**< zero */
     enum evlock_wait wait; /**< how to wait for a lock that another holds; default EVLOCK_WAIT_POLL, which works with
                                 every client and every server */
@@ -514,31 +516,31 @@ typedef struct evlock_options {
     int64_t at_risk_percent;     /**< on_at_risk is called when a due renewal is not confirmed and less than this share
                                       of the ttl is left; 1 to 99; default 33. If that is lost_lead_ms or less, the loss
                                       comes instead */
-    int64_t lost_lead_ms;        /**< on_lost is called so long before the deadline, and the lease ends here, by the
-                                      first turn of the loop: a lead of N ms covers a loop that is N ms late. Less than
+    int64_t lost_lead_ms;        /**< The lease ends here, and on_lost is called, so long before the deadline, in the
+                                      first turn of the loop. A lead of N ms covers a loop that is N ms late. Less than
                                       ttl - drift; with renewal, less than the interval leaves of that. Default 1, or a
                                       twentieth of the ttl if that is less; EVLOCK_NO_LEAD */
     int64_t node_timeout_ms;     /**< with several nodes: an attempt that has no quorum waits so long for a node's
                                       answer; default ttl / 10 */
-    int64_t min_replicas;        /**< A grant counts only when so many replicas have it too; with several nodes, so many
-                                      of each node of a quorum (WAIT, on a connection of its own). Default none. A
-                                      replica that is promoted goes by its own clock: if that is ahead of the old
-                                      primary's, the lock expires so much too early */
-    int64_t replica_timeout_ms;  /**< how long the replicas may take for that; default ttl / 10 */
-    const char *holder;          /**< who holds the lock, for others to read by evlock_query(): 1 to 91 bytes, such as
-                                      a host and a process. It becomes the beginning of random tokens. Default none */
-    const char *prefix;          /**< put before the name to make the key; default none */
-    const char *label;           /**< what logs call this lock, unprintable bytes as \xXX; default the name */
-    evlock_cb on_lost;           /**< a lease ended other than by release; may be NULL. The status is the reason:
-                                      EVLOCK_EEXPIRED, EVLOCK_ENOTOWNED, EVLOCK_EDATALOSS or EVLOCK_EMAXHOLD. Losses are
-                                      reported before the ends of calls that are due at the same time. Say two handles
-                                      lose their leases at once, and the first one's on_lost acquires with the second.
-                                      Then the second's on_lost comes after that call and before its callback */
-    evlock_cb on_at_risk;        /**< a lease is in danger, see at_risk_percent; may be NULL. It is still held, and
-                                      evlock_remaining_ms() of it are left. The status is why the last attempt to renew
-                                      it failed; EVLOCK_EUNREACHABLE where none was answered. On several nodes it is
-                                      EVLOCK_EQUORUM: too few of them confirmed */
-    void *arg;                   /**< for on_lost and on_at_risk */
+    int64_t min_replicas;       /**< A grant counts only when so many replicas have it too (WAIT, on a connection of its
+                                     own). With several nodes, so many replicas of each node of a quorum. Default none. A
+                                     replica that is promoted goes by its own clock: if that is ahead of the old
+                                     primary's, the lock expires so much too early */
+    int64_t replica_timeout_ms; /**< how long the replicas may take for that; default ttl / 10 */
+    const char *holder;         /**< who holds the lock, for others to read by evlock_query(): 1 to 91 bytes, such as
+                                     a host and a process. It becomes the beginning of random tokens. Default none */
+    const char *prefix;         /**< put before the name to make the key; default none */
+    const char *label;          /**< what logs call this lock, unprintable bytes as \xXX; default the name */
+    evlock_cb on_lost;          /**< a lease ended other than by release; may be NULL. The status is the reason:
+                                     EVLOCK_EEXPIRED, EVLOCK_ENOTOWNED, EVLOCK_EDATALOSS or EVLOCK_EMAXHOLD. Losses are
+                                     reported before the ends of calls that are due at the same time. Say two handles
+                                     lose their leases at once, and the first one's on_lost acquires with the second.
+                                     Then the second's on_lost comes after that call and before its callback */
+    evlock_cb on_at_risk;       /**< a lease is in danger, see at_risk_percent; may be NULL. It is still held, and
+                                     evlock_remaining_ms() of it are left. The status is why the last attempt to renew
+                                     it failed; EVLOCK_EUNREACHABLE where none was answered. On several nodes it is
+                                     EVLOCK_EQUORUM: too few of them confirmed */
+    void *arg;                  /**< for on_lost and on_at_risk */
 } evlock_options;
 
 /**
@@ -573,10 +575,10 @@ typedef struct evlock_acquire_options {
     enum evlock_override fence;          /**< as in evlock_options */
     enum evlock_override fail_when_away; /**< as in evlock_options */
     const void *token; /**< The caller's own token, for every attempt; default: a random one for each. An attempt waits
-                            until nothing of an earlier use of the token by this client can still run, nor a break of
-                            this client's that found it. It waits for command_timeout_ms at most; then the attempt has
-                            failed with EVLOCK_EREFUSED (so for as long as one node of several is away with something
-                            unanswered). A random one never waits. Never give one token to two handles at a time */
+                            while an earlier use of the token by this client can still run, or a break of this client's
+                            that found it. It waits for command_timeout_ms at most. Then the attempt has failed with
+                            EVLOCK_EREFUSED. (One node of several that is away with something unanswered is enough.) A
+                          random one never waits. Never give one token to two handles at a time */
     size_t token_len;  /**< 1 to EVLOCK_TOKEN_MAX, or EVLOCK_CSTRING */
 } evlock_acquire_options;
 
@@ -624,13 +626,13 @@ EVLOCK_EXPORT int evlock_acquire(evlock *lock, const evlock_acquire_options *opt
  *                        again already. `on_lost` is not called; `on_at_risk` is
  *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED, EVLOCK_EAUTH, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED,
  *   EVLOCK_EPROTOCOL, EVLOCK_EQUORUM, EVLOCK_EREPLICAS, EVLOCK_EFENCE, EVLOCK_ENOMEM, EVLOCK_ESYSTEM   this stands in
- *                        the way now; evlock_last_error() has the particulars. The hold goes on
+ *                        the way now; evlock_last_error() has the details. The hold goes on
  *   EVLOCK_ECANCELLED    the end, exactly once; nothing comes after it. The handle is NULL if it was freed
  * The same status is never reported twice in a row, however many attempts fail. While one is held back by a callback,
  * only the newest counts. A hold that is at work in a forked child reports nothing there.
  *
- * While it holds, all calls for a held lock work as ever. max_hold_ms is the longest term: then renewal ends, the lease
- * is lost with EVLOCK_EMAXHOLD, and the hold acquires again, in a queue behind those that wait.
+ * While it holds, all calls for a held lock work as ever. max_hold_ms is the longest term. After it renewal ends, and
+ * the lease is lost with EVLOCK_EMAXHOLD. The hold then acquires again, in a queue behind those that wait.
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL (also: no callback), EVLOCK_EALREADY, EVLOCK_ERENEWAL (the ttl and lost_lead_ms
  * leave no time to renew), EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM, EVLOCK_ESYSTEM.
@@ -638,26 +640,28 @@ EVLOCK_EXPORT int evlock_acquire(evlock *lock, const evlock_acquire_options *opt
 EVLOCK_EXPORT int evlock_hold(evlock *lock, evlock_cb cb, void *arg);
 
 /**
- * Cancels the handle's pending acquire, adoption or waiting hold: it ends with EVLOCK_ECANCELLED, also where the lock
- * has just been granted but its callback was not yet called, and the lock is not held. The handle is free for the next
- * acquire at once. The wait of a run ends alike, and its `done` reports that; a run whose body was called goes on.
+ * Cancels the handle's pending acquire or adoption, or its hold that waits. It reports EVLOCK_ECANCELLED, and the lock
+ * is not held. This is so, too, where the lock has just been granted, but the callback was not yet called. The handle
+ * is free for the next acquire at once. The wait of a run ends alike, and its `done` reports that. A run whose body was
+ * called goes on.
+ *
  * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENOTHELD (none was pending), EVLOCK_ECLOSED, EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_cancel(evlock *lock);
 
 /**
  * Releases: the server compares the token and deletes the key in one step. From the moment of this call nothing is
- * renewed, evlock_is_held() is false, no loss is told, and pending extensions end with EVLOCK_ECANCELLED. When the
- * callback has come the handle is free for a new acquire. After a loss was told, release may still be called; it sends
- * the same. `cb` may be NULL. On a run's handle it ends the body, or the wait; `done` comes after `cb`. The callback's
- * status:
+ * renewed, evlock_is_held() is false, and no loss is reported. Pending extensions report EVLOCK_ECANCELLED. When the
+ * callback has come, the handle is free for a new acquire. After a loss was reported, release may still be called, and
+ * sends the same. On a run's handle it ends the body, or the wait, and `done` comes after `cb`. `cb` may be NULL. The
+ * callback's status:
  *   EVLOCK_OK            deleted
  *   EVLOCK_ENOTOWNED     it was not there any more; a new owner, if any, was not touched
- *   EVLOCK_ENOTHELD      a hold was waiting, and has ended; see evlock_hold()
+ *   EVLOCK_ENOTHELD      a hold was waiting, and has ended; see evlock_hold(). Of a run: its body was not called yet,
+ *                        or has handed the lease over
  *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   not within command_timeout_ms; it goes on in the background
- *   EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_EQUORUM,
- *   EVLOCK_ECANCELLED (the handle or client was freed meanwhile; the release goes on in the background)
- *   EVLOCK_ENOTHELD      of a run: its body was not called yet, or has handed the lease over
+ *   EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_EQUORUM   not done
+ *   EVLOCK_ECANCELLED    the handle or client was freed meanwhile; the release goes on in the background
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENOTHELD (nothing to release, or still acquiring: cancel that),
  * EVLOCK_EALREADY (a second release), EVLOCK_ECLOSED (but the body of a run may end while its client closes),
@@ -672,10 +676,10 @@ EVLOCK_EXPORT int evlock_release(evlock *lock, evlock_cb cb, void *arg);
  * a holder that was stopped beyond its ttl cannot do harm.
  *
  * The script that grants the lock draws the fence, from a counter beside the lock's key. The counter keeps up with the
- * server's clock, in microseconds. So a counter that was lost, or that came back from an old copy of the data, goes on
- * above every number drawn before, unless the clock is behind the one by which they were drawn. With several nodes, the
- * fence is the greatest number of the quorum, and a quorum has been given it before the acquire is reported. An adopted
- * lease has no fence.
+ * server's clock, in microseconds. So a counter may be lost, or come back from an old copy of the data: it goes on
+ * above every number drawn before. The clock must not be behind the one by which they were drawn. With several nodes,
+ * the fence is the greatest number of the quorum, and a quorum has been given it before the acquire is reported. An
+ * adopted lease has no fence.
  */
 EVLOCK_EXPORT uint64_t evlock_fence(const evlock *lock);
 
@@ -747,10 +751,12 @@ EVLOCK_EXPORT const void *evlock_token(const evlock *lock, size_t *ret_len);
  * `*ret_len`, and ends the lease on this handle silently. From then on this handle releases, renews and reports nothing
  * of that lease. Pending extensions report EVLOCK_ECANCELLED. Another handle adopts the lease by the token.
  *
- * Returns EVLOCK_OK, EVLOCK_EINVAL (also: `size` is too small), EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_ECLOSED,
- * EVLOCK_EFORKED, and EVLOCK_EALREADY while an unanswered command could change the lease, of which its new holder could
- * not know: an extension that might shorten it, or a look at the queue that might join it once more. Try again a little
- * later.
+ * EVLOCK_EALREADY is returned while an unanswered command could change the lease, of which its new holder could not
+ * know. This is an extension that might shorten the lease, or a look at the queue that might join it once more. Try
+ * again a little later.
+ *
+ * Returns EVLOCK_OK, EVLOCK_EINVAL (also: `size` is too small), EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_EALREADY,
+ * EVLOCK_ECLOSED, EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len);
 
@@ -833,19 +839,26 @@ typedef void (*evlock_query_cb)(evlock *lock, int status, const evlock_answer *a
 EVLOCK_EXPORT int evlock_query(evlock *lock, unsigned what, evlock_query_cb cb, void *arg);
 
 /**
- * Breaks the lock: gives it up by force, whoever holds it. Reads the token it finds, then compares and deletes that
- * one, so that a late break cannot end the next holder. What a foreign client has put there may be a string of any
- * length; what is no string is left alone (EVLOCK_EWRONGTYPE). A token of the caller's own that is used again is the
- * same holder to a break: one by another client, which is under way meanwhile, may end the later lease. On several
- * nodes it is told when a quorum is done with it, and goes on with those of the others that have been asked; one that
- * is away, or has no room for a command (see max_inflight), may keep the token. The holder learns of it when it next
- * renews or releases. But a holder that renews sets its token again on nodes where it is gone: if some nodes are slow,
- * and the break reaches the last of a quorum later than the first by more than the holder's renewal interval (by an
- * eighth of the ttl, where a lease is extended and not renewed), the holder may keep the lock although EVLOCK_OK is
- * told. Then a query finds it locked and the holder's on_lost does not come: break it again. `cb` may be NULL. Status
- * EVLOCK_OK (it was broken), EVLOCK_ENOTHELD (nobody held it), EVLOCK_ENOTOWNED (its holder changed in between), or as
- * for evlock_query(). It waits for the connection, and is sent once more, as a query is. Returns EVLOCK_OK,
- * EVLOCK_EINVAL, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ * Breaks the lock: gives it up by force, whoever holds it. It reads the token that it finds, and then compares and
+ * deletes that one. So a late break cannot end the next holder. A foreign client may have put a string of any length
+ * there. What is no string is left alone (EVLOCK_EWRONGTYPE). The holder learns of the break when it next renews or
+ * releases. A token of the caller's own that is used again is the same holder to a break. A break by another client
+ * that is under way meanwhile may end the later lease.
+ *
+ * With several nodes, a break reports when a quorum is done with it. It goes on with the others that have been asked. A
+ * node may keep the token if it is away, or has no room for a command (see max_inflight). A holder that renews sets its
+ * token again on the nodes where it is gone. So the holder may keep the lock although EVLOCK_OK is reported, if some
+ * nodes are slow. This is so if the break reaches the last node of a quorum later than the first, by more than the
+ * holder's renewal interval. (For a lease that is extended and not renewed, this is an eighth of the ttl.) Then a query
+ * finds it locked, and the holder's on_lost does not come: break it again.
+ *
+ * It waits for the connection, and is sent once more, as a query is. `cb` may be NULL. The callback's status:
+ *   EVLOCK_OK            it was broken
+ *   EVLOCK_ENOTHELD      nobody held it
+ *   EVLOCK_ENOTOWNED     its holder changed in between
+ *   else                 as for evlock_query()
+ *
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
  */
 EVLOCK_EXPORT int evlock_break(evlock *lock, evlock_cb cb, void *arg);
 
