@@ -260,6 +260,7 @@ static const evlock_loop_ops libevent_ops = {
     .resolve = resolve,
     .resolve_cancel = resolve_cancel,
     .forks = 1,
+    .threads = 1,
 };
 
 evlock_loop evlock_libevent(struct event_base *base) {

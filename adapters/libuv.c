@@ -150,6 +150,7 @@ static const evlock_loop_ops libuv_ops = {
     .resolve = resolve,
     .resolve_cancel = resolve_cancel,
     .forks = 1,
+    .threads = 1,
 };
 
 evlock_loop evlock_libuv(uv_loop_t *loop) {

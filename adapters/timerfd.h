@@ -47,7 +47,7 @@ static inline bool evl_timerfd_leave(struct evl_timerfd *timer) {
     return true;
 }
 
-/** Arms it for the moment `at`, in place of what was armed; INT64_MAX disarms. */
+/** Arms it for the moment `at`, in place of what was armed; INT64_MAX disarms. From any thread. */
 static inline void evl_timerfd_set(struct evl_timerfd *timer, int64_t at) {
     struct itimerspec spec = {0};
     if (at != INT64_MAX) {

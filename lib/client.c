@@ -23,6 +23,20 @@ int evlock_client_move(evlock_client *client) {
     return evl_report(evl_no_trouble);
 }
 
+/* It reads nothing that changes while the client lives, but for the posts. */
+int evlock_client_post(evlock_client *client, evlock_post_cb cb, void *arg) {
+    int status;
+
+    if (!client || !cb)
+        return evl_fail(EVLOCK_EINVAL, "%s is NULL", client ? "the callback" : "the client");
+    if (evl_turn_forked(evl_client_turn(client)))
+        return evl_fail(EVLOCK_EFORKED, "the client belongs to the parent process");
+    if (!evl_turn_loop_threads(evl_client_turn(client)))
+        return evl_fail(EVLOCK_EUNSUPPORTED, "the event loop cannot be woken from another thread");
+    status = evl_posts_add(&client->posts, evl_client_turn(client), cb, arg);
+    return status == EVLOCK_OK ? evl_report(evl_no_trouble) : evl_fail(status, "%s", evlock_strerror(status));
+}
+
 static enum evlock_connection client_connection_of(const struct node *node) {
     switch (evl_node_state(node)) {
     case CONNECTION_READY:

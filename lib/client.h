@@ -7,11 +7,13 @@
 #define EVL_CLIENT_H
 
 #include "lock.h"
+#include "post.h"
 
 enum client_state { CLIENT_OPEN, CLIENT_CLOSING, CLIENT_FREED };
 
 struct evlock_client {
     struct locks locks;
+    struct posts posts;
     enum client_state state;
     int told_connection; /* the last enum evlock_connection that was reported */
     bool news;           /* a node changed since */

@@ -21,6 +21,7 @@ static void close_free(struct evlock_client *client) {
     evl_turn_free(turn);
     evl_locks_free(&client->locks);
     evl_tenures_free(&client->locks.tenures);
+    evl_posts_free(&client->posts);
     evl_deployment_free(evl_client_deployment(client));
     evl_free(client);
     if (closed && !forked)
@@ -91,6 +92,10 @@ static void close_free_forked(struct evlock_client *client) {
         close_free(client);
 }
 
+static bool close_all_told(const struct evlock_client *client) {
+    return TAILQ_EMPTY(&client->locks.done) && !evl_posts_left(&client->posts);
+}
+
 static bool close_all_settled(const struct evlock_client *client) {
     return TAILQ_EMPTY(&client->locks.tenures.live) && TAILQ_EMPTY(&client->locks.tenures.ghosts);
 }
@@ -100,10 +105,10 @@ bool evl_close_is_over(const struct evlock_client *client) {
     case CLIENT_OPEN:
         return false;
     case CLIENT_CLOSING:
-        return TAILQ_EMPTY(&client->locks.done) && TAILQ_EMPTY(&client->locks.running) &&
+        return close_all_told(client) && TAILQ_EMPTY(&client->locks.running) &&
                (client->late || close_all_settled(client));
     case CLIENT_FREED:
-        return TAILQ_EMPTY(&client->locks.done);
+        return close_all_told(client);
     }
     return false;
 }
@@ -133,6 +138,9 @@ bool evl_close_left(struct turn *turn) {
     if (evl_close_moves_on(client) && !evl_turn_forked(turn))
         close_await_releases(client);
     if (!evl_close_is_over(client) || (client->state == CLIENT_CLOSING && evl_turn_forked(turn)))
+        return false;
+    evl_posts_close(&client->posts); /* not before: a body that another thread is at may end by a post */
+    if (evl_posts_left(&client->posts))
         return false;
     if (client->state == CLIENT_CLOSING)
         close_stop(client, false);
@@ -217,7 +225,8 @@ void evlock_client_free(evlock_client *client) {
     client->locks.open = false;
     close_stop(client, false);
     evl_turn_wake(turn, &client->close_alarm, INT64_MAX);
-    if (turn->depth == 0 && TAILQ_EMPTY(&client->locks.done) && !client->closed)
+    evl_posts_close(&client->posts);
+    if (turn->depth == 0 && close_all_told(client) && !client->closed)
         close_free(client);
     else
         evl_turn_rearm(turn);

@@ -157,6 +157,13 @@ static void deliver_tell_call(struct evlock_client *client, struct call *call) {
     evl_call_free_told(call);
 }
 
+static void deliver_post(struct evlock_client *client) {
+    struct post post = evl_posts_next(&client->posts);
+
+    evl_error_set("");
+    post.cb(client->state == CLIENT_FREED ? NULL : client, post.arg);
+}
+
 void evl_deliver_closed(evlock_closed_cb cb, int status, void *arg) {
     evl_error_set("");
     cb(status, arg);
@@ -166,7 +173,7 @@ void evl_deliver_closed(evlock_closed_cb cb, int status, void *arg) {
 
 /* Deadlines come first, before each call: the one before may have taken long. So while there are more due than a slice,
  * only losses are reported. What is noted meanwhile waits for the next turn, so that a user who asks again at once
- * cannot hold up the loop; but losses are always reported next. */
+ * cannot hold up the loop; but losses are always reported next. Posts come after the calls. */
 static void deliver_all(struct evlock_client *client) {
     enum client_state state = client->state;
     struct turn *turn = evl_client_turn(client);
@@ -174,6 +181,8 @@ static void deliver_all(struct evlock_client *client) {
     struct call *call;
     size_t count = 0, news = 0;
 
+    if (evl_turn_asked(turn))
+        evl_posts_take(&client->posts);
     TAILQ_FOREACH (call, &client->locks.done, link)
         count++;
     STAILQ_FOREACH (lock, &client->locks.announced, notice)
@@ -185,16 +194,23 @@ static void deliver_all(struct evlock_client *client) {
             evl_handle_unref(lock);
             continue;
         }
-        if (rung && news > 0 && (lock = evl_locks_next(&client->locks.announced))) {
+        if (!rung)
+            break;
+        if (news > 0 && (lock = evl_locks_next(&client->locks.announced))) {
             news--;
             deliver_tell_news(lock);
             evl_handle_unref(lock);
             continue;
         }
-        if (!rung || count-- == 0 || !(call = TAILQ_FIRST(&client->locks.done)))
+        if (count > 0 && (call = TAILQ_FIRST(&client->locks.done))) {
+            count--;
+            TAILQ_REMOVE(&client->locks.done, call, link);
+            deliver_tell_call(client, call);
+        } else if (evl_posts_left(&client->posts)) {
+            deliver_post(client);
+        } else {
             break;
-        TAILQ_REMOVE(&client->locks.done, call, link);
-        deliver_tell_call(client, call);
+        }
         deliver_write_out(client, WRITE_SIZE);
     }
     if (deliver_goes_on(client, CLIENT_OPEN))
@@ -211,6 +227,6 @@ void evl_deliver_at_end(struct turn *turn) {
 }
 
 bool evl_deliver_has_some(const struct evlock_client *client) {
-    return !TAILQ_EMPTY(&client->locks.done) || !STAILQ_EMPTY(&client->locks.noticed) ||
-           !STAILQ_EMPTY(&client->locks.announced) || deliver_has_news(client);
+    return !TAILQ_EMPTY(&client->locks.done) || evl_posts_left(&client->posts) ||
+           !STAILQ_EMPTY(&client->locks.noticed) || !STAILQ_EMPTY(&client->locks.announced) || deliver_has_news(client);
 }

@@ -89,6 +89,10 @@ bool evl_turn_loop_forks(const struct turn *turn) {
     return turn->loop.ops->size > offsetof(evlock_loop_ops, forks) && turn->loop.ops->forks;
 }
 
+bool evl_turn_loop_threads(const struct turn *turn) {
+    return turn->loop.ops->size > offsetof(evlock_loop_ops, threads) && turn->loop.ops->threads;
+}
+
 /* --- Alarms ------------------------------------------------------------------------------------------------------- */
 
 /* What came until it was seen that the loop had stood still has not all been read, for all that is known. */
@@ -179,6 +183,16 @@ void evl_turn_leave(struct turn *turn) {
         evl_turn_rearm(turn);
 }
 
+/* Whoever asks after another asked, and before that was seen, need not set the timer. */
+void evl_turn_ask(struct turn *turn) {
+    if (!atomic_exchange(&turn->asked, true))
+        turn->loop.ops->timer_set(turn->timer, 0);
+}
+
+bool evl_turn_asked(struct turn *turn) {
+    return atomic_load(&turn->asked) && atomic_exchange(&turn->asked, false);
+}
+
 /* When the timer must ring. By its rings alone a recovery comes to its end. */
 static int64_t turn_next(const struct turn *turn) {
     int64_t at = turn->hooks->waiting(turn) ? 0 : evl_alarms_next(&turn->alarms);
@@ -186,7 +200,8 @@ static int64_t turn_next(const struct turn *turn) {
     return turn_recovers(turn) ? evl_min(at, turn->recovery) : at;
 }
 
-/* The timer is set when it must ring earlier than it would; when later, it rings in vain and is set again. */
+/* The timer is set when it must ring earlier than it would; when later, it rings in vain and is set again. Where
+ * another thread set it in between, that is done once more: who asks says so first, and sets the timer then. */
 void evl_turn_rearm(struct turn *turn) {
     int64_t at;
 
@@ -197,6 +212,8 @@ void evl_turn_rearm(struct turn *turn) {
         return;
     turn->armed = at;
     turn->loop.ops->timer_set(turn->timer, at);
+    if (atomic_load(&turn->asked))
+        turn->loop.ops->timer_set(turn->timer, 0);
 }
 
 /* --- Invariants --------------------------------------------------------------------------------------------------- */

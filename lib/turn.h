@@ -61,6 +61,7 @@ struct turn {
     bool gathering;            /* what may be sent together waits for the others */
     bool met;                  /* the loop has called in from another thread, and the turn went over to it; */
     bool strayed;              /* and from yet another, without being moved there */
+    atomic_bool asked;         /* another thread wants a turn soon */
     atomic_bool left_unfreed;  /* another thread wanted to free something; to be logged */
     _Atomic(pthread_t) thread; /* that it belongs to; what follows from that, any thread may ask */
 };
@@ -100,10 +101,19 @@ bool evl_turn_may_free(struct turn *turn);
 /* Whether the loop knows how to leave alone in a forked child what is the parent's. */
 bool evl_turn_loop_forks(const struct turn *turn);
 
+/* Whether the loop's timers may be set from any thread. */
+bool evl_turn_loop_threads(const struct turn *turn);
+
 /* Sets an alarm, in place of what it was set to; INT64_MAX takes it out. */
 static inline void evl_turn_wake(struct turn *turn, struct alarm *alarm, int64_t at) {
     evl_alarm_set(&turn->alarms, alarm, at);
 }
+
+/* From any thread: the loop is to take a turn soon, which finds that it was asked to. The loop must know of threads. */
+void evl_turn_ask(struct turn *turn);
+
+/* Whether it was asked to, since this was last called. */
+bool evl_turn_asked(struct turn *turn);
 
 /* The first bracket of whatever the loop starts: a socket, the timer, a resolution. False in a forked child, which must
  * do nothing. */

@@ -58,9 +58,10 @@
  * calls evlock in another thread, they go over to that one. evlock_client_move() makes the calling thread theirs.
  * Any other thread that calls evlock on them gets EVLOCK_ETHREAD, or 0, NULL or EVLOCK_AWAY where no status is
  * returned, and nothing is done. This includes evlock_free() and evlock_client_free(): they free nothing then, and
- * on_log gets a line of level EVLOCK_LOG_ERROR when the loop next calls evlock. evlock_name() answers in every thread,
- * and handles whose client is gone may be freed in any. No other thread may call while the client ends. Clients in
- * different threads are independent of each other.
+ * on_log gets a line of level EVLOCK_LOG_ERROR when the loop next calls evlock. evlock_client_post() may be called in
+ * any thread, and hands a call to theirs. evlock_name() answers in every thread, and handles whose client is gone may
+ * be freed in any. No other thread may call while the client ends. Clients in different threads are independent of each
+ * other.
  *
  * FORK. A child by fork(), _Fork() or a bare clone has a copy of the memory. There, every call on the parent's objects
  * sends nothing and returns EVLOCK_EFORKED (or EVLOCK_ECLOSED, on a handle whose client is gone). The parent's locks
@@ -206,7 +207,7 @@ enum evlock_status {
     EVLOCK_EWRONGTYPE = -63,   /**< the key holds something that is not a lock */
     EVLOCK_EREFUSED = -64,     /**< not now: loading, busy, read-only, out of memory, too many clients */
     EVLOCK_EUNSUPPORTED = -65, /**< the server lacks something, such as scripts; it is a Sentinel; or another node of
-                                    its cluster has the name */
+                                    its cluster has the name. Of a post: the event loop cannot be woken */
     EVLOCK_EPROTOCOL = -66,    /**< an answer that the command cannot have */
 };
 
@@ -372,6 +373,22 @@ EVLOCK_EXPORT int evlock_client_new(evlock_client **ret_client, const evlock_loo
  * (NULL), EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_client_move(evlock_client *client);
+
+/** What evlock_client_post() calls. `client` is NULL if evlock_client_free() ended it meanwhile. */
+typedef void (*evlock_post_cb)(evlock_client *client, void *arg);
+
+/**
+ * Calls `cb` once, soon, in the client's thread, from the loop. This call may come from any thread, while the client
+ * lives: let no thread post any more before you end the client. Inside `cb` anything may be called. Order is kept: a
+ * post that began after another had returned is called after it. None is lost, and none is called twice:
+ *   - while the client closes, posts are taken and called as before; all are called before the client ends;
+ *   - evlock_client_free() calls them with NULL on the next turn of the loop, as it ends pending calls;
+ *   - a forked child calls none of its parent's.
+ *
+ * Returns EVLOCK_OK, EVLOCK_EINVAL (NULL), EVLOCK_ECLOSED (the client is about to end), EVLOCK_EFORKED, EVLOCK_ENOMEM,
+ * and EVLOCK_EUNSUPPORTED for a loop that cannot be woken from another thread. The loops of libevent and libuv can.
+ */
+EVLOCK_EXPORT int evlock_client_post(evlock_client *client, evlock_post_cb cb, void *arg);
 
 /** What is known of one node. */
 typedef struct evlock_node_info {

@@ -4,7 +4,7 @@
  *
  * An adapter gives a clock, timers, the attachment of a hiredis connection, and the resolution of names. It calls the
  * functions it was handed from the loop only, never from inside one of its own operations. Everything happens in the
- * loop's thread.
+ * loop's thread, but for what `threads` says of timer_set().
  *
  * Connections are attached by hiredis's own adapter for the loop, with one change: what hiredis's adapter calls when a
  * socket is ready must be evlock_on_readable() and evlock_on_writable() in place of redisAsyncHandleRead() and
@@ -75,6 +75,10 @@ typedef struct evlock_loop_ops {
      * way of a descriptor that was closed before. 0: they are not called there, and what they would free stays until
      * the child exits. */
     int forks;
+
+    /** 1: timer_set() may be called from any thread while the timer exists, also while the loop waits or is at work:
+     *  the timer then rings in the loop's thread. evlock_client_post() needs that. 0: it may not. */
+    int threads;
 } evlock_loop_ops;
 
 /** An event loop: its operations, which must outlive every client on it, and what they work on. */

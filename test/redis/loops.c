@@ -20,6 +20,7 @@ enum { TICK_MS = 5 };
 
 struct test_loop {
     evlock_loop for_evlock;
+    bool patient;            /* it does not tick */
     struct event_base *base; /* libevent's, or NULL */
     struct event *tick;
 #ifdef EVLOCK_TEST_LIBUV
@@ -116,6 +117,17 @@ void loop_turn(struct test_loop *loop) {
     event_base_loop(loop->base, EVLOOP_ONCE);
 }
 
+void loop_be_patient(struct test_loop *loop) {
+    loop->patient = true;
+#ifdef EVLOCK_TEST_LIBUV
+    if (!loop->base) {
+        uv_timer_stop(&loop->uv_tick);
+        return;
+    }
+#endif
+    event_del(loop->tick);
+}
+
 int loop_registrations(struct test_loop *loop) {
 #ifdef EVLOCK_TEST_LIBUV
     if (!loop->base) {
@@ -124,7 +136,7 @@ int loop_registrations(struct test_loop *loop) {
         return count - 1;
     }
 #endif
-    return event_base_get_num_events(loop->base, EVENT_BASE_COUNT_ADDED) - 1;
+    return event_base_get_num_events(loop->base, EVENT_BASE_COUNT_ADDED) - !loop->patient;
 }
 
 void loop_forked(struct test_loop *loop) {

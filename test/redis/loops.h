@@ -16,6 +16,8 @@ struct test_loop *loop_new(void);
 const evlock_loop *loop_for_evlock(struct test_loop *loop);
 /* Waits for something to do, a few milliseconds at most, and does it. */
 void loop_turn(struct test_loop *loop);
+/* From now on a turn waits for as long as there is nothing to do. */
+void loop_be_patient(struct test_loop *loop);
 /* How many events and timers are registered on the loop, not counting the harness's own. */
 int loop_registrations(struct test_loop *loop);
 /* In a forked child, before its copy of the loop is run: what the loop shares with the parent's is made anew. */

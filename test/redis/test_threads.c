@@ -5,6 +5,7 @@
 #include "harness.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,6 +253,355 @@ static void a_loop_that_strays_is_logged_once(void **state) {
     assert_status(await_acquire(f, f->locks[0], NULL), EVLOCK_OK);
 }
 
+/* --- Posts -------------------------------------------------------------------------------------------------------- */
+
+enum { POSTERS = 8, POSTS = 1000 };
+
+/* What a thread posts. Its posts have addresses by which they are known. */
+struct poster {
+    evlock_client *client;
+    struct posting {
+        struct poster *poster;
+        int called;
+    } posts[POSTS];
+    int accepted, refused; /* by its thread */
+    int next;              /* that is to be called; by the client's thread, as what follows */
+    int called, wrong;
+    int orphans; /* called when the client had ended */
+    pthread_t thread;
+};
+
+static pthread_t test_thread;
+
+static void posted(evlock_client *client, void *arg) {
+    struct posting *posting = arg;
+    struct poster *poster = posting->poster;
+    poster->wrong += posting->called++ != 0 || posting - poster->posts != poster->next++;
+    poster->wrong += !pthread_equal(pthread_self(), test_thread) || (client && client != poster->client);
+    poster->wrong += evlock_last_error()[0] != '\0';
+    poster->orphans += !client;
+    poster->called++;
+}
+
+/* Until it is refused, or has posted all. */
+static int post_all(struct poster *poster) {
+    for (int i = 0; i < POSTS; i++) {
+        int status = evlock_client_post(poster->client, posted, &poster->posts[i]);
+        if (status != EVLOCK_OK)
+            return status;
+        poster->accepted++;
+        if (i % 7 == 0)
+            sched_yield();
+    }
+    return EVLOCK_OK;
+}
+
+static void *run_poster(void *arg) {
+    struct poster *poster = arg;
+    poster->refused = post_all(poster);
+    return NULL;
+}
+
+static struct poster *begin_posters(evlock_client *client) {
+    struct poster *posters = calloc(POSTERS, sizeof(*posters));
+    assert_non_null(posters);
+    test_thread = pthread_self();
+    for (int i = 0; i < POSTERS; i++) {
+        posters[i].client = client;
+        for (int k = 0; k < POSTS; k++)
+            posters[i].posts[k].poster = &posters[i];
+        assert_int_equal(pthread_create(&posters[i].thread, NULL, run_poster, &posters[i]), 0);
+    }
+    return posters;
+}
+
+static int calls_of(const struct poster *posters) {
+    int count = 0;
+    for (int i = 0; i < POSTERS; i++)
+        count += posters[i].called;
+    return count;
+}
+
+static void join_posters(struct poster *posters) {
+    for (int i = 0; i < POSTERS; i++)
+        pthread_join(posters[i].thread, NULL);
+}
+
+/* All that were accepted were called, once and in order. */
+static void assert_all_called(struct poster *posters, int refused, bool orphans) {
+    for (int i = 0; i < POSTERS; i++) {
+        assert_status(posters[i].refused, refused);
+        assert_int_equal(posters[i].called, posters[i].accepted);
+        assert_int_equal(posters[i].wrong, 0);
+        assert_int_equal(posters[i].orphans, orphans ? posters[i].called : 0);
+    }
+    free(posters);
+}
+
+static void posts_of_many_threads_are_called_while_the_loop_works(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", NULL);
+    struct poster *posters = begin_posters(f->client);
+    while (calls_of(posters) < POSTERS * POSTS) {
+        assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+        assert_status(await_release(f, lock), EVLOCK_OK);
+    }
+    join_posters(posters);
+    assert_all_called(posters, EVLOCK_OK, false);
+}
+
+/* One whose wake-up were lost would wait for ever. */
+static void a_post_wakes_a_loop_that_waits(void **state) {
+    struct fixture *f = *state;
+    await_connected(f, f->client);
+    loop_be_patient(f->loop);
+    struct poster *posters = begin_posters(f->client);
+    while (calls_of(posters) < POSTERS * POSTS)
+        loop_turn(f->loop);
+    join_posters(posters);
+    assert_all_called(posters, EVLOCK_OK, false);
+    client_free(f, f->client);
+}
+
+static atomic_int answered;
+
+static void answer(evlock_client *client, void *arg) {
+    (void)client;
+    (void)arg;
+    atomic_fetch_add(&answered, 1);
+}
+
+enum { QUESTIONS = 200 };
+
+/* Each post finds a loop that waits, or is about to. */
+static int post_one_by_one(void *arg) {
+    for (int i = 0; i < QUESTIONS; i++) {
+        if (evlock_client_post(arg, answer, NULL) != EVLOCK_OK)
+            return __LINE__;
+        while (atomic_load(&answered) <= i)
+            sched_yield();
+    }
+    return 0;
+}
+
+static void each_post_wakes_the_loop(void **state) {
+    struct fixture *f = *state;
+    struct errand errand = {post_one_by_one, f->client, -1};
+    await_connected(f, f->client);
+    loop_be_patient(f->loop);
+    atomic_store(&answered, 0);
+    int64_t end = evlock_clock_us() + (int64_t)WAIT_MS * 1000;
+    pthread_t thread = begin_errand(&errand);
+    while (atomic_load(&answered) < QUESTIONS && evlock_clock_us() < end)
+        loop_turn(f->loop);
+    if (atomic_load(&answered) < QUESTIONS)
+        abort(); /* the thread is still at it, so there is no going on */
+    pthread_join(thread, NULL);
+    assert_int_equal(errand.returned, 0);
+    client_free(f, f->client);
+}
+
+static void what_was_posted_is_called_before_a_close_ends(void **state) {
+    struct fixture *f = *state;
+    struct record closed = {0};
+    evlock_client *client = f->client;
+    await_connected(f, client);
+    struct poster *posters = begin_posters(client);
+    assert_status(evlock_client_close(client, record_closed, &closed), EVLOCK_OK);
+    client_forget(f, client);
+    join_posters(posters); /* before the loop goes on, and the client may go */
+    assert_int_equal(calls_of(posters), 0);
+    await(f, closed.count);
+    assert_ended(&closed, EVLOCK_OK);
+    assert_all_called(posters, EVLOCK_OK, false);
+}
+
+struct chatter {
+    int posted, called, refused;
+};
+
+static void post_again(evlock_client *client, void *arg) {
+    struct chatter *chatter = arg;
+    int status = evlock_client_post(client, post_again, chatter);
+    chatter->called++;
+    chatter->posted += status == EVLOCK_OK;
+    chatter->refused += status == EVLOCK_ECLOSED;
+}
+
+static void posts_do_not_hold_up_a_close(void **state) {
+    struct fixture *f = *state;
+    struct chatter chatter = {.posted = 1};
+    await_connected(f, f->client);
+    assert_status(evlock_client_post(f->client, post_again, &chatter), EVLOCK_OK);
+    assert_status(await_close(f, f->client), EVLOCK_OK);
+    assert_int_equal(chatter.refused, 1);
+    assert_int_equal(chatter.called, chatter.posted);
+}
+
+static char letters[] = "abcd", spelled[8];
+
+static void spell(evlock_client *client, void *arg) {
+    (void)client;
+    strncat(spelled, arg, 1);
+}
+
+static struct record closed_by_a_post;
+
+static void spell_and_close(evlock_client *client, void *arg) {
+    spell(client, arg);
+    evlock_client_post(client, spell, &letters[3]);
+    evlock_client_close(client, record_closed, &closed_by_a_post);
+}
+
+/* A close inside one leaves the others to the next turn, by which there are more. */
+static void what_a_turn_leaves_is_called_in_order(void **state) {
+    struct fixture *f = *state;
+    await_connected(f, f->client);
+    spelled[0] = '\0';
+    closed_by_a_post = (struct record){0};
+    assert_status(evlock_client_post(f->client, spell_and_close, &letters[0]), EVLOCK_OK);
+    assert_status(evlock_client_post(f->client, spell, &letters[1]), EVLOCK_OK);
+    assert_status(evlock_client_post(f->client, spell, &letters[2]), EVLOCK_OK);
+    client_forget(f, f->client);
+    await(f, closed_by_a_post.count);
+    assert_ended(&closed_by_a_post, EVLOCK_OK);
+    assert_string_equal(spelled, letters);
+}
+
+static int body_begins(evlock *lock, void *arg) {
+    *(evlock **)arg = lock;
+    return EVLOCK_OK;
+}
+
+static int ran_well;
+
+static void body_ended(int status, bool ran, void *arg) {
+    (void)arg;
+    ran_well = status == EVLOCK_OK && ran;
+}
+
+static void end_body(evlock_client *client, void *lock) {
+    if (client)
+        evlock_release(lock, NULL, NULL);
+}
+
+struct ending {
+    evlock_client *client;
+    evlock *lock;
+};
+
+static int post_the_end(void *arg) {
+    struct ending *ending = arg;
+    return evlock_client_post(ending->client, end_body, ending->lock) == EVLOCK_OK ? 0 : __LINE__;
+}
+
+static void a_thread_may_end_a_body_while_the_client_closes(void **state) {
+    struct fixture *f = *state;
+    struct record closed = {0};
+    struct ending ending = {.client = f->client};
+    ran_well = 0;
+    assert_status(evlock_run(NULL, f->client, "a", 1, NULL, body_begins, body_ended, &ending.lock), EVLOCK_OK);
+    await(f, ending.lock);
+    assert_status(evlock_client_close(f->client, record_closed, &closed), EVLOCK_OK);
+    client_forget(f, f->client);
+    run_for(f, 20);
+    assert_int_equal(closed.count, 0);
+    assert_int_equal(in_thread(post_the_end, &ending), 0);
+    await(f, closed.count);
+    assert_ended(&closed, EVLOCK_OK);
+    assert_true(ran_well);
+}
+
+static void what_was_posted_is_called_after_a_free(void **state) {
+    struct fixture *f = *state;
+    evlock_client *client = f->client;
+    struct poster *posters = begin_posters(client);
+    join_posters(posters);
+    client_free(f, client);
+    assert_int_equal(calls_of(posters), 0); /* not from inside the call */
+    loop_turn(f->loop);
+    assert_all_called(posters, EVLOCK_OK, true);
+}
+
+struct chain {
+    struct fixture *f;
+    int called, orphans;
+};
+
+/* It posts the next one, and the last one frees the client. */
+static void post_on(evlock_client *client, void *arg) {
+    struct chain *chain = arg;
+    chain->called++;
+    chain->orphans += !client;
+    if (chain->called == 3)
+        client_free(chain->f, client);
+    else if (client && evlock_client_post(client, post_on, chain) != EVLOCK_OK)
+        chain->orphans = 100;
+}
+
+static void a_post_may_post_and_free_the_client(void **state) {
+    struct fixture *f = *state;
+    struct chain chain = {.f = f};
+    for (int i = 0; i < 2; i++)
+        assert_status(evlock_client_post(f->client, post_on, &chain), EVLOCK_OK);
+    await(f, chain.called == 4); /* two of its own, of which the first freed the client, and those that came later */
+    run_for(f, 20);
+    assert_int_equal(chain.called, 4);
+    assert_int_equal(chain.orphans, 1);
+}
+
+static void bad_posts_are_refused(void **state) {
+    struct fixture *f = *state;
+    evlock_loop loop = *loop_for_evlock(f->loop);
+    static evlock_loop_ops ops; /* outlives the clients, also where the test fails */
+    ops = *loop.ops;
+    loop.ops = &ops;
+    assert_status(evlock_client_post(NULL, posted, NULL), EVLOCK_EINVAL);
+    assert_status(evlock_client_post(f->client, NULL, NULL), EVLOCK_EINVAL);
+    for (int older = 0; older < 2; older++) {
+        evlock_client *client = NULL;
+        ops.threads = older;
+        ops.size = older ? offsetof(evlock_loop_ops, threads) : sizeof(ops);
+        assert_status(evlock_client_new(&client, &loop, f->server->url, NULL), EVLOCK_OK);
+        assert_status(evlock_client_post(client, posted, NULL), EVLOCK_EUNSUPPORTED);
+        assert_string_not_equal(evlock_last_error(), "");
+        evlock_client_free(client);
+    }
+}
+
+static void count_post(evlock_client *client, void *arg) {
+    *(int *)arg += client ? 1 : 100;
+}
+
+/* Neither by a callback, nor by eating up what wakes the parent. */
+static int child_with_a_post(void *arg) {
+    struct fixture *f = arg;
+    int called = 0;
+    if (evlock_client_post(f->client, count_post, &called) != EVLOCK_EFORKED)
+        return __LINE__ % 100;
+    loop_forked(f->loop);
+    for (int i = 0; i < 5; i++)
+        loop_turn(f->loop);
+    evlock_client_free(f->client);
+    loop_turn(f->loop);
+    return called ? __LINE__ % 100 : 0;
+}
+
+static int called_in_parent;
+
+static void a_child_has_no_part_in_posts(void **state) {
+    struct fixture *f = *state;
+    await_connected(f, f->client);
+    called_in_parent = 0;
+    assert_status(evlock_client_post(f->client, count_post, &called_in_parent), EVLOCK_OK);
+    assert_int_equal(in_child(child_with_a_post, f), 0);
+    loop_be_patient(f->loop);
+    while (!called_in_parent)
+        loop_turn(f->loop);
+    assert_int_equal(called_in_parent, 1);
+    client_free(f, f->client);
+}
+
 /* --- Several loops ------------------------------------------------------------------------------------------------ */
 
 struct worker {
@@ -306,6 +656,17 @@ int main(void) {
         TEST(a_client_goes_over_to_the_thread_of_its_loop),
         TEST(a_client_can_be_moved_again_and_again),
         TEST(a_loop_that_strays_is_logged_once),
+        TEST(posts_of_many_threads_are_called_while_the_loop_works),
+        TEST(a_post_wakes_a_loop_that_waits),
+        TEST(each_post_wakes_the_loop),
+        TEST(what_was_posted_is_called_before_a_close_ends),
+        TEST(what_a_turn_leaves_is_called_in_order),
+        TEST(posts_do_not_hold_up_a_close),
+        TEST(a_thread_may_end_a_body_while_the_client_closes),
+        TEST(what_was_posted_is_called_after_a_free),
+        TEST(a_post_may_post_and_free_the_client),
+        TEST(bad_posts_are_refused),
+        TEST(a_child_has_no_part_in_posts),
         TEST_BARE(loops_in_several_threads_notice_nothing),
     };
     return run_suite("threads", tests);

@@ -18,6 +18,7 @@
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -491,6 +492,45 @@ static int end(void **state) {
     return 0;
 }
 
+/* --- Threads ------------------------------------------------------------------------------------------------------ */
+
+struct other {
+    void *timer;
+    int rung;
+    bool elsewhere;
+    pthread_t home;
+};
+
+static void ring_home(void *arg) {
+    struct other *other = arg;
+    other->rung++;
+    other->elsewhere |= !pthread_equal(pthread_self(), other->home);
+}
+
+static void *set_from_elsewhere(void *arg) {
+    const struct other *other = arg;
+    for (int i = 0; i < 100; i++)
+        loop.ops->timer_set(other->timer, i % 2 ? 0 : INT64_MAX);
+    return NULL;
+}
+
+static void a_timer_can_be_set_by_other_threads(void **state) {
+    enum { THREADS = 4 };
+    struct other other = {.home = pthread_self()};
+    pthread_t threads[THREADS];
+    (void)state;
+    assert_int_equal(loop.ops->threads, 1);
+    other.timer = loop.ops->timer_new(loop.data, ring_home, &other);
+    assert_non_null(other.timer);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, set_from_elsewhere, &other), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    await(other.rung > 0); /* each of them set it last for now */
+    assert_false(other.elsewhere);
+    loop.ops->timer_free(other.timer);
+}
+
 /* --- Clients ------------------------------------------------------------------------------------------------------ */
 
 static void a_client_is_made_on_the_loop(void **state) {
@@ -538,6 +578,7 @@ int adapter_tests(const struct adapter *tested) {
         TEST(a_connection_talks_and_ends),
         TEST(a_connection_can_be_freed_by_its_reply),
         TEST(a_refused_connection_is_told),
+        TEST(a_timer_can_be_set_by_other_threads),
         TEST(a_client_is_made_on_the_loop),
         TEST(no_client_is_made_on_no_loop),
     };

@@ -26,8 +26,14 @@ static void *timer_new(void *data, evlock_timer_cb cb, void *arg) {
     return &timer_at;
 }
 
+static bool asked_meanwhile; /* another thread asks just before the timer is set */
+
 static void timer_set(void *timer, int64_t at) {
     (void)timer;
+    if (asked_meanwhile) {
+        asked_meanwhile = false;
+        evl_turn_ask(&turn);
+    }
     timer_at = at;
 }
 
@@ -165,6 +171,27 @@ CASE(what_was_due_before_the_beginning_is_no_stall) {
     assert_true(timer_at == INT64_MAX);
 }
 
+CASE(who_asks_for_a_turn_gets_one) {
+    assert_false(evl_turn_asked(&turn));
+    evl_turn_ask(&turn);
+    assert_int_equal(timer_at, 0);
+    timer_at = INT64_MAX;
+    evl_turn_ask(&turn); /* it will ring for the first */
+    assert_int_equal(timer_at, INT64_MAX);
+    assert_true(evl_turn_asked(&turn));
+    assert_false(evl_turn_asked(&turn));
+    evl_turn_ask(&turn);
+    assert_int_equal(timer_at, 0);
+}
+
+CASE(who_asks_while_the_timer_is_set_gets_a_turn) {
+    struct alarm alarm = {0};
+    asked_meanwhile = true;
+    wake(&alarm, BEGAN + 5000);
+    assert_int_equal(timer_at, 0);
+    wake(&alarm, INT64_MAX);
+}
+
 #define TURN_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void) {
@@ -175,6 +202,8 @@ int main(void) {
         TURN_TEST(a_recovery_is_not_begun_anew_within_itself),
         TURN_TEST(a_recovery_lasts_no_longer_than_its_most),
         TURN_TEST(what_was_due_before_the_beginning_is_no_stall),
+        TURN_TEST(who_asks_for_a_turn_gets_one),
+        TURN_TEST(who_asks_while_the_timer_is_set_gets_a_turn),
     };
     return cmocka_run_group_tests_name("turn", tests, NULL, NULL);
 }
