@@ -39,9 +39,8 @@ static void on_request(struct evhttp_request *request, void *arg) {
     struct bufferevent *stream = evhttp_connection_get_bufferevent(visitor);
     evlock *lock;
     int status = evlock_run(&lock, client, evhttp_request_get_uri(request), EVLOCK_CSTRING,
-                            EVLOCK_OPTIONS(.ttl_ms = 5000, .auto_renewal = true, .wait = EVLOCK_WAIT_QUEUE,
-                                           .max_wait_ms = 10000, .prefix = "web:"),
-                            work, on_done, request);
+                            EVLOCK_OPTIONS(.auto_renewal = true, .wait = EVLOCK_WAIT_QUEUE, .max_wait_ms = 10000), work,
+                            on_done, request);
     if (status != EVLOCK_OK) {
         on_done(status, false, request);
         return;
@@ -62,7 +61,7 @@ static void on_term(evutil_socket_t number, short events, void *arg) {
 int main(int argc, char **argv) {
     base = event_base_new();
     struct evhttp *http = evhttp_new(base);
-    struct event *term = evsignal_new(base, SIGTERM, on_term, NULL);
+    struct event *term = event_new(base, SIGTERM, EV_SIGNAL, on_term, NULL);
     evhttp_set_gencb(http, on_request, NULL);
     if (event_add(term, NULL) != 0 ||
         evhttp_bind_socket(http, "127.0.0.1", argc > 2 ? (ev_uint16_t)atoi(argv[2]) : 8080) != 0 ||

@@ -515,7 +515,7 @@ typedef struct evlock_options {
     bool fence;            /**< every acquire draws a fence, see evlock_fence() */
     bool fail_when_away;   /**< An acquire waits for a lock that another holds, and not for the server. It ends at once
                                 with EVLOCK_EUNREACHABLE or EVLOCK_EREFUSED. With several nodes it ends with
-                                EVLOCK_EQUORUM while too few of them are connected. A client that is still connecting for
+                                EVLOCK_EQUORUM while too few of them are connected. A client that still connects for
                               the first time is waited for */
     uint8_t reserved;      /**< zero */
     enum evlock_wait wait; /**< how to wait for a lock that another holds; default EVLOCK_WAIT_POLL, which works with

@@ -35,4 +35,8 @@ def test_without_a_server_it_says_so_and_waits(context):
     assert leader.output == [AWAY, "cancelled"], leader.output
 
 
+def test_is_the_one_that_the_guide_shows(_):
+    harness.check_shown("leader.c")
+
+
 harness.main(globals())

@@ -51,11 +51,11 @@ class Visitors:
 
 def waiting(context):
     """How many requests wait in line for the lock of /printer."""
-    return context.server.command("ZCARD", "{web:/printer}:queue")
+    return context.server.command("ZCARD", "{/printer}:queue")
 
 
 def held(context):
-    return context.server.command("GET", "web:/printer")
+    return context.server.command("GET", "/printer")
 
 
 def test_requests_take_turns(context):
