@@ -95,6 +95,8 @@
 extern "C" {
 #endif
 
+/* --- Types and named values --------------------------------------------------------------------------------------- */
+
 #define EVLOCK_VERSION_MAJOR 0        /**< of this header */
 #define EVLOCK_VERSION_MINOR 2        /**< of this header */
 #define EVLOCK_VERSION_PATCH 0        /**< of this header */
@@ -158,7 +160,7 @@ EVLOCK_EXPORT void evlock_options_init(void *options, size_t size);
 
 /** What a call or a callback reports. Zero is success. Errors are negative. The values are stable. */
 enum evlock_status {
-    EVLOCK_OK = 0,
+    EVLOCK_OK = 0, /**< success */
 
     /* How an acquire or a lease can end. */
     EVLOCK_EHELD = -1,      /**< another holder has the lock */
@@ -902,7 +904,7 @@ typedef int (*evlock_body)(evlock *lock, void *arg);
  *   EVLOCK_ELOST      the body ran, and the lease was lost before the body's end, or was gone at the release
  *   EVLOCK_ECANCELLED the wait was ended by evlock_cancel(), evlock_release() or evlock_client_close(); or the handle
  *                     or the client was freed; or a client that closes waits no longer
- *   else              without the body (`ran` is false): why the lock was not acquired, as for evlock_acquire()
+ *   else              without the body (`ran` is false): why the lock was not acquired, as for evlock_acquire();
  *                     after the body (`ran` is true): the value that the body returned; or else why the release
  *                     is not confirmed, as for evlock_release()
  *
