@@ -73,6 +73,7 @@ int evlock_client_node(const evlock_client *client, size_t index, evlock_node_in
     info.status = trouble.status;
     info.excluded_ms = node->excluded_until > now ? (node->excluded_until - now + 999) / 1000 : 0;
     info.agreed = node->agreed;
+    memset(ret_info, 0, size);
     memcpy(ret_info, &info, size < sizeof(info) ? size : sizeof(info));
     return evl_report((struct trouble){EVLOCK_OK, trouble.status == EVLOCK_EEXCLUDED ? evlock_strerror(EVLOCK_EEXCLUDED)
                                                                                      : trouble.words});

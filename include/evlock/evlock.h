@@ -403,8 +403,9 @@ typedef struct evlock_node_info {
 
 /**
  * Reports on one node, in the order of the URLs, from 0. `size` is sizeof(evlock_node_info): a newer library fills in
- * as much as an older program knows. evlock_last_error() has the node's trouble in words afterwards. Nothing is sent.
- * Returns EVLOCK_OK, EVLOCK_EINVAL (also: past the last node), or EVLOCK_EFORKED.
+ * as much as an older program knows, and an older library zeroes what it does not know. evlock_last_error() has the
+ * node's trouble in words afterwards. Nothing is sent. Returns EVLOCK_OK, EVLOCK_EINVAL (also: past the last node), or
+ * EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_client_node(const evlock_client *client, size_t index, evlock_node_info *ret_info,
                                      size_t size);
@@ -434,8 +435,8 @@ typedef struct evlock_stats {
 } evlock_stats;
 
 /**
- * Copies the counters. `size` is sizeof(evlock_stats): a newer library fills in as much as an older program knows.
- * Nothing is sent. Returns EVLOCK_OK, EVLOCK_EINVAL, or EVLOCK_EFORKED.
+ * Copies the counters. `size` is sizeof(evlock_stats): a newer library fills in as much as an older program knows, and
+ * an older library zeroes what it does not know. Nothing is sent. Returns EVLOCK_OK, EVLOCK_EINVAL, or EVLOCK_EFORKED.
  */
 EVLOCK_EXPORT int evlock_client_stats(const evlock_client *client, evlock_stats *ret_stats, size_t size);
 
