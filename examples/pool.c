@@ -19,7 +19,7 @@ static void on_worked(evutil_socket_t fd, short events, void *lock) {
 }
 
 static int work(evlock *lock, void *arg) {
-    return event_base_once(base, -1, EV_TIMEOUT, on_worked, lock, &(struct timeval){.tv_usec = 5000});
+    return event_base_once(base, -1, EV_TIMEOUT, on_worked, lock, &(struct timeval){.tv_usec = 5000}) != 0;
 }
 
 static void begin_jobs(void) {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 static struct event_base *base;
-static evlock_client *client;
+static evlock_client *client; /* NULL when it has ended */
 
 /* The end in any case: the work was done under the lock, or the lock was not had. */
 static void on_done(int status, bool ran, void *request) {
@@ -31,7 +31,7 @@ static void on_worked(evutil_socket_t fd, short events, void *lock) {
 
 /* The lock is held. The work begins here and ends later: a timer stands for it. */
 static int work(evlock *lock, void *request) {
-    return event_base_once(base, -1, EV_TIMEOUT, on_worked, lock, &(struct timeval){.tv_sec = 1});
+    return event_base_once(base, -1, EV_TIMEOUT, on_worked, lock, &(struct timeval){.tv_sec = 1}) != 0;
 }
 
 static void on_request(struct evhttp_request *request, void *arg) {
@@ -51,6 +51,7 @@ static void on_request(struct evhttp_request *request, void *arg) {
 }
 
 static void on_closed(int status, void *arg) {
+    client = NULL;
     event_base_loopexit(base, &(struct timeval){.tv_usec = 100000}); /* time for the last answers to leave */
 }
 
