@@ -180,6 +180,41 @@ CASE(a_lead_leaves_time_to_hold_and_to_renew) {
 }
 
 /* A program that was built before there were names and queues. */
+/* Its other terms are those of an acquire. */
+CASE(a_hold_is_renewed_whatever_the_options_say) {
+    struct config *config = takes(NULL, EVLOCK_OPTIONS(.ttl_ms = 30000));
+
+    assert_int_equal(config->terms.interval, 0);
+    assert_int_equal(config->terms.max_hold, LEASE_NEVER);
+    assert_int_equal(config->kept.interval, 10000 * 1000);
+    assert_int_equal(config->kept.grain, 500 * 1000);
+    assert_true(config->kept.kept && !config->terms.kept);
+    assert_int_equal(config->kept.ttl, config->terms.ttl);
+    assert_int_equal(config->kept.lead, config->terms.lead);
+    assert_int_equal(config->kept.risk, config->terms.risk);
+    assert_int_equal(config->kept.max_hold, LEASE_NEVER);
+    assert_int_equal(config->kept.patience, config->terms.patience);
+    evl_config_unref(config);
+    config = takes(NULL, EVLOCK_OPTIONS(.ttl_ms = 30000, .renewal_interval_ms = 2000, .max_hold_ms = 7));
+    assert_int_equal(config->kept.interval, 2000 * 1000);
+    assert_int_equal(config->kept.max_hold, 7 * 1000);
+    evl_config_unref(config);
+}
+
+CASE(a_hold_has_no_interval_where_there_is_no_time_for_one) {
+    struct config *config = takes(NULL, EVLOCK_OPTIONS(.ttl_ms = EVLOCK_NO_EXPIRY));
+
+    assert_int_equal(config->kept.ttl, 0);
+    assert_int_equal(config->kept.interval, 0);
+    evl_config_unref(config);
+    config = takes(NULL, EVLOCK_OPTIONS(.ttl_ms = 30000, .lost_lead_ms = 19698)); /* with a drift of 302 ms */
+    assert_int_equal(config->kept.interval, 0);
+    evl_config_unref(config);
+    config = takes(NULL, EVLOCK_OPTIONS(.ttl_ms = 30000, .lost_lead_ms = 19697));
+    assert_int_equal(config->kept.interval, 10000 * 1000);
+    evl_config_unref(config);
+}
+
 CASE(what_a_shorter_struct_lacks_keeps_its_default) {
     evlock_options options = queueing();
 
@@ -210,6 +245,10 @@ CASE(no_struct_ends_within_a_member) {
         options.size = wrong[i];
         refuses(&options, EVLOCK_EINVAL);
     }
+#if UINTPTR_MAX == UINT64_MAX
+    options.size = offsetof(evlock_options, lost_lead_ms) + 4;
+    refuses(&options, EVLOCK_EINVAL);
+#endif
 }
 
 /* As another language may fill it in. */
@@ -343,7 +382,7 @@ CASE(only_what_is_the_same_is_shared) {
         {offsetof(evlock_options, retry_delay_ms), 2},     {offsetof(evlock_options, retry_jitter), 2},
         {offsetof(evlock_options, max_attempts), 1},       {offsetof(evlock_options, max_wait_ms), 2},
         {offsetof(evlock_options, node_timeout_ms), 2},    {offsetof(evlock_options, min_replicas), 2},
-        {offsetof(evlock_options, replica_timeout_ms), 2},
+        {offsetof(evlock_options, replica_timeout_ms), 2}, {offsetof(evlock_options, renewal_interval_ms), 2},
     };
     static const struct {
         size_t at;
@@ -407,6 +446,8 @@ int main(void) {
         cmocka_unit_test(renewals_fall_due_on_twentieths_of_their_interval),
         cmocka_unit_test(losses_are_told_a_moment_ahead_unless_said_otherwise),
         cmocka_unit_test(a_lead_leaves_time_to_hold_and_to_renew),
+        cmocka_unit_test(a_hold_is_renewed_whatever_the_options_say),
+        cmocka_unit_test(a_hold_has_no_interval_where_there_is_no_time_for_one),
         cmocka_unit_test(what_a_shorter_struct_lacks_keeps_its_default),
         cmocka_unit_test(no_struct_ends_within_a_member),
         cmocka_unit_test(a_bool_is_0_or_1),
