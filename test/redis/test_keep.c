@@ -165,6 +165,23 @@ static void each_lease_draws_a_fence_if_the_lock_does(void **state) {
     await(f, watch.count == 4 && !key_exists(f->server, "a"));
 }
 
+static void each_lease_is_counted(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = quick(20000);
+    struct watch watch = {0};
+    evlock_stats stats;
+
+    evlock *lock = holding(f, client(f), &options, &watch);
+    server_do(f->server, "DEL a");
+    await(f, watch.count == 3);
+    assert_reported(&watch, EVLOCK_OK, EVLOCK_ENOTOWNED, EVLOCK_OK);
+    assert_status(evlock_client_stats(f->client, &stats, sizeof(stats)), EVLOCK_OK);
+    assert_int_equal(stats.acquired, 2);
+    assert_int_equal(stats.waited, 0);
+    assert_int_equal(stats.lost_not_owned, 1);
+    ends_at_last(f, lock, &watch);
+}
+
 /* --- Another holder ----------------------------------------------------------------------------------------------- */
 
 static void limits_of_an_acquire_do_not_count(void **state) {
@@ -357,6 +374,10 @@ static void one_in_the_queue_hears_of_troubles(void **state) {
     ends_at_last(f, lock, &watch);
 }
 
+static long long evals(struct fixture *f) {
+    return server_calls(f->server, "evalsha") + server_calls(f->server, "eval");
+}
+
 static void a_wrong_password_is_waited_out(void **state) {
     struct fixture *f = *state;
     struct watch watch = {0};
@@ -412,6 +433,51 @@ static void what_is_no_lock_is_waited_out(void **state) {
     assert_status(newest(&watch), EVLOCK_EHELD);
     server_do(f->server, "DEL a");
     await(f, watch.count == 3);
+    assert_status(newest(&watch), EVLOCK_OK);
+    ends_at_last(f, lock, &watch);
+}
+
+/* It is looked for anew after each loss. */
+static void what_is_no_lock_after_a_loss_is_reported(void **state) {
+    struct fixture *f = *state;
+    struct watch watch = {0};
+    evlock_options options = quick(20000);
+    evlock *lock = lock_new_on(f, client(f), "a", &options);
+
+    server_do(f->server, "RPUSH b c");
+    server_do(f->server, "SET a stranger PX 600000");
+    assert_status(evlock_hold(lock, watched, &watch), EVLOCK_OK);
+    await(f, watch.count == 1);
+    server_do(f->server, "DEL a");
+    await(f, watch.count == 2);
+    server_do(f->server, "RENAME b a");
+    await(f, watch.count == 4);
+    assert_reported(&watch, EVLOCK_EHELD, EVLOCK_OK, EVLOCK_ENOTOWNED, EVLOCK_EWRONGTYPE);
+    server_do(f->server, "DEL a");
+    await(f, watch.count == 5);
+    assert_status(newest(&watch), EVLOCK_OK);
+    ends_at_last(f, lock, &watch);
+}
+
+static void a_forged_fence_is_waited_out_without_hammering(void **state) {
+    struct fixture *f = *state;
+    struct watch watch = {0};
+    evlock_options options = quick(20000);
+
+    options.retry_delay_ms = 1;
+    options.fence = true;
+    server_do(f->server, "SET {a}:fence text");
+    evlock *lock = lock_new_on(f, client(f), "a", &options);
+    assert_status(evlock_hold(lock, watched, &watch), EVLOCK_OK);
+    await(f, evals(f) >= 6);
+    int64_t begun = evlock_clock_us();
+    long long before = evals(f);
+    run_for(f, 500);
+    int64_t most = (evlock_clock_us() - begun) / 50000 + 2;
+    assert_int_in_range(evals(f) - before, 1, most);
+    assert_reported(&watch, EVLOCK_EFENCE);
+    server_do(f->server, "DEL {a}:fence");
+    await(f, watch.count == 2);
     assert_status(newest(&watch), EVLOCK_OK);
     ends_at_last(f, lock, &watch);
 }
@@ -665,6 +731,7 @@ int main(void) {
         KEEP_TEST(without_expiry_it_needs_no_renewal),
         KEEP_TEST(the_lease_is_as_any_other),
         KEEP_TEST(each_lease_draws_a_fence_if_the_lock_does),
+        KEEP_TEST(each_lease_is_counted),
         KEEP_TEST(limits_of_an_acquire_do_not_count),
         KEEP_TEST(a_break_is_a_loss_and_it_comes_back),
         KEEP_TEST(who_broke_it_and_took_it_is_waited_for),
@@ -679,6 +746,8 @@ int main(void) {
         KEEP_TEST(a_wrong_password_is_waited_out),
         KEEP_TEST(a_refusal_is_waited_out_without_hammering),
         KEEP_TEST(what_is_no_lock_is_waited_out),
+        KEEP_TEST(what_is_no_lock_after_a_loss_is_reported),
+        KEEP_TEST(a_forged_fence_is_waited_out_without_hammering),
         KEEP_TEST(a_release_ends_it),
         KEEP_TEST(a_release_ends_one_that_waits),
         KEEP_TEST(a_release_before_the_report_undoes_the_grant),
