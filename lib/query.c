@@ -223,7 +223,7 @@ static enum ask query_ask_of(struct request *request) {
 static bool query_take(struct request *request, int64_t now, struct command *command) {
     const struct call *call = evl_call_of(request);
     const struct finding *finding = query_finding_of(request);
-    struct subject subject = {.key = evl_handle_key(call->lock)};
+    struct subject subject = {.key = evl_handle_key(call->lock), .sought = {"", 0}};
 
     (void)now;
     if (query_is_second_step(request))
