@@ -234,6 +234,20 @@ static void acquire_end_waiting(struct call *call) {
     evl_call_end(call, EVLOCK_ETIMEDOUT, "");
 }
 
+/* While it is in line, no attempt fails because the server is away. */
+static bool acquire_is_left_in_line(const struct call *call, int64_t now, struct trouble *ret) {
+    if (!call->acquire.fail_when_away || !evl_lock_queues(call->lock))
+        return false;
+    *ret = evl_node_trouble(&call->lock->config->deployment->nodes[0], now);
+    return acquire_is_away(call, ret->status);
+}
+
+static void acquire_end_in_line(struct call *call, struct trouble why) {
+    evl_acquire_note(call, why);
+    evl_tenure_abandon(call->lock->tenure);
+    evl_call_end(call, why.status, "");
+}
+
 void evl_acquire_ring(struct alarm *alarm, int64_t now) {
     struct call *call = EVL_OWNER(struct call, alarm, alarm);
     struct evlock *lock = call->lock;
@@ -247,6 +261,8 @@ void evl_acquire_ring(struct alarm *alarm, int64_t now) {
         acquire_end_waiting(call);
     } else if (lock->tenure && call->aside) {
         evl_acquire_drop(call, (struct trouble){EVLOCK_EREPLICAS, "the replicas took too long"});
+    } else if (acquire_is_left_in_line(call, now, &trouble)) {
+        acquire_end_in_line(call, trouble);
     } else if (lock->tenure) {
         evl_call_wake(call, call->acquire.wait_until);
         evl_tenure_look(lock->tenure, now);

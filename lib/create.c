@@ -65,6 +65,8 @@ static bool create_tell_back(struct node *node, int64_t now) {
 static void create_on_changed(struct node *node) {
     struct evlock_client *client = create_client_of(node);
 
+    if (evl_node_state(node) == CONNECTION_AWAY)
+        evl_waiters_left(&client->locks);
     client->news = true;
     evl_turn_rearm(evl_client_turn(client));
 }

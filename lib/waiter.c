@@ -54,6 +54,15 @@ void evl_waiter_away(struct evlock *lock, struct trouble why) {
     evl_acquire_wait_on(call, why);
 }
 
+/* A waiter has nothing under way most of the time, by which it would learn that. */
+void evl_waiters_left(struct locks *locks) {
+    struct call *call;
+
+    TAILQ_FOREACH (call, &locks->pending, link)
+        if (call->sort->kind == CALL_ACQUIRE && call->acquire.fail_when_away && evl_lock_queues(call->lock))
+            evl_call_wake(call, waiter_now_of(call->lock));
+}
+
 /* The lease counts from a moment that is no later than the grant: the newest answered look was before it, by as much as
  * the server's clock went on meanwhile, less what that may be fast by. Before the first answer, it is when that look
  * was asked for. A grant from before that look is over, for the look found it waiting again; one without the fence that

@@ -1162,6 +1162,22 @@ static void a_grant_is_confirmed_by_replicas(void **state) {
     server_stop(&replica);
 }
 
+/* Nothing of it is under way when the connection ends, and it does not look for a long while. */
+static void who_is_in_line_may_fail_when_the_server_is_away(void **state) {
+    struct fixture *f = *state;
+    evlock_client *client = another(f);
+    evlock_options options = patient(60 * 1000);
+    struct record waits = {0}, stays = {0};
+    held(f, "a", NULL);
+    joins(f, client, &options, &stays);
+    options.fail_when_away = true;
+    joins(f, client, &options, &waits);
+    server_kill9(f->server);
+    await(f, waits.count);
+    assert_ended(&waits, EVLOCK_EUNREACHABLE);
+    assert_int_equal(stays.count, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         FAULT(who_gives_up_at_the_grant_does_not_keep_it),
@@ -1204,6 +1220,7 @@ int main(void) {
         FAULT(a_freed_client_grants_nothing_to_its_own),
         FAULT(a_forked_childs_copy_gives_up_nothing),
         FAULT(a_grant_is_confirmed_by_replicas),
+        FAULT(who_is_in_line_may_fail_when_the_server_is_away),
     };
     return run_suite("queue_faults", tests);
 }
