@@ -192,18 +192,19 @@ static void a_foreign_release_is_found(void **state) {
 }
 
 /* Who is eager finds the release before who is calm. */
-static void the_first_looks_as_often_as_its_delay_says(void **state) {
-    enum { EACH = 5 };
-    struct fixture *f = *state;
-    evlock_options eager = queueing(60000), calm = patient(60000);
+enum { EACH = 5 };
+
+/* Half of them are eager, and the others look so seldom that they find nothing meanwhile. */
+static void looks_are_as_often(struct fixture *f, const evlock_options *eager, const evlock_acquire_options *eager_own,
+                               const evlock_options *calm, const evlock_acquire_options *calm_own) {
     struct record records[2 * EACH] = {0};
 
     server_do(f->server, "MSET 0 foreign 1 foreign 2 foreign 3 foreign 4 foreign");
     server_do(f->server, "MSET 5 foreign 6 foreign 7 foreign 8 foreign 9 foreign");
     for (int i = 0; i < 2 * EACH; i++) {
         char name[] = {(char)('0' + i), '\0'};
-        evlock *lock = lock_new(f, name, i < EACH ? &eager : &calm);
-        assert_status(evlock_acquire(lock, NULL, record_end, &records[i]), EVLOCK_OK);
+        evlock *lock = lock_new(f, name, i < EACH ? eager : calm);
+        assert_status(evlock_acquire(lock, i < EACH ? eager_own : calm_own, record_end, &records[i]), EVLOCK_OK);
     }
     for (int i = 0; i < 2 * EACH; i++)
         await(f, server_integer(f->server, "ZCARD {%d}:queue", i) == 1);
@@ -215,6 +216,21 @@ static void the_first_looks_as_often_as_its_delay_says(void **state) {
     for (int i = EACH; i < 2 * EACH; i++)
         assert_int_equal(records[i].count, 0);
     leaves_nothing(f);
+}
+
+static void the_first_looks_as_often_as_its_delay_says(void **state) {
+    evlock_options eager = queueing(60000), calm = patient(60000);
+
+    looks_are_as_often(*state, &eager, NULL, &calm, NULL);
+}
+
+static void the_first_looks_as_often_as_its_acquire_says(void **state) {
+    evlock_options eager = queueing(60000), calm = patient(60000);
+    evlock_acquire_options seldom = {.size = sizeof(seldom)}, often = seldom;
+
+    seldom.retry_delay_ms = calm.retry_delay_ms;
+    often.retry_delay_ms = eager.retry_delay_ms;
+    looks_are_as_often(*state, &calm, &often, &eager, &seldom);
 }
 
 /* Its looks are seconds apart, but for the one when the holder's ttl ends. */
@@ -885,6 +901,7 @@ int main(void) {
         TEST(queue_and_polling_exclude_each_other),
         TEST(a_foreign_release_is_found),
         TEST(the_first_looks_as_often_as_its_delay_says),
+        TEST(the_first_looks_as_often_as_its_acquire_says),
         TEST(a_dead_holders_lock_passes_on_with_its_ttl),
         TEST(a_holder_without_expiry_is_waited_for),
         TEST(without_a_wait_it_is_as_without_a_queue),

@@ -16,6 +16,7 @@ struct run {
     struct record released;
     struct record lost;
     evlock_client *client;
+    struct server *server;
 };
 
 static int body(evlock *lock, void *arg) {
@@ -385,6 +386,25 @@ static void a_release_that_is_not_confirmed_is_told(void **state) {
     assert_status(end(&run), EVLOCK_OK);
     await_done(f, &run, EVLOCK_EUNREACHABLE, 1);
     assert_string_not_equal(run.done.error, "");
+    server_resume(f->server);
+    await(f, !key_exists(f->server, "a"));
+}
+
+static int pause_the_server_and_fail(struct run *run) {
+    server_pause(run->server);
+    return 7;
+}
+
+/* And nothing else, be it that the release fails, too. */
+static void a_body_that_cannot_begin_is_told_by_its_value(void **state) {
+    struct fixture *f = *state;
+    struct run run = {.work = pause_the_server_and_fail, .server = f->server};
+    evlock_client_options options = client_options(f);
+    options.command_timeout_ms = 300;
+    client_new(f, NULL, &options);
+    assert_status(evlock_with(lock_new(f, "a", NULL), body, done, &run), EVLOCK_OK);
+    await_done(f, &run, 7, 1);
+    assert_string_equal(run.done.error, "");
     server_resume(f->server);
     await(f, !key_exists(f->server, "a"));
 }
@@ -874,6 +894,7 @@ int main(void) {
         TEST(a_lease_that_is_gone_at_the_release_was_lost),
         TEST(a_lease_that_outlives_its_loss_was_lost),
         TEST_BARE(a_release_that_is_not_confirmed_is_told),
+        TEST_BARE(a_body_that_cannot_begin_is_told_by_its_value),
         TEST(a_body_may_hand_its_lease_over),
         TEST(a_handle_freed_during_the_body),
         TEST(a_handle_freed_during_its_release),
