@@ -251,6 +251,11 @@ static void a_loop_that_strays_is_logged_once(void **state) {
     assert_status(evlock_acquire(f->locks[0], NULL, record_end, &got), EVLOCK_ETHREAD);
     assert_status(evlock_client_move(f->client), EVLOCK_OK);
     assert_status(await_acquire(f, f->locks[0], NULL), EVLOCK_OK);
+    assert_status(await_release(f, f->locks[0]), EVLOCK_OK);
+    f->log[f->log_len = 0] = '\0';
+    assert_int_equal(in_thread(use_the_loop_and_ask, f), 0);
+    await(f, logged(f, words)); /* once again, since it was moved */
+    assert_status(evlock_client_move(f->client), EVLOCK_OK);
 }
 
 /* --- Posts -------------------------------------------------------------------------------------------------------- */
@@ -550,6 +555,29 @@ static void a_post_may_post_and_free_the_client(void **state) {
     assert_int_equal(chain.orphans, 1);
 }
 
+struct glance {
+    char error[256];
+    int called;
+};
+
+static void note_error(evlock_client *client, void *arg) {
+    struct glance *glance = arg;
+    (void)client;
+    snprintf(glance->error, sizeof(glance->error), "%s", evlock_last_error());
+    glance->called++;
+}
+
+static void a_post_meets_no_error_of_before(void **state) {
+    struct fixture *f = *state;
+    struct glance glance = {"", 0};
+    await_connected(f, f->client);
+    assert_status(evlock_client_post(f->client, note_error, &glance), EVLOCK_OK);
+    assert_status(evlock_client_post(NULL, note_error, &glance), EVLOCK_EINVAL);
+    assert_string_not_equal(evlock_last_error(), "");
+    await(f, glance.called);
+    assert_string_equal(glance.error, "");
+}
+
 static void bad_posts_are_refused(void **state) {
     struct fixture *f = *state;
     evlock_loop loop = *loop_for_evlock(f->loop);
@@ -665,6 +693,7 @@ int main(void) {
         TEST(a_thread_may_end_a_body_while_the_client_closes),
         TEST(what_was_posted_is_called_after_a_free),
         TEST(a_post_may_post_and_free_the_client),
+        TEST(a_post_meets_no_error_of_before),
         TEST(bad_posts_are_refused),
         TEST(a_child_has_no_part_in_posts),
         TEST_BARE(loops_in_several_threads_notice_nothing),
