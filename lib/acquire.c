@@ -464,7 +464,8 @@ int evlock_cancel(evlock *lock) {
     if (!call)
         call = evl_call_pending(lock, CALL_ADOPT);
     if (!call && !lock->untold)
-        return evl_fail(EVLOCK_ENOTHELD, "no acquire of this handle is pending");
+        return evl_fail(EVLOCK_ENOTHELD,
+                        "no acquire of this handle is pending; evlock_release() gives back what it holds");
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "cancelled");
     evl_lock_cancel_acquire(lock, call);
     evl_turn_rearm(evl_handle_turn(lock));

@@ -18,7 +18,7 @@ int evlock_client_move(evlock_client *client) {
     if (!client)
         return evl_fail(EVLOCK_EINVAL, "the client is NULL");
     if (evl_turn_forked(evl_client_turn(client)))
-        return evl_fail(EVLOCK_EFORKED, "the client belongs to the parent process");
+        return evl_fail(EVLOCK_EFORKED, "the client belongs to the parent process: a child makes its own");
     evl_turn_take(evl_client_turn(client));
     return evl_report(evl_no_trouble);
 }
@@ -30,7 +30,7 @@ int evlock_client_post(evlock_client *client, evlock_post_cb cb, void *arg) {
     if (!client || !cb)
         return evl_fail(EVLOCK_EINVAL, "%s is NULL", client ? "the callback" : "the client");
     if (evl_turn_forked(evl_client_turn(client)))
-        return evl_fail(EVLOCK_EFORKED, "the client belongs to the parent process");
+        return evl_fail(EVLOCK_EFORKED, "the client belongs to the parent process: a child makes its own");
     if (!evl_turn_loop_threads(evl_client_turn(client)))
         return evl_fail(EVLOCK_EUNSUPPORTED, "the event loop cannot be woken from another thread");
     status = evl_posts_add(&client->posts, evl_client_turn(client), cb, arg);

@@ -70,6 +70,8 @@ static struct trouble held_validate_lease(const struct evlock *lock) {
     default:
         if (held_waiting_hold(lock))
             return evl_no_trouble;
+        if (evl_lock_acquiring(lock))
+            return (struct trouble){EVLOCK_ENOTHELD, "this handle is acquiring: evlock_cancel() ends that"};
         return (struct trouble){EVLOCK_ENOTHELD, "this handle holds nothing to release"};
     }
 }
@@ -200,7 +202,7 @@ static struct trouble held_validate_max_ttl(const struct evlock *lock, int64_t t
             evl_lease_deadline(evl_tenure_lease(lock->tenure)) - evl_turn_now(&deployment->turn) + evl_lease_drift(max);
     if (ttl <= max)
         return evl_no_trouble;
-    return evl_trouble(words, EVLOCK_ETTL, "the lease would last longer than the client's max_ttl of %" PRId64 " ms",
+    return evl_trouble(words, EVLOCK_ETTL, "the lease would last longer than the client's max_ttl_ms, %" PRId64 " ms",
                        max / 1000);
 }
 

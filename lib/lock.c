@@ -35,7 +35,9 @@ struct trouble evl_lock_validate_token(const void *token, size_t *len, struct wo
         return (struct trouble){EVLOCK_ETOKEN, "the token is NULL"};
     if (*len == EVLOCK_CSTRING)
         *len = strlen(token);
-    if (*len < 1 || *len > EVLOCK_TOKEN_MAX)
+    if (*len == 0)
+        return (struct trouble){EVLOCK_ETOKEN, "the token has 0 bytes: give its length, or EVLOCK_CSTRING"};
+    if (*len > EVLOCK_TOKEN_MAX)
         return evl_trouble(words, EVLOCK_ETOKEN, "the token has %zu bytes, not 1 to %d", *len, EVLOCK_TOKEN_MAX);
     return evl_no_trouble;
 }
@@ -128,7 +130,7 @@ static struct trouble lock_validate_deployment(struct deployment *deployment, co
         return (struct trouble){EVLOCK_ETTL, "a lock on several nodes needs a ttl"};
     if (several && config->terms.ttl > max)
         return evl_trouble(words, EVLOCK_ETTL,
-                           "the ttl of %" PRId64 " ms is longer than the client's max_ttl of %" PRId64 " ms",
+                           "the ttl of %" PRId64 " ms is longer than the client's max_ttl_ms, %" PRId64 " ms",
                            config->terms.ttl / 1000, max / 1000);
     if (several && config->queue)
         return (struct trouble){EVLOCK_EQUEUE, "several nodes have no queue in common"};

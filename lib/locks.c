@@ -26,9 +26,10 @@ void evl_locks_free(struct locks *locks) {
 /* It reads nothing that changes while the client lives, since it may be another thread that asks. */
 struct trouble evl_locks_validate_caller(const struct locks *locks) {
     if (evl_turn_forked(&locks->tenures.deployment.turn))
-        return (struct trouble){EVLOCK_EFORKED, "the client belongs to the parent process"};
+        return (struct trouble){EVLOCK_EFORKED, "the client belongs to the parent process: a child makes its own"};
     if (!evl_turn_in_thread(&locks->tenures.deployment.turn))
-        return (struct trouble){EVLOCK_ETHREAD, "the client belongs to another thread"};
+        return (struct trouble){EVLOCK_ETHREAD,
+                                "the client belongs to another thread: hand it the call by evlock_client_post()"};
     return evl_no_trouble;
 }
 

@@ -17,6 +17,7 @@
 #define DEFAULT_PORT 6379
 
 #define SEVERAL "several are written as \"quorum:URL URL URL\", with spaces"
+#define BRACKETS "an IPv6 address must stand in []"
 
 /* A stretch of the URL's text, not yet decoded. */
 struct part {
@@ -127,7 +128,7 @@ static struct trouble url_parse_host(struct url *url, struct part *rest, struct 
     if (bracketed && !url_take_prefix(rest, "]"))
         return url_malformed("the '[' before the host is not closed");
     if (host.at == host.end)
-        return url_malformed("no host");
+        return url_malformed(memmem(rest->at, (size_t)(rest->end - rest->at), "::", 2) ? BRACKETS : "no host");
     struct trouble trouble = url_decode(&url->host, host, "host", words);
     if (trouble.status != EVLOCK_OK)
         return trouble;
@@ -154,6 +155,8 @@ static struct trouble url_parse_tcp(struct url *url, struct part rest, struct wo
     }
     if (trouble.status == EVLOCK_OK && memchr(authority.at, ',', (size_t)(authority.end - authority.at)))
         trouble = url_malformed("it names one server; " SEVERAL);
+    else if (!at && memchr(rest.at, '@', (size_t)(rest.end - rest.at)))
+        trouble = url_malformed("before the '@', '/' is written as %2F, '?' as %3F and '#' as %23");
     if (trouble.status == EVLOCK_OK)
         trouble = url_parse_host(url, &authority, words);
     if (trouble.status != EVLOCK_OK)
@@ -161,7 +164,7 @@ static struct trouble url_parse_tcp(struct url *url, struct part rest, struct wo
 
     if (url_take_prefix(&authority, ":"))
         trouble = memchr(authority.at, ':', (size_t)(authority.end - authority.at))
-                      ? url_malformed("an IPv6 address must stand in []")
+                      ? url_malformed(BRACKETS)
                       : url_parse_number(&url->port, authority, "port", 1, 65535, words);
     else if (authority.at != authority.end)
         trouble = url_malformed("after the host may stand only ':' and a port, or '/' and a database");
@@ -171,7 +174,7 @@ static struct trouble url_parse_tcp(struct url *url, struct part rest, struct wo
     (void)url_take_prefix(&rest, "/");
     struct part db = url_take_until(&rest, "/?#");
     if (rest.at != rest.end)
-        return url_malformed("nothing may follow the database");
+        return url_malformed("nothing may follow the host but ':' and a port, and '/' and a database");
     return db.at == db.end ? evl_no_trouble : url_parse_number(&url->db, db, "database", 0, INT_MAX, words);
 }
 
@@ -220,7 +223,8 @@ struct trouble evl_url_parse(struct url *ret_url, const char *text, size_t len, 
     struct trouble trouble;
     for (const char *c = text; c < rest.end; c++)
         if ((unsigned char)*c <= ' ' || *c == 0x7f)
-            return evl_trouble(words, EVLOCK_EURL, "byte %td is blank or unprintable; write it as %%%02X", c - text + 1,
+            return evl_trouble(words, EVLOCK_EURL,
+                               "byte %td is blank or unprintable; take it away, or write it as %%%02X", c - text + 1,
                                (unsigned)*c);
     if (url_take_prefix(&rest, "redis://") || url_take_prefix(&rest, "valkey://"))
         trouble = url_parse_tcp(&url, rest, words);

@@ -5,6 +5,8 @@
  * user's object for one lock. An `evlock_client` is the server connection that handles share. It belongs to one event
  * loop. No call blocks: a call that needs the server returns at once, and a callback reports the result.
  *
+ *     #include <evlock/libevent.h>
+ *
  *     static void on_acquired(evlock *lock, int status, void *arg) {
  *         if (status == EVLOCK_OK)
  *             evlock_release(lock, NULL, NULL);
@@ -129,7 +131,7 @@ enum {
     EVLOCK_NO_LEAD = -1,   /**< of lost_lead_ms: on_lost is called at the deadline, and not before */
 };
 
-/** An option of one acquire that its lock has too. */
+/** An option of one acquire that its lock has too. It is no bool: `false` would be EVLOCK_INHERIT. */
 enum evlock_override {
     EVLOCK_INHERIT = 0, /**< as the lock's options say */
     EVLOCK_ON = 1,      /**< on, for this acquire */
@@ -166,7 +168,7 @@ enum evlock_status {
     EVLOCK_EHELD = -1,      /**< another holder has the lock */
     EVLOCK_ETIMEDOUT = -2,  /**< max_wait_ms passed before the lock was free */
     EVLOCK_ECANCELLED = -3, /**< cancelled, or its handle or client was freed or closed */
-    EVLOCK_ENOTHELD = -4,   /**< this handle holds nothing (or: nobody holds the lock); nothing was sent */
+    EVLOCK_ENOTHELD = -4,   /**< this handle holds nothing; of a break: nobody holds the lock */
     EVLOCK_ENOTOWNED = -5,  /**< the server says that the token is not there: expired there, broken or taken */
     EVLOCK_ELOST = -6,      /**< the lease was lost; on_lost reported why */
     EVLOCK_ENOTTL = -7,     /**< the lock has no expiry, so there is none to extend */
@@ -184,7 +186,8 @@ enum evlock_status {
     EVLOCK_EINVAL = -20,   /**< NULL, out of range, or options that exclude each other */
     EVLOCK_ENAME = -21,    /**< a name is 1 to 512 bytes long, its prefix included */
     EVLOCK_ETOKEN = -22,   /**< a token is 1 to EVLOCK_TOKEN_MAX bytes long */
-    EVLOCK_ETTL = -23,     /**< a ttl is longer than its drift, and at most ten years */
+    EVLOCK_ETTL = -23,     /**< a ttl is longer than its drift, and at most ten years; with several nodes, at most
+                                the client's max_ttl_ms */
     EVLOCK_ERETRY = -24,   /**< the retry delay is longer than the ttl */
     EVLOCK_ERENEWAL = -25, /**< the renewal interval is not shorter than what the ttl leaves after its drift */
     EVLOCK_EURL = -26,     /**< the URL is malformed */
@@ -514,7 +517,8 @@ typedef struct evlock_options {
     size_t size;           /**< of this struct; EVLOCK_OPTIONS() sets it */
     int64_t ttl_ms;        /**< the length of the lease; default 30,000. With EVLOCK_NO_EXPIRY there is no deadline, and
                                 nothing can be lost in time; a holder that dies holds for ever: rarely right */
-    bool auto_renewal;     /**< the lease is renewed until it is released */
+    bool auto_renewal;     /**< The lease is renewed until it is released. Without renewal, renewal_interval_ms and
+                                max_hold_ms do nothing, and on_at_risk is never called. evlock_hold() always renews */
     bool fence;            /**< every acquire draws a fence, see evlock_fence() */
     bool fail_when_away;   /**< An acquire waits for a lock that another holds, and not for the server. It ends at once
                                 with EVLOCK_EUNREACHABLE or EVLOCK_EREFUSED. With several nodes it ends with
@@ -890,8 +894,8 @@ EVLOCK_EXPORT int evlock_break(evlock *lock, evlock_cb cb, void *arg);
  *
  * EVLOCK_OK as its value says that the work has begun. The body then ends by evlock_release(lock, ...), at any time: in
  * the body itself, or later, also after a loss. Each body must end by that, or the run goes on for ever. Any other
- * value says that the work could not begin. The run then releases the lock by itself, and `done` reports the value;
- * values of the program's own are positive.
+ * value says that the work could not begin. The run then releases the lock by itself, and `done` reports the value.
+ * Values of the program's own are positive; evlock_strerror() has no words for them.
  *
  * Until the run has ended, its handle serves no other acquire, adoption or run: EVLOCK_EALREADY. A body may hand its
  * lease over by evlock_export(); it ends by evlock_release() all the same, and `done` reports EVLOCK_ENOTHELD.

@@ -270,6 +270,9 @@ static void tokens_are_1_to_128_bytes(void **state) {
         assert_null(strstr(evlock_last_error(), "ttt"));
         assert_refused(evlock_adopt(lock, token, bad[i], record_end, &f->ended), EVLOCK_ETOKEN);
     }
+    options.token_len = 0; /* forgotten */
+    assert_refused(evlock_acquire(lock, &options, record_end, &f->ended), EVLOCK_ETOKEN);
+    assert_non_null(strstr(evlock_last_error(), "EVLOCK_CSTRING"));
     assert_refused(evlock_adopt(lock, NULL, 5, record_end, &f->ended), EVLOCK_ETOKEN);
     assert_nothing_happened(f);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);

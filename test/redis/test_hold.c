@@ -68,6 +68,7 @@ static void an_acquire_under_way_cannot_be_released(void **state) {
     evlock *lock = lock_new(f, "a", NULL);
     assert_status(evlock_acquire(lock, NULL, record_end, &f->ended), EVLOCK_OK);
     assert_status(evlock_release(lock, NULL, NULL), EVLOCK_ENOTHELD);
+    assert_non_null(strstr(evlock_last_error(), "evlock_cancel()"));
     await(f, f->ended.count);
     assert_ended(&f->ended, EVLOCK_OK);
 }
