@@ -418,6 +418,36 @@ static void a_refusal_is_waited_out_without_hammering(void **state) {
     ends_at_last(f, lock, &watch);
 }
 
+/* Another answer in between ends the doubling: the pauses that were come to more than four seconds. */
+static void pauses_begin_anew_after_another_answer(void **state) {
+    struct fixture *f = *state;
+    struct watch watch = {0};
+    evlock_options options = quick(20000);
+    evlock_client_options patient_client = client_options(f);
+
+    options.retry_delay_ms = 1;
+    patient_client.backoff_min_ms = 10;
+    server_do(f->server, "SET a stranger PX 600000");
+    server_do(f->server, "ACL SETUSER default -set");
+    evlock *lock = lock_new_on(f, client_new(f, NULL, &patient_client), "a", &options);
+    assert_status(evlock_hold(lock, watched, &watch), EVLOCK_OK);
+    await(f, server_errors(f->server, "NOPERM") >= 7);
+    server_do(f->server, "ACL SETUSER default +set");
+    await(f, watch.count == 2);
+    assert_reported(&watch, EVLOCK_EPERM, EVLOCK_EHELD);
+    server_do(f->server, "ACL SETUSER default -set");
+    await(f, watch.count == 3);
+    int64_t begun = evlock_clock_us();
+    long long before = server_errors(f->server, "NOPERM");
+    await(f, server_errors(f->server, "NOPERM") >= before + 3);
+    assert_true(evlock_clock_us() - begun < 4000000);
+    assert_status(newest(&watch), EVLOCK_EPERM);
+    server_do(f->server, "ACL SETUSER default +set");
+    server_do(f->server, "DEL a");
+    await(f, newest(&watch) == EVLOCK_OK);
+    ends_at_last(f, lock, &watch);
+}
+
 static void what_is_no_lock_is_waited_out(void **state) {
     struct fixture *f = *state;
     struct watch watch = {0};
@@ -745,6 +775,7 @@ int main(void) {
         KEEP_TEST(one_in_the_queue_hears_of_troubles),
         KEEP_TEST(a_wrong_password_is_waited_out),
         KEEP_TEST(a_refusal_is_waited_out_without_hammering),
+        KEEP_TEST(pauses_begin_anew_after_another_answer),
         KEEP_TEST(what_is_no_lock_is_waited_out),
         KEEP_TEST(what_is_no_lock_after_a_loss_is_reported),
         KEEP_TEST(a_forged_fence_is_waited_out_without_hammering),
