@@ -619,6 +619,24 @@ static void there_are(struct fixture *f, evlock *asks, int64_t waiters) {
     assert_int_equal(ask_waiters(f, asks), waiters);
 }
 
+/* Rather than that it has none. */
+static void a_place_that_may_not_be_read_is_no_answer(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    struct record record = {0};
+
+    held(f, "a", &options);
+    evlock *lock = joins(f, f->client, &options, &record);
+    server_do(f->server, "ACL SETUSER default -zrank");
+    assert_status(await_query(f, lock, EVLOCK_QUERY_PLACE), EVLOCK_EPERM);
+    assert_status(await_query(f, lock, EVERY_QUERY), EVLOCK_EPERM);
+    server_do(f->server, "ACL SETUSER default +zrank");
+    is_at(f, lock, 1);
+    assert_status(await_query(f, lock, EVERY_QUERY), EVLOCK_OK);
+    assert_int_equal(f->ended.answer.place, 1);
+    leaves_nothing(f);
+}
+
 static void waiters_are_told_their_place(void **state) {
     struct fixture *f = *state;
     evlock_options options = patient(60000);
@@ -917,6 +935,7 @@ int main(void) {
         TEST(every_end_of_a_lease_grants_to_the_next),
         TEST(a_holder_is_known_by_its_name),
         TEST(waiters_are_told_their_place),
+        TEST(a_place_that_may_not_be_read_is_no_answer),
         TEST(the_wait_is_known_without_asking),
         TEST(statistics_tell_what_happened),
         TEST(a_wait_is_counted_however_it_began),
