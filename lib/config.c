@@ -189,6 +189,8 @@ struct trouble evl_config_read_acquire(struct limits *ret, evlock_acquire_option
     struct trouble trouble = config_read_struct(given, sizeof(*given), options, words);
 
     *ret = config->limits;
+    if (!options)
+        return evl_no_trouble;
     if (trouble.status == EVLOCK_OK)
         trouble = config_read_limits(ret, given->max_wait_ms, given->max_attempts, given->retry_delay_ms, words);
     if (trouble.status == EVLOCK_OK)
