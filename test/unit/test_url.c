@@ -199,6 +199,21 @@ CASE(a_path_fits_or_is_refused) {
     evl_url_free(&url);
 }
 
+CASE(there_are_as_many_urls_as_nodes_and_no_more) {
+    char text[16 * EVLOCK_NODES_MAX] = "quorum:";
+    struct url_list list;
+
+    for (unsigned i = 1; i <= EVLOCK_NODES_MAX; i++) {
+        strcat(text, " unix:///a");
+        assert_int_equal(evl_url_list(&list, text).status, EVLOCK_OK);
+        assert_int_equal(list.count, i);
+        assert_int_equal(list.urls[i - 1].len, strlen("unix:///a"));
+        assert_memory_equal(list.urls[i - 1].at, "unix:///a", strlen("unix:///a"));
+    }
+    strcat(text, " unix:///a");
+    assert_int_equal(evl_url_list(&list, text).status, EVLOCK_EURL);
+}
+
 CASE(a_password_is_wiped) {
     struct url url;
     counted_begin("secret");
@@ -261,6 +276,7 @@ int main(void) {
         cmocka_unit_test_teardown(bad_urls_are_refused_in_words, restore),
         cmocka_unit_test_teardown(words_say_which_url_is_refused, restore),
         cmocka_unit_test_teardown(a_path_fits_or_is_refused, restore),
+        cmocka_unit_test_teardown(there_are_as_many_urls_as_nodes_and_no_more, restore),
         cmocka_unit_test_teardown(a_password_is_wiped, restore),
         cmocka_unit_test_teardown(a_password_that_gives_way_is_wiped, restore),
         cmocka_unit_test_teardown(memory_may_end_anywhere, restore),
