@@ -777,6 +777,32 @@ static void a_loss_is_told_while_its_client_closes(void **state) {
     assert_done(&run, EVLOCK_ELOST, 1);
 }
 
+static void close_at_the_loss(evlock *lock, int status, void *arg) {
+    struct run *run = arg;
+    record_end(lock, status, &run->lost);
+    (void)evlock_client_close(run->client, NULL, NULL);
+}
+
+/* Both leases are over before the loop looks, and whoever hears first closes the client. */
+static void a_loss_that_was_seen_before_a_close_is_told(void **state) {
+    struct fixture *f = *state;
+    struct run runs[] = {{.client = f->client}, {.client = f->client}};
+    evlock_options options = with_ttl(300);
+    options.on_lost = close_at_the_loss;
+    for (int i = 0; i < 2; i++) {
+        options.arg = &runs[i];
+        enter(f, lock_new(f, i ? "b" : "a", &options), &runs[i]);
+    }
+    while (evlock_is_held(runs[0].lock) || evlock_is_held(runs[1].lock))
+        continue;
+    client_forget(f, f->client);
+    await(f, runs[0].lost.count && runs[1].lost.count);
+    for (int i = 0; i < 2; i++) {
+        assert_status(end(&runs[i]), EVLOCK_OK);
+        await_done(f, &runs[i], EVLOCK_ELOST, 1);
+    }
+}
+
 static void a_handle_freed_while_its_client_closes(void **state) {
     struct fixture *f = *state;
     struct run run = {0};
@@ -913,6 +939,7 @@ int main(void) {
         TEST(a_close_lets_bodies_end),
         TEST(a_closing_client_takes_no_calls_but_ends),
         TEST(a_loss_is_told_while_its_client_closes),
+        TEST(a_loss_that_was_seen_before_a_close_is_told),
         TEST(a_handle_freed_while_its_client_closes),
         TEST_BARE(a_close_waits_for_bodies_as_long_as_its_options_say),
         TEST_BARE(a_close_ends_though_the_server_is_silent),
