@@ -132,6 +132,17 @@ static void close_await_bodies(struct evlock_client *client) {
         evl_turn_wake(evl_client_turn(client), &client->close_alarm, evl_turn_now(evl_client_turn(client)) + wait);
 }
 
+/* A post may have ended the last body before its thread has let go of the client. It is looked at again soon, and not
+ * waited for here: that thread may need this processor. */
+static bool close_awaits_posters(struct evlock_client *client) {
+    static const int64_t soon = 1000;
+    bool waits = client->state == CLIENT_CLOSING && evl_posts_adding(&client->posts);
+
+    if (waits)
+        evl_turn_wake(evl_client_turn(client), &client->close_alarm, evl_turn_now(evl_client_turn(client)) + soon);
+    return waits;
+}
+
 bool evl_close_left(struct turn *turn) {
     struct evlock_client *client = evl_client_of_turn(turn);
 
@@ -140,7 +151,7 @@ bool evl_close_left(struct turn *turn) {
     if (!evl_close_is_over(client) || (client->state == CLIENT_CLOSING && evl_turn_forked(turn)))
         return false;
     evl_posts_close(&client->posts); /* not before: a body that another thread is at may end by a post */
-    if (evl_posts_left(&client->posts))
+    if (evl_posts_left(&client->posts) || close_awaits_posters(client))
         return false;
     if (client->state == CLIENT_CLOSING)
         close_stop(client, false);

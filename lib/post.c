@@ -7,17 +7,28 @@
 static struct post closed; /* the mark; nothing is ever written to it */
 
 /* Whoever adds looks only at the newest one's address. So one that is freed and made anew meanwhile does no harm. */
+static bool post_add(struct posts *posts, struct post *post) {
+    post->next = atomic_load(&posts->added);
+    while (post->next != &closed)
+        if (atomic_compare_exchange_weak(&posts->added, &post->next, post))
+            return true;
+    return false;
+}
+
 int evl_posts_add(struct posts *posts, struct turn *turn, evlock_post_cb cb, void *arg) {
     struct post *post = evl_alloc(sizeof(*post));
+    bool added;
 
     if (!post)
         return EVLOCK_ENOMEM;
-    *post = (struct post){atomic_load(&posts->added), cb, arg};
-    while (post->next != &closed)
-        if (atomic_compare_exchange_weak(&posts->added, &post->next, post)) {
-            evl_turn_ask(turn);
-            return EVLOCK_OK;
-        }
+    *post = (struct post){NULL, cb, arg};
+    atomic_fetch_add(&posts->adding, 1);
+    added = post_add(posts, post);
+    if (added)
+        evl_turn_ask(turn);
+    atomic_fetch_sub(&posts->adding, 1); /* last: from here on the client may be freed */
+    if (added)
+        return EVLOCK_OK;
     evl_free(post);
     return EVLOCK_ECLOSED;
 }

@@ -19,6 +19,7 @@ struct post {
 /* Zeroed at first. */
 struct posts {
     _Atomic(struct post *) added; /* newest first; a mark when nobody may add any more */
+    atomic_uint adding;           /* threads that are at it: they need the client, also when their posts are taken */
     struct post *taken;           /* oldest first; the client's thread's alone, as what follows */
     struct post **end;            /* of those; NULL: there has been none */
 };
@@ -26,6 +27,11 @@ struct posts {
 /* From any thread: adds one, and wakes the loop. EVLOCK_OK, EVLOCK_ENOMEM, or EVLOCK_ECLOSED after evl_posts_close().
  */
 int evl_posts_add(struct posts *posts, struct turn *turn, evlock_post_cb cb, void *arg);
+
+/* Whether a thread is adding one: the turn it gave may be over before it has let go of the client. */
+static inline bool evl_posts_adding(struct posts *posts) {
+    return atomic_load(&posts->adding) > 0;
+}
 
 /* Takes what has been added by now. */
 void evl_posts_take(struct posts *posts);

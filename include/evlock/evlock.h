@@ -386,7 +386,8 @@ typedef void (*evlock_post_cb)(evlock_client *client, void *arg);
  * Calls `cb` once, soon, in the client's thread, from the loop. This call may come from any thread, while the client
  * lives: let no thread post any more before you end the client. Inside `cb` anything may be called. Order is kept: a
  * post that began after another had returned is called after it. None is lost, and none is called twice:
- *   - while the client closes, posts are taken and called as before; all are called before the client ends;
+ *   - while the client closes, posts are taken and called as before; all are called before the client ends. So a thread
+ *     may end the last body of a run by a post, and the client lives until that call has returned;
  *   - evlock_client_free() calls them with NULL on the next turn of the loop, as it ends pending calls;
  *   - a forked child calls none of its parent's.
  *

@@ -517,6 +517,51 @@ static void a_thread_may_end_a_body_while_the_client_closes(void **state) {
     assert_true(ran_well);
 }
 
+/* The loop's own operations, but for a timer that stays in a thread that wakes the loop until it may go on. */
+static evlock_loop_ops stalling_ops;
+static void (*set_timer)(void *timer, int64_t at);
+static pthread_t at_home;
+static atomic_bool stalls, may_go_on;
+
+static void set_timer_and_stall(void *timer, int64_t at) {
+    set_timer(timer, at);
+    if (pthread_equal(pthread_self(), at_home))
+        return;
+    stalls = true;
+    while (!may_go_on)
+        sched_yield();
+}
+
+/* The post is called, and ends the last body, while its thread still needs the client. */
+static void a_client_lives_until_a_posting_thread_has_let_go(void **state) {
+    struct fixture *f = *state;
+    struct record closed = {0};
+    evlock_loop loop = *loop_for_evlock(f->loop);
+    struct ending ending = {0};
+    struct errand errand = {post_the_end, &ending, -1};
+    set_timer = loop.ops->timer_set;
+    stalling_ops = *loop.ops;
+    stalling_ops.timer_set = set_timer_and_stall;
+    loop.ops = &stalling_ops;
+    at_home = pthread_self();
+    stalls = may_go_on = false;
+    assert_status(evlock_client_new(&ending.client, &loop, f->server->url, NULL), EVLOCK_OK);
+    ran_well = 0;
+    assert_status(evlock_run(NULL, ending.client, "a", 1, NULL, body_begins, body_ended, &ending.lock), EVLOCK_OK);
+    await(f, ending.lock);
+    assert_status(evlock_client_close(ending.client, record_closed, &closed), EVLOCK_OK);
+    pthread_t thread = begin_errand(&errand);
+    await(f, stalls && ran_well);
+    run_for(f, 50);
+    int early = closed.count;
+    may_go_on = true;
+    pthread_join(thread, NULL);
+    await(f, closed.count);
+    assert_int_equal(early, 0);
+    assert_int_equal(errand.returned, 0);
+    assert_ended(&closed, EVLOCK_OK);
+}
+
 static void what_was_posted_is_called_after_a_free(void **state) {
     struct fixture *f = *state;
     evlock_client *client = f->client;
@@ -691,6 +736,7 @@ int main(void) {
         TEST(what_a_turn_leaves_is_called_in_order),
         TEST(posts_do_not_hold_up_a_close),
         TEST(a_thread_may_end_a_body_while_the_client_closes),
+        TEST(a_client_lives_until_a_posting_thread_has_let_go),
         TEST(what_was_posted_is_called_after_a_free),
         TEST(a_post_may_post_and_free_the_client),
         TEST(a_post_meets_no_error_of_before),
