@@ -333,6 +333,37 @@ static void break_what_another_has(struct stage *s) {
     stage_await(stage_acquire(s, lock, NULL), EVLOCK_OK);
 }
 
+/* --- Posts and holds ---------------------------------------------------------------------------------------------- */
+
+static void posted(evlock_client *client, void *told) {
+    told_end(NULL, client ? EVLOCK_OK : EVLOCK_ECANCELLED, told);
+}
+
+static void post(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    stage_lock(s, "a", NULL);
+    struct told *told = stage_told(s);
+    told = stage_judge(told, s->client ? evlock_client_post(s->client, posted, told) : STAGE_SKIPPED);
+    stage_await(told, EVLOCK_OK);
+}
+
+/* Its changes are many, and its end is one. */
+static void end_of_hold(evlock *lock, int status, void *told) {
+    if (status == EVLOCK_ECANCELLED)
+        told_end(lock, status, told);
+}
+
+static void hold(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    evlock *lock = stage_lock(s, "a", NULL);
+    struct told *told = stage_told(s);
+    told = stage_judge(told, lock ? evlock_hold(lock, end_of_hold, told) : STAGE_SKIPPED);
+    stage_until(s, !told || evlock_is_held(lock));
+    if (told && !stage_release(s, lock))
+        stage_free_lock(s, lock); /* the release was refused, and the hold goes on */
+    stage_await(told, EVLOCK_ECANCELLED);
+}
+
 /* --- Runs --------------------------------------------------------------------------------------------------------- */
 
 static int end_at_once(evlock *lock, void *arg) {
@@ -656,6 +687,8 @@ const struct scenario scenarios[] = {
     {"hand_over", hand_over, false},
     {"ask", ask, false},
     {"break_what_another_has", break_what_another_has, false},
+    {"post", post, false},
+    {"hold", hold, false},
     {"with", with, false},
     {"run", run, false},
     {"run_in_vain", run_in_vain, false},
