@@ -63,7 +63,7 @@ int main(int argc, char **argv) {
     base = event_base_new();
     struct evhttp *http = evhttp_new(base);
     evhttp_set_gencb(http, on_request, NULL);
-    if (event_add(event_new(base, SIGTERM, EV_SIGNAL, on_term, NULL), NULL) != 0 ||
+    if (event_add(evsignal_new(base, SIGTERM, on_term, NULL), NULL) != 0 ||
         evhttp_bind_socket(http, "127.0.0.1", argc > 2 ? (ev_uint16_t)atoi(argv[2]) : 8080) != 0 ||
         evlock_client_new_libevent(&client, base, argc > 1 ? argv[1] : "redis://127.0.0.1",
                                    EVLOCK_CLIENT_OPTIONS(.on_log = evlock_log_stderr)) != EVLOCK_OK)

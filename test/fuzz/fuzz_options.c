@@ -13,6 +13,15 @@
 
 enum { LONGEST = 600 };
 
+/* The struct with zeros behind it, as many as it may claim to have: a longer one is a newer program's. */
+static const void *with_room(const void *options, size_t size) {
+    static _Alignas(int64_t) unsigned char room[4096];
+
+    memset(room, 0, sizeof(room));
+    memcpy(room, options, size);
+    return room;
+}
+
 /* A text that may be NULL, empty, or longer than any limit. */
 static const char *take_text(struct input *input, char text[LONGEST + 1]) {
     size_t len = take_byte(input);
@@ -163,12 +172,13 @@ static int use(struct input *input, evlock *lock, evlock_client *client, int *to
     if (options.token && options.token_len != EVLOCK_CSTRING && options.token_len > LONGEST)
         options.token_len = LONGEST;
     options.size = take_size(input, sizeof(options));
-    status = evlock_acquire(lock, set & 16 ? NULL : &options, on_end, told);
+    status = evlock_acquire(lock, set & 16 ? NULL : with_room(&options, sizeof(options)), on_end, told);
     check_status(status);
     expected += status == EVLOCK_OK;
     check(!evlock_is_held(lock) && evlock_remaining_ms(lock) == 0 && evlock_fence(lock) == 0);
     take_options(input, &run_options, texts);
-    status = evlock_run(NULL, client, "a run", EVLOCK_CSTRING, &run_options, body, on_run, told);
+    status = evlock_run(NULL, client, "a run", EVLOCK_CSTRING, with_room(&run_options, sizeof(run_options)), body,
+                        on_run, told);
     check_status(status);
     return expected + (status == EVLOCK_OK);
 }
@@ -186,7 +196,7 @@ static void make_lock(struct input *input, evlock_client *client, int *told, int
     text = take_text(input, name);
     len = text ? strlen(text) : 0;
     given = take_below(input, 8);
-    status = evlock_new(&lock, client, text, len, given ? &options : NULL);
+    status = evlock_new(&lock, client, text, len, given ? with_room(&options, sizeof(options)) : NULL);
     check_status(status);
     check((status == EVLOCK_OK) == (lock != NULL));
     if (!lock)
@@ -215,7 +225,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     take_client_options(&input, &options, texts);
     options.on_log = on_log;
     adapter = loop_adapter(&loop);
-    status = evlock_client_new(&client, &adapter, urls[take_below(&input, 2)], &options);
+    status = evlock_client_new(&client, &adapter, urls[take_below(&input, 2)], with_room(&options, sizeof(options)));
     check_status(status);
     check((status == EVLOCK_OK) == (client != NULL));
     for (int i = 0; client && i < 3; i++)

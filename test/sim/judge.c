@@ -330,6 +330,7 @@ void judge_answer(struct promise *promise, int status, const evlock_answer *answ
     questions_close(promise->process->world->judge->questions, promise, status, answer);
 }
 
+/* What lapses may be over at any time, without a word. */
 static bool believes(const struct handle *handle) {
     return handle->doing == HOLDING && handle->lock && (handle->lapses || evlock_is_held(handle->lock));
 }
@@ -1151,6 +1152,8 @@ void judge_look(struct judge *judge) {
             check_told(judge, handle);
             continue;
         }
+        if (!evlock_is_held(handle->lock))
+            continue;
         handle->deadline = believed_until(handle);
         check_belief(judge, handle);
         check_max_hold(judge, handle);
