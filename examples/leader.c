@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-static struct event *second, *term;
+static struct event *second;
 
 static void on_change(evlock *lock, int status, void *arg) {
     printf("%s\n", status == EVLOCK_OK ? "leading" : evlock_strerror(status));
@@ -15,8 +15,7 @@ static void on_second(evutil_socket_t fd, short events, void *lock) {
 }
 
 static void on_term(evutil_socket_t number, short events, void *client) {
-    event_free(second);
-    event_free(term);
+    event_del(second);
     evlock_client_close(client, NULL, NULL); /* the loop ends when the client has ended */
 }
 
@@ -31,7 +30,6 @@ int main(int argc, char **argv) {
         return fprintf(stderr, "leader: cannot start: %s\n", evlock_last_error()), 1;
     second = event_new(base, -1, EV_PERSIST, on_second, lock);
     event_add(second, &(struct timeval){.tv_sec = 1});
-    term = event_new(base, SIGTERM, EV_SIGNAL, on_term, client);
-    event_add(term, NULL);
+    event_add(event_new(base, SIGTERM, EV_SIGNAL, on_term, client), NULL);
     return event_base_dispatch(base) < 0;
 }

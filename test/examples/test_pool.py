@@ -29,4 +29,5 @@ def test_is_the_one_that_the_guide_shows(_):
     harness.check_shown("pool.c")
 
 
+harness.leave_memory()
 harness.main(globals())

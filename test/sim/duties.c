@@ -65,8 +65,9 @@ static int64_t retry_pause(const struct handle *handle) {
 static void look_at_refused(struct handle *handle) {
     struct world *world = handle->process->world;
     int64_t pause = retry_pause(handle);
+    int64_t slack = pause / (world->scenario->beyond ? 10 : 50); /* by the process's clock, which may be slow */
 
-    if (!handle->refused_at || world->now <= handle->refused_at + pause + pause / 50 + round_trip(world))
+    if (!handle->refused_at || world->now <= handle->refused_at + pause + slack + round_trip(world))
         return;
     if (is_sound(handle->process, handle->refused_over) && has_run(handle->process, handle->refused_at))
         violated(world, "h%u: its renewal was refused %" PRId64 " us ago, and not sent again", handle->number,
