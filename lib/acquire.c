@@ -13,10 +13,7 @@
 /* How often to look whether an earlier attempt with the same token, the caller's own, is undone at last. */
 static const int64_t settle_pause = 10000;
 
-/* Waiting cannot mend these, unless it is to go on for ever. */
-static bool acquire_ends_by(const struct call *call, int status) {
-    if (call->sort->hindered)
-        return false;
+bool evl_acquire_is_refused(int status) {
     switch (status) {
     case EVLOCK_EAUTH:
     case EVLOCK_EPERM:
@@ -30,6 +27,11 @@ static bool acquire_ends_by(const struct call *call, int status) {
     default:
         return false;
     }
+}
+
+/* Waiting cannot mend it, unless it is to go on for ever. */
+static bool acquire_ends_by(const struct call *call, int status) {
+    return evl_acquire_is_refused(status) && !call->sort->hindered;
 }
 
 static void acquire_free(struct call *call) {
@@ -362,7 +364,7 @@ void evl_acquire_failed(struct call *call, struct trouble why) {
         acquire_go_on_waiting(call);
 }
 
-/* --- Without limits ----------------------------------------------------------------------------------------------- */
+/* --- Limits ------------------------------------------------------------------------------------------------------- */
 
 static struct trouble acquire_begin(struct call *call) {
     struct evlock *lock = call->lock;
@@ -373,13 +375,25 @@ static struct trouble acquire_begin(struct call *call) {
     return acquire_attempt(call, call->acquire.begun);
 }
 
-struct trouble evl_acquire_endlessly(struct call *call) {
-    call->acquire.retries = EVLOCK_UNLIMITED;
-    call->acquire.retry_delay = call->lock->config->limits.retry_delay;
-    call->acquire.fenced = call->lock->config->limits.fence;
+/* How far it goes, from now on. */
+static void acquire_set_limits(struct call *call, const struct limits *limits) {
+    bool endless = limits->attempts == EVLOCK_UNLIMITED;
+
+    call->acquire.retries = endless ? EVLOCK_UNLIMITED : limits->attempts - 1;
+    call->acquire.retry_delay = limits->retry_delay;
+    call->acquire.fenced = limits->fence;
+    call->acquire.fail_when_away = limits->fail_when_away;
+    call->acquire.contended = call->lock->crowded && call->acquire.retries != 0;
     call->acquire.begun = acquire_now_of(call);
-    call->acquire.wait_until = INT64_MAX;
-    call->acquire.contended = call->lock->crowded;
+    call->acquire.wait_until = limits->wait == EVLOCK_UNLIMITED ? INT64_MAX : call->acquire.begun + limits->wait;
+}
+
+struct trouble evl_acquire_endlessly(struct call *call) {
+    struct limits limits = call->lock->config->limits;
+
+    limits.attempts = limits.wait = EVLOCK_UNLIMITED;
+    limits.fail_when_away = false;
+    acquire_set_limits(call, &limits);
     call->acquire.looked = false;
     call->acquire.attempts = 0;
     return acquire_begin(call);
@@ -396,17 +410,8 @@ static struct trouble acquire_read_options(const evlock_acquire_options *options
     return trouble;
 }
 
-/* Sets how far a new acquire goes; false: there is no memory for its token. */
-static bool acquire_take_on(struct call *call, const evlock_acquire_options *given, const struct limits *limits) {
-    bool endless = limits->attempts == EVLOCK_UNLIMITED;
-
-    call->acquire.retries = endless ? EVLOCK_UNLIMITED : limits->attempts - 1;
-    call->acquire.retry_delay = limits->retry_delay;
-    call->acquire.fenced = limits->fence;
-    call->acquire.fail_when_away = limits->fail_when_away;
-    call->acquire.contended = call->lock->crowded && call->acquire.retries != 0;
-    call->acquire.begun = acquire_now_of(call);
-    call->acquire.wait_until = limits->wait == EVLOCK_UNLIMITED ? INT64_MAX : call->acquire.begun + limits->wait;
+/* False: there is no memory for the caller's own token. */
+static bool acquire_take_token(struct call *call, const evlock_acquire_options *given) {
     if (!given->token)
         return true;
     call->acquire.token = evl_dup(given->token, given->token_len);
@@ -430,7 +435,8 @@ struct trouble evl_acquire_begin(struct call **ret, struct evlock *lock, const e
     call = evl_call_new(lock, &acquires, arg);
     if (!call)
         return (struct trouble){EVLOCK_ENOMEM, "no memory for an acquire"};
-    if (!acquire_take_on(call, &given, &limits)) {
+    acquire_set_limits(call, &limits);
+    if (!acquire_take_token(call, &given)) {
         evl_call_drop(call);
         return (struct trouble){EVLOCK_ENOMEM, "no memory for an acquire"};
     }

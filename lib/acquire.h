@@ -15,6 +15,9 @@ struct trouble evl_acquire_begin(struct call **ret, struct evlock *lock, const e
  * more, after its lease was lost. */
 struct trouble evl_acquire_endlessly(struct call *call);
 
+/* Whether the server would say so again if it were asked at once, unlike that another has the lock. */
+bool evl_acquire_is_refused(int status);
+
 /* Its end is about to be reported. */
 void evl_acquire_count(const struct call *call);
 

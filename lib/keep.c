@@ -24,23 +24,6 @@ static const struct client_config *keep_client_of(const struct call *call) {
 
 /* --- What stands in its way --------------------------------------------------------------------------------------- */
 
-/* What the server would say again if it were asked at once, unlike that another has the lock. */
-static bool keep_is_refused(int status) {
-    switch (status) {
-    case EVLOCK_EAUTH:
-    case EVLOCK_EPERM:
-    case EVLOCK_EWRONGTYPE:
-    case EVLOCK_EUNSUPPORTED:
-    case EVLOCK_EPROTOCOL:
-    case EVLOCK_EFENCE:
-    case EVLOCK_ENOMEM:
-    case EVLOCK_ESYSTEM:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* As connections make them: pauses double, and are drawn from their upper half. While the server is away an attempt
  * asks nothing of it, and the connection makes the pauses. */
 static int64_t keep_back_off(struct call *call, int status) {
@@ -48,7 +31,7 @@ static int64_t keep_back_off(struct call *call, int status) {
     struct keep *keep = call->acquire.keep;
     int64_t pause = evl_max(keep->pause, keep_client_of(call)->backoff_min);
 
-    if (!keep_is_refused(status)) {
+    if (!evl_acquire_is_refused(status)) {
         keep->pause = 0;
         return 0;
     }
