@@ -52,6 +52,8 @@ static const struct saying status_sayings[] = {
     SAYING(EVLOCK_ESAME, "two nodes are the same server"),
     SAYING(EVLOCK_EQUEUE, "a queue needs a single node and a ttl, and counts no attempts"),
     SAYING(EVLOCK_EHOLDER, "a holder's name must be 1 to 91 bytes long"),
+    SAYING(EVLOCK_ETLS, "a certificate or key cannot be used"),
+    SAYING(EVLOCK_EFILE, "the password file cannot be used"),
     SAYING(EVLOCK_ECLOSED, "the client is closed"),
     SAYING(EVLOCK_EFORKED, "the object belongs to the parent process"),
     SAYING(EVLOCK_ENOMEM, "out of memory"),
@@ -65,6 +67,7 @@ static const struct saying status_sayings[] = {
     SAYING(EVLOCK_EREFUSED, "the server refuses for now"),
     SAYING(EVLOCK_EUNSUPPORTED, "the server lacks something that is needed"),
     SAYING(EVLOCK_EPROTOCOL, "unexpected answer"),
+    SAYING(EVLOCK_ECERT, "certificate refused"),
 };
 
 static struct saying status_say(int status) {

@@ -191,11 +191,13 @@ enum evlock_status {
     EVLOCK_ERETRY = -24,   /**< the retry delay is longer than the ttl */
     EVLOCK_ERENEWAL = -25, /**< the renewal interval is not shorter than what the ttl leaves after its drift */
     EVLOCK_EURL = -26,     /**< the URL is malformed */
-    EVLOCK_ESCHEME = -27,  /**< the URL's scheme is unknown, or is rediss:// (TLS is not built in) */
+    EVLOCK_ESCHEME = -27,  /**< the URL's scheme is unknown, or is rediss:// and TLS is not built in */
     EVLOCK_EPATH = -28,    /**< the unix socket's path is longer than the system takes */
     EVLOCK_ESAME = -29,    /**< two nodes of a client are the same server */
     EVLOCK_EQUEUE = -30,   /**< a queue needs a single node and a ttl, and counts no attempts */
     EVLOCK_EHOLDER = -31,  /**< a holder's name is 1 to 91 bytes long */
+    EVLOCK_ETLS = -32,     /**< a certificate or key cannot be used; evlock_last_error() says which, and why */
+    EVLOCK_EFILE = -33,    /**< the password file cannot be read, or holds no password */
 
     /* What can be wrong with the library's surroundings. */
     EVLOCK_ECLOSED = -40,  /**< the client is closing, or gone */
@@ -213,7 +215,9 @@ enum evlock_status {
     EVLOCK_EREFUSED = -64,     /**< not now: loading, busy, read-only, out of memory, too many clients */
     EVLOCK_EUNSUPPORTED = -65, /**< the server lacks something, such as scripts; it is a Sentinel; or another node of
                                     its cluster has the name. Of a post: the event loop cannot be woken */
-    EVLOCK_EPROTOCOL = -66,    /**< an answer that the command cannot have */
+    EVLOCK_EPROTOCOL = -66,    /**< an answer that the command cannot have; of rediss://: the server speaks no TLS, or
+                                    none that this client accepts */
+    EVLOCK_ECERT = -67, /**< the server's certificate is not to be trusted, or the server refuses this client's */
 };
 
 /** What a status means, in a few words; a static string, also for values that are none. */
@@ -277,10 +281,18 @@ enum evlock_connection {
 /**
  * The connection changed its state; on several nodes, one of them did, and `state` is of all together as for
  * evlock_client_connection(). When it is EVLOCK_AWAY, `status` says why (EVLOCK_EUNREACHABLE, EVLOCK_EAUTH,
- * EVLOCK_EPERM, EVLOCK_EREFUSED, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_ENOMEM), and evlock_last_error() in
- * which words.
+ * EVLOCK_ECERT, EVLOCK_EPERM, EVLOCK_EREFUSED, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_ENOMEM), and
+ * evlock_last_error() in which words.
  */
 typedef void (*evlock_connection_cb)(evlock_client *client, enum evlock_connection state, int status, void *arg);
+
+/**
+ * Node `node` is about to log in and wants credentials. Answer by evlock_client_login(), now or later.
+ */
+typedef void (*evlock_login_cb)(evlock_client *client, size_t node, void *arg);
+
+/** OpenSSL's SSL_CTX. Programs that give none need no header of OpenSSL's. */
+struct ssl_ctx_st;
 
 /** Options of a client; see EVLOCK_CLIENT_OPTIONS(). Strings are copied. Times are in milliseconds. */
 typedef struct evlock_client_options {
@@ -312,8 +324,17 @@ typedef struct evlock_client_options {
     const char *password;            /**< wins over the URL's; default: the URL's */
     evlock_connection_cb on_connection; /**< default: none */
     evlock_log_cb on_log;               /**< default: none; nothing is logged */
-    void *arg;                          /**< for on_connection and on_log */
+    void *arg;                          /**< for on_connection, on_log and on_login */
     void *reserved_pointer;             /**< NULL */
+    const char *connection_name;        /**< what CLIENT LIST shows for this client's connections; default: nothing */
+    const char *tls_ca;                 /**< file (PEM) of the certificates to trust; default: the system's */
+    const char *tls_cert;               /**< file (PEM) of this client's certificate and its chain; default: none */
+    const char *tls_key;                /**< file (PEM) of its private key, not encrypted; with tls_cert */
+    const char *tls_name;               /**< the name or address that the servers' certificates must have, and that
+                                             is asked for; default: the URL's host */
+    struct ssl_ctx_st *tls_context;     /**< OpenSSL's SSL_CTX, in place of the files; see TLS below */
+    const char *password_file;          /**< file whose first line is the password; it is read at each login */
+    evlock_login_cb on_login;           /**< asked for credentials before each login; default: none */
 } evlock_client_options;
 
 /**
@@ -325,10 +346,26 @@ typedef struct evlock_client_options {
  * `url` is one of
  *
  *     redis://[[user]:password@]host[:port][/db]      a TCP address; port 6379 and db 0 unless given; [::1] for IPv6
+ *     rediss://[[user]:password@]host[:port][/db]     the same over TLS
  *     unix:///path/to.sock[?db=N]                     a unix socket
  *
- * valkey:// means the same as redis://. %XX stands for any byte. A password without a user is the default user's.
- * Host names are resolved without blocking.
+ * valkey:// means the same as redis://, and valkeys:// the same as rediss://. %XX stands for any byte. A password
+ * without a user is the default user's. Host names are resolved without blocking.
+ *
+ * TLS. The server is always verified: its chain of certificates, their dates, and the name or address. No option skips
+ * that. Nothing of the login leaves before it. TLS 1.2 is the least version. What is trusted is what `tls_ca` holds, or
+ * what the system trusts. A name that is an address must be in the certificate as an address. The handshake counts into
+ * connect_timeout_ms. A server with a certificate that is not to be trusted is away with EVLOCK_ECERT, and is treated
+ * like one that refuses the credentials.
+ *   - This call reads the files, which blocks. Before each connection their times are looked at, and files that changed
+ *     are read again: certificates may be renewed while the client lives. Files that cannot be used then are logged,
+ *     and the ones before stay in use.
+ *   - A `tls_context` decides what is verified and how: keys in hardware, certificates in memory, checks of your own.
+ *     The client keeps a reference, changes nothing in it, and still asks for the host's name. It excludes tls_ca,
+ *     tls_cert and tls_key. It must not be changed while the client lives.
+ *   - Sessions are resumed, for each node. A resumed session is not verified again; it ends when the files change, and
+ *     no later than the server lets it live.
+ *   - OpenSSL's queue of errors in this thread is left as it was found.
  *
  * Several independent servers stand in one string, behind the word `quorum:`, with spaces between them:
  *
@@ -364,6 +401,7 @@ typedef struct evlock_client_options {
  *   EVLOCK_EURL      a URL is malformed; or there are several without the word, none behind it, or too many
  *   EVLOCK_ESCHEME   the scheme of a URL is not supported
  *   EVLOCK_EPATH     the path of a URL's unix socket is too long
+ *   EVLOCK_ETLS      a certificate or key cannot be read, is encrypted, or does not match the other
  *   EVLOCK_EVERSION  the options set a field that this library does not know
  * evlock_last_error() says which URL is wrong, by its number from 0. It never quotes a password. It is no error here
  * that no server answers: on_connection and the calls on locks report it.

@@ -73,6 +73,7 @@ class Answer(Structure):
 Callback = CFUNCTYPE(None, c_void_p, c_int, c_void_p)
 QueryCallback = CFUNCTYPE(None, c_void_p, c_int, POINTER(Answer), c_void_p)
 ConnectionCallback = CFUNCTYPE(None, c_void_p, c_int, c_int, c_void_p)
+LoginCallback = CFUNCTYPE(None, c_void_p, c_size_t, c_void_p)
 LogCallback = CFUNCTYPE(None, c_int, c_char_p, c_void_p)
 PostCallback = CFUNCTYPE(None, c_void_p, c_void_p)
 ClosedCallback = CFUNCTYPE(None, c_int, c_void_p)
@@ -100,6 +101,14 @@ class ClientOptions(Structure):
         ("on_log", LogCallback),
         ("arg", c_void_p),
         ("reserved_pointer", c_void_p),
+        ("connection_name", c_char_p),
+        ("tls_ca", c_char_p),
+        ("tls_cert", c_char_p),
+        ("tls_key", c_char_p),
+        ("tls_name", c_char_p),
+        ("tls_context", c_void_p),
+        ("password_file", c_char_p),
+        ("on_login", LoginCallback),
     ]
 
 
