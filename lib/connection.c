@@ -11,7 +11,6 @@
 
 #include "check.h"
 #include "memory.h"
-#include "transport.h"
 
 /* Bytes: more is not queued before some of it is written. It keeps the server at work for a turn of the loop. */
 #define QUEUE_SIZE 65536
@@ -170,7 +169,7 @@ void evl_connection_listen(struct connection *connection, const char *channel) {
 }
 
 bool evl_connection_takes(const struct connection *connection) {
-    return evl_connection_is_usable(connection) && !connection->full && connection->unwritten < QUEUE_SIZE;
+    return evl_connection_is_usable(connection) && !connection->transport.full && connection->unwritten < QUEUE_SIZE;
 }
 
 /* What is queued while the loop has called in is written when it is left, all at once: to wait until the loop says that
@@ -205,8 +204,11 @@ void evl_connection_hush(struct connection *connection, struct bytes text) {
 }
 
 static void connection_write_queued(struct connection *connection) {
+    struct trouble trouble = evl_transport_write(&connection->transport, connection->context);
+
     connection->unwritten = 0;
-    connection->full = evl_transport_write(&connection->context);
+    if (trouble.status != EVLOCK_OK)
+        evl_connection_break(connection, trouble.status, trouble.words);
 }
 
 void evl_connection_flush(struct connection *connection) {
@@ -257,12 +259,26 @@ static bool connection_enter(struct connection *connection) {
     return false;
 }
 
+/* Whether bytes go both ways. Only then the login begins: a server that is not the one that is meant must not hear of
+ * it. */
+static bool connection_opens(struct connection *connection) {
+    struct transport *transport = &connection->transport;
+
+    if (transport->open)
+        return true;
+    evl_transport_open(transport, &connection->context);
+    if (transport->open && !connection->hooks->greet(connection))
+        evl_connection_break(connection, EVLOCK_ENOMEM, evlock_strerror(EVLOCK_ENOMEM));
+    return transport->open;
+}
+
 void evlock_on_readable(redisAsyncContext *context) {
     struct connection *connection = context->data;
 
     if (!connection_enter(connection))
         return;
-    if (connection->context == context) /* deadlines have been seen to, which may have ended it */
+    /* Deadlines have been seen to, which may have ended it. */
+    if (connection->context == context && connection_opens(connection) && !connection->broken)
         connection_read_guarded(connection);
     evl_check(evl_connection_check(connection));
     evl_turn_leave(connection->turn);
@@ -286,9 +302,9 @@ void evlock_on_writable(redisAsyncContext *context) {
 
     if (!connection_enter(connection))
         return;
-    if (connection->context == context && connection_spoke_first(connection))
+    if (connection->context == context && connection_opens(connection) && connection_spoke_first(connection))
         connection_read_guarded(connection);
-    if (connection->context == context && !connection->broken)
+    if (connection->context == context && connection->transport.open && !connection->broken)
         connection_write_queued(connection);
     if (connection->hooks->writable)
         connection->hooks->writable(connection, connection->turn->now);
@@ -364,7 +380,6 @@ static void connection_end(struct connection *connection, int status) {
     connection_cancel_resolution(connection);
     connection_release_context(connection, false);
     connection->broken = EVLOCK_OK;
-    connection->full = false;
     connection->unwritten = 0;
     if (connection->state == CONNECTION_READY)
         connection_end_served(connection, status);
@@ -436,6 +451,7 @@ static bool connection_attach(struct connection *connection) {
         redisEnableKeepAlive(&context->c);
     context->c.err = 0; /* a keep-alive that the system refuses is no reason not to connect */
     evl_reply_guard_raise(&connection->guard, context);
+    evl_transport_begin(&connection->transport);
     if (connection->turn->loop.ops->attach(connection->turn->loop.data, context) != 0)
         return false;
     redisAsyncSetConnectCallback(context, connection_on_connect);
@@ -465,7 +481,7 @@ static void connection_open_next(struct connection *connection) {
             connection->state = CONNECTION_CONNECTING;
             connection->explained = false;
             connection_changed(connection);
-            if (connection_attach(connection) && connection->hooks->greet(connection))
+            if (connection_attach(connection))
                 return;
             status = EVLOCK_ENOMEM;
         }
@@ -714,7 +730,7 @@ void evl_connections_stop(struct connections *all, bool forked) {
 
 /* There is nothing of hiredis. */
 static void connection_check_closed(const struct connection *connection) {
-    assert(!connection->context && !connection->broken && !connection->full);
+    assert(!connection->context && !connection->broken);
     assert(connection->unwritten == 0 && connection->unanswered == 0);
 }
 

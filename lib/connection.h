@@ -20,6 +20,7 @@
 #include "reply.h"
 #include "reply_guard.h"
 #include "status.h"
+#include "transport.h"
 #include "turn.h"
 #include "url.h"
 
@@ -41,7 +42,7 @@ struct connection;
 /* What the owner of a connection does with it. A hook that tells many tells TOLD_A_RING, and returns true if there are
  * more: it is called again at the next ring. Those that may be NULL say so. */
 struct connection_hooks {
-    /* It is open: queues the login. False: out of memory. */
+    /* It is open: begins the login. False: out of memory. */
     bool (*greet)(struct connection *connection);
     /* The reply to a step of the login, which the owner sent by evl_connection_greet(). */
     void (*greeted)(struct connection *connection, int step, const struct reply *reply);
@@ -81,6 +82,7 @@ struct connection {
     struct url url;
     struct redisAsyncContext *context; /* NULL: there is none, or hiredis has freed it */
     struct reply_guard guard;          /* before its reader */
+    struct transport transport;        /* under it */
     struct alarm alarm; /* connect timeout, command timeout, or the end of the pause; or there is more to tell */
     enum connection_state state;
     int status;          /* AWAY, ENDED: why */
@@ -99,7 +101,6 @@ struct connection {
     size_t address_next;
     void *resolution;
     bool telling;   /* AWAY: not all have been told */
-    bool full;      /* the socket did not take all that was written */
     bool proved;    /* READY: it has been of use */
     bool quick;     /* ENDED: it served, and is worth an immediate try */
     bool explained; /* CONNECTING: the last answer was an error, and is in `error`: why, if the server hangs up */

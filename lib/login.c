@@ -445,7 +445,8 @@ void evl_login_check(const struct login *login) {
 
     assert(login->open >= 0);
     /* One that is not to listen is done when nothing is open. */
-    implies(connection->state == CONNECTION_CONNECTING && connection->context && !connection->broken && !login->channel,
+    implies(connection->state == CONNECTION_CONNECTING && connection->transport.open && connection->context &&
+                !connection->broken && !login->channel,
             login->open > 0);
     implies(connection->state == CONNECTION_RETURNING, login->open == 0);
     implies(served, login->open <= (int)evl_script_count);

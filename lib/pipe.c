@@ -416,7 +416,7 @@ void evl_pipe_check_all(const struct pipe *pipe) {
     implies(evl_connection_is_usable(connection), flying == connection->unanswered);
     /* What waits goes on with the next answer, or when the socket takes more. */
     implies(evl_connection_is_usable(connection) && pipe->waiting_count > 0,
-            connection->unanswered > 0 || connection->full);
+            connection->unanswered > 0 || connection->transport.full);
 }
 
 #endif

@@ -2,58 +2,70 @@
 #include "transport.h"
 
 #include <errno.h>
-#include <signal.h>
+#include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include <hiredis/async.h>
 
 /* So often a socket is read that is about to be closed: a server that never ends to speak is not heard out. */
 #define DRAINED 64
 
+void evl_transport_begin(struct transport *transport) {
+    *transport = (struct transport){0};
+}
+
+/* hiredis, with nothing to write, looks whether the socket is connected. */
+void evl_transport_open(struct transport *transport, redisAsyncContext *const *context) {
+    redisAsyncHandleWrite(*context);
+    transport->open = *context && (*context)->c.flags & REDIS_CONNECTED;
+}
+
 void evl_transport_read(redisAsyncContext *context) {
     redisAsyncHandleRead(context);
 }
 
-static void transport_only_sigpipe(sigset_t *set) {
-    sigemptyset(set);
-    sigaddset(set, SIGPIPE);
+/* Sends of `len` bytes as many as the socket takes; -1: it fails. */
+static ssize_t transport_send(int fd, const char *bytes, size_t len) {
+    size_t sent = 0;
+
+    while (sent < len) {
+        ssize_t count = send(fd, bytes + sent, len - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (count < 0 && errno != EINTR)
+            return errno == EAGAIN ? (ssize_t)sent : -1;
+        sent += count > 0 ? (size_t)count : 0;
+    }
+    return (ssize_t)sent;
 }
 
-/* Holds SIGPIPE back from this thread, and lets it through again: `broken` says whether a write has failed meanwhile,
- * whose signal is taken back. The process's own dispositions are left alone. */
-struct transport_quiet {
-    sigset_t before;
-    sigset_t pending;
-};
+/* The loop calls when the socket takes more, if there is more. */
+static void transport_await_room(redisAsyncContext *context, bool full) {
+    void (*await)(void *) = full ? context->ev.addWrite : context->ev.delWrite;
 
-static void transport_quiet(struct transport_quiet *quiet) {
-    sigset_t sigpipe;
-
-    transport_only_sigpipe(&sigpipe);
-    sigemptyset(&quiet->pending);
-    pthread_sigmask(SIG_BLOCK, &sigpipe, &quiet->before);
-    if (sigismember(&quiet->before, SIGPIPE)) /* or else none can be pending */
-        sigpending(&quiet->pending);
+    if (await)
+        await(context->ev.data);
 }
 
-static void transport_unquiet(const struct transport_quiet *quiet, bool broken) {
-    struct timespec none = {0, 0};
-    sigset_t sigpipe;
+/* What was sent may hold a password, or a token. */
+static void transport_forget(redisAsyncContext *context, size_t count) {
+    sds queued = context->c.obuf;
+    size_t left = sdslen(queued) - count;
 
-    transport_only_sigpipe(&sigpipe);
-    if (broken && !sigismember(&quiet->pending, SIGPIPE))
-        sigtimedwait(&sigpipe, NULL, &none);
-    pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
+    memmove(queued, queued + count, left);
+    explicit_bzero(queued + left, count);
+    sdssetlen(queued, left);
 }
 
-bool evl_transport_write(redisAsyncContext *const *context) {
-    struct transport_quiet quiet;
+struct trouble evl_transport_write(struct transport *transport, redisAsyncContext *context) {
+    size_t len = sdslen(context->c.obuf);
+    ssize_t sent = len ? transport_send(context->c.fd, context->c.obuf, len) : 0;
 
-    transport_quiet(&quiet);
-    redisAsyncHandleWrite(*context);
-    transport_unquiet(&quiet, !*context);
-    return *context && sdslen((*context)->c.obuf) > 0;
+    if (sent < 0)
+        return (struct trouble){EVLOCK_EUNREACHABLE, strerror(errno)};
+    if (sent > 0)
+        transport_forget(context, (size_t)sent);
+    transport->full = (size_t)sent < len;
+    transport_await_room(context, transport->full);
+    return evl_no_trouble;
 }
 
 bool evl_transport_spoke(const redisAsyncContext *context, int *ret_errno) {

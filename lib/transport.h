@@ -1,21 +1,34 @@
 /*
- * The transport: how bytes get from a hiredis context into the socket and out of it; today as they are. What sits
- * between the two, like TLS, belongs here. It owns nothing, knows no connection, and changes nothing for the process:
- * SIGPIPE is held back from this thread while it writes.
+ * The transport: how bytes get from a hiredis context into the socket and out of it; as they are, or over TLS. A
+ * connection has one. hiredis connects, parses and calls back; it never writes: what is queued in its context is sent
+ * here, without a signal if nobody reads, and wiped. It knows no connection.
  */
 #ifndef EVL_TRANSPORT_H
 #define EVL_TRANSPORT_H
 
 #include <stdbool.h>
 
+#include "status.h"
+
 struct redisAsyncContext;
+
+struct transport {
+    bool open; /* bytes go both ways */
+    bool full; /* the socket did not take all that was written */
+};
+
+/* A new context has its socket, which is not connected yet, and nothing queued. */
+void evl_transport_begin(struct transport *transport);
+
+/* The socket is ready for something, for the first time or again: goes on until the transport is open. hiredis may have
+ * freed the context by then, if there is no connection: `*context` is NULL, by its handlers. */
+void evl_transport_open(struct transport *transport, struct redisAsyncContext *const *context);
 
 /* Reads what has come, and has hiredis hand on the replies. hiredis may have freed the context by then. */
 void evl_transport_read(struct redisAsyncContext *context);
 
-/* Writes what is queued; whether the socket did not take all. hiredis may free the context meanwhile: `*context` is
- * then NULL, by its handlers. */
-bool evl_transport_write(struct redisAsyncContext *const *context);
+/* Writes what is queued, or as much as the socket takes. The trouble is the socket's. */
+struct trouble evl_transport_write(struct transport *transport, struct redisAsyncContext *context);
 
 /* Whether the server has spoken already: its byte is left to be read. `*ret_errno` is set to why the socket failed, if
  * it has; this takes that off the socket, where hiredis would have found it. */

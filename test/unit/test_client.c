@@ -1122,13 +1122,22 @@ CASE(of_two_logins_of_one_server_at_a_time_the_later_is_refused) {
 
 /* --- With a socket ------------------------------------------------------------------------------------------------ */
 
+/* Its socket is connected: the login begins. */
+static void open_connection(struct connection *connection) {
+    evlock_on_writable(connection->context);
+    assert_true(connection->transport.open);
+}
+
 /* A client whose connections are made, and whose logins are never answered; it has its time for them. */
 static evlock_client *client_at_socket(void) {
     evlock_client_options options = {.size = sizeof(evlock_client_options)};
+    evlock_client *client;
 
     attached = 0;
     options.connect_timeout_ms = 600000;
-    return client_at("unix://" SOCKETS_FOLDER "0", &options);
+    client = client_at("unix://" SOCKETS_FOLDER "0", &options);
+    open_connection(evl_node_connection(node_of(client)));
+    return client;
 }
 
 static void finish_at_socket(evlock_client *client) {
@@ -1187,6 +1196,7 @@ CASE(a_login_begins_without_what_the_last_one_found) {
     assert_int_equal(evl_node_state(node), CONNECTION_AWAY);
     ring_at(evl_node_connection(node)->retry_at);
     assert_int_equal(evl_node_state(node), CONNECTION_CONNECTING);
+    open_connection(evl_node_connection(node));
     assert_string_equal(login->run_id, "");
     assert_string_equal(login->replid, "");
     assert_string_equal(login->load_error, "");
@@ -1431,7 +1441,7 @@ CASE(what_a_socket_does_not_take_waits_unsent) {
     assert_int_in_range(MANY - node->pipe.waiting_count, 1, TURN_BYTES / ACQUIRE_BYTES);
     while ((sent = sent_in_a_turn(node)) > 0)
         assert_int_in_range(sent, 1, TURN_BYTES / ACQUIRE_BYTES);
-    assert_true(evl_node_connection(node)->full && node->pipe.waiting_count > 0);
+    assert_true(evl_node_connection(node)->transport.full && node->pipe.waiting_count > 0);
     assert_non_null(peer = socket_accept(0));
     while (node->pipe.waiting_count > 0) {
         while (socket_take(peer, bytes, sizeof(bytes)) > 0)
