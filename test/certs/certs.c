@@ -85,10 +85,10 @@ static void begin(void) {
     snprintf(certs.folder, sizeof(certs.folder), "%s/evlock-XXXXXX", base && strlen(base) < 40 ? base : "/tmp");
     need(mkdtemp(certs.folder), "its folder", "authority");
     certs.maker = getpid();
-    need(atexit(forget) == 0, "atexit", "authority");
     cert_make("authority", &authority);
     cert_make("server", &server);
     cert_make("client", &client);
+    need(atexit(forget) == 0, "atexit", "authority"); /* before the end of OpenSSL, which has begun by now */
 }
 
 /* --- The certificate ---------------------------------------------------------------------------------------------- */

@@ -241,7 +241,8 @@ static void start(struct weather *weather, const struct mode *mode, unsigned see
     }
     for (int i = 0; i < mode->wires; i++) {
         atomic_store(&weather->proxy->wires[i].server, weather->servers[i].port);
-        snprintf(crew.urls[i], sizeof(crew.urls[i]), "redis://127.0.0.1:%d", weather->proxy->wires[i].port);
+        snprintf(crew.urls[i], sizeof(crew.urls[i]), "%s://127.0.0.1:%d", server_scheme(),
+                 weather->proxy->wires[i].port);
         crew.url[i] = crew.urls[i];
     }
     for (int i = 0; i < WORKERS; i++) {

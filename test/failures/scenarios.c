@@ -63,13 +63,13 @@ static void connect_tcp(struct stage *s) {
 
 static void connect_host_name(struct stage *s) {
     char url[64];
-    snprintf(url, sizeof(url), "redis://localhost:%d", stage_servers[0].port);
+    snprintf(url, sizeof(url), "%s://localhost:%d", server_scheme(), stage_servers[0].port);
     connect_by(s, url, NULL);
 }
 
 static void connect_as_user(struct stage *s) {
     char url[96];
-    snprintf(url, sizeof(url), "redis://user:password@127.0.0.1:%d/1", stage_servers[0].port);
+    snprintf(url, sizeof(url), "%s://user:password@127.0.0.1:%d/1", server_scheme(), stage_servers[0].port);
     stage_select(s, 1);
     connect_by(s, url, NULL);
 }
@@ -84,7 +84,9 @@ static void connect_by_options(struct stage *s) {
 /* Nobody listens there; the client that is made for the end is the server's. */
 static void connect_in_vain(struct stage *s) {
     evlock_acquire_options once = a_try();
-    stage_client(s, "redis://127.0.0.1:1", NULL);
+    char url[64];
+    snprintf(url, sizeof(url), "%s://127.0.0.1:1", server_scheme());
+    stage_client(s, url, NULL);
     evlock *lock = stage_lock(s, "a", NULL);
     stage_await(stage_acquire(s, lock, &once), EVLOCK_EUNREACHABLE);
     stage_free_client(s);

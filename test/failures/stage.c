@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "../redis/tls.h"
 #include "../urls.h"
 
 enum {
@@ -242,6 +243,7 @@ evlock_client_options stage_client_options(struct stage *stage) {
     options.backoff_max_ms = 4;
     options.durable = true;
     options.command_timeout_ms = WAIT_MS;
+    tls_trust(&options);
     /* A refusal can leave a new connection deaf, which only this ends. */
     options.connect_timeout_ms = stage->plain ? WAIT_MS : stage_stride() > 1 ? 2000 : 60;
     return options;

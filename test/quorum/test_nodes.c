@@ -67,7 +67,7 @@ static void one_to_fifteen_urls_are_wanted(void **state) {
     char urls[EVLOCK_NODES_MAX + 1][64];
     const char *list[EVLOCK_NODES_MAX + 1];
     for (size_t i = 0; i <= EVLOCK_NODES_MAX; i++) {
-        snprintf(urls[i], sizeof(urls[i]), "redis://127.0.0.1:%zu", i + 1);
+        snprintf(urls[i], sizeof(urls[i]), "%s://127.0.0.1:%zu", server_scheme(), i + 1);
         list[i] = urls[i];
     }
     assert_status(refused(f, list, 0), EVLOCK_EURL);
@@ -169,12 +169,12 @@ static void same_server(struct fixture *f, const char *one, const char *other) {
 
 static void the_same_server_by_another_name_is_found(void **state) {
     char localhost[64];
-    snprintf(localhost, sizeof(localhost), "redis://localhost:%d", nodes[0].port);
+    snprintf(localhost, sizeof(localhost), "%s://localhost:%d", server_scheme(), nodes[0].port);
     same_server(*state, nodes[0].tcp_url, localhost);
 }
 
 static void the_same_server_by_socket_and_port_is_found(void **state) {
-    same_server(*state, nodes[0].url, nodes[0].tcp_url);
+    same_server(*state, nodes[0].socket_url, nodes[0].tcp_url);
 }
 
 /* Also where it stands behind the other in the list: leases count on what it has said. */
@@ -198,7 +198,7 @@ static void every_node_has_its_own_credentials(void **state) {
     const char *list[NODES];
     for (size_t i = 0; i < NODES; i++) {
         server_do(&nodes[i], "ACL SETUSER user%d on >pass%d ~* &* +@all", (int)i, (int)i);
-        snprintf(urls[i], sizeof(urls[i]), "redis://user%zu:pass%zu@127.0.0.1:%d", i, i, nodes[i].port);
+        snprintf(urls[i], sizeof(urls[i]), "%s://user%zu:pass%zu@127.0.0.1:%d", server_scheme(), i, i, nodes[i].port);
         list[i] = urls[i];
     }
     evlock_client *client = quorum_client_of(f, list, NODES, NULL);
@@ -229,7 +229,7 @@ static void a_majority_of_wrong_passwords_is_told(void **state) {
     char urls[NODES][64];
     const char *list[NODES];
     for (size_t i = 0; i < NODES; i++) {
-        snprintf(urls[i], sizeof(urls[i]), "redis://nobody:wrong@127.0.0.1:%d", nodes[i].port);
+        snprintf(urls[i], sizeof(urls[i]), "%s://nobody:wrong@127.0.0.1:%d", server_scheme(), nodes[i].port);
         list[i] = i < MAJORITY ? urls[i] : nodes[i].url;
     }
     evlock_client *client = quorum_client_of(f, list, NODES, NULL);
@@ -247,7 +247,7 @@ static void a_node_without_scripts_costs_nothing(void **state) {
     char url[96];
     const char *list[NODES];
     server_do(&nodes[0], "ACL SETUSER poor on >poor ~* &* +@all -evalsha -eval -script");
-    snprintf(url, sizeof(url), "redis://poor:poor@127.0.0.1:%d", nodes[0].port);
+    snprintf(url, sizeof(url), "%s://poor:poor@127.0.0.1:%d", server_scheme(), nodes[0].port);
     for (size_t i = 0; i < NODES; i++)
         list[i] = i == 0 ? url : nodes[i].url;
     evlock_client *client = quorum_client_of(f, list, NODES, NULL);

@@ -297,7 +297,7 @@ static void a_quorum_of_nodes_with_replicas(void **state) {
 static void one_server_by_two_addresses_confirms_once(void **state) {
     struct fixture *f = *state;
     evlock_options options = replicated(1, 300);
-    const char *urls[] = {nodes[0].url, nodes[2].url, nodes[0].tcp_url};
+    const char *urls[] = {nodes[0].socket_url, nodes[2].url, nodes[0].tcp_url};
     /* The replica confirms from here on: it is said to be online up to a second before it does. */
     assert_status(await_acquire(f, lock_new(f, "alone", &options), NULL), EVLOCK_OK);
     evlock_client *client = quorum_client_of(f, urls, 3, NULL);

@@ -1,6 +1,8 @@
 /* The tests' fixture, recorder and waiting calls; see harness.h. */
 #include "harness.h"
 
+#include "tls.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -137,12 +139,18 @@ int fixture_teardown_restart(void **state) {
     return fixture_teardown(state);
 }
 
-evlock_client_options client_options(struct fixture *fixture) {
+evlock_client_options plain_client_options(struct fixture *fixture) {
     evlock_client_options options = {.size = sizeof(evlock_client_options)};
     options.on_connection = fixture_connection;
     options.on_log = fixture_log;
     options.log_level = EVLOCK_LOG_DEBUG;
     options.arg = fixture;
+    return options;
+}
+
+evlock_client_options client_options(struct fixture *fixture) {
+    evlock_client_options options = plain_client_options(fixture);
+    tls_trust(&options);
     return options;
 }
 
@@ -376,6 +384,11 @@ int run_suite_with(const char *name, const struct CMUnitTest *tests, size_t coun
         return 77;
     }
     loop_free(loop);
+    const char *missing = server_missing();
+    if (missing) {
+        printf("%s\n", missing);
+        return 77;
+    }
     cmocka_set_test_filter(getenv("EVLOCK_TEST_FILTER"));
     return _cmocka_run_group_tests(name, tests, count, set_up, clean_up);
 }

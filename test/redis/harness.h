@@ -82,7 +82,7 @@ struct fixture {
 /* The suite's server, which run_suite() starts, TCP included. */
 extern struct server suite_server;
 
-/* Per-test set-up and clean-up. `fixture_setup` makes a client on the unix socket, not yet connected; the bare one
+/* Per-test set-up and clean-up. `fixture_setup` makes a client of the server's URL, not yet connected; the bare one
  * does not. The clean-up frees what the factories made and checks that nothing is left registered on the loop. */
 int fixture_setup(void **state);
 int fixture_setup_bare(void **state);
@@ -94,7 +94,8 @@ int fixture_teardown_restart(void **state);
 #define TEST_BARE(function) cmocka_unit_test_setup_teardown(function, fixture_setup_bare, fixture_teardown)
 
 /* Runs the tests of one file on a server of their own; those whose name matches EVLOCK_TEST_FILTER ("*" and "?" are
- * wild), if that is set. Skips all, with status 77, if EVLOCK_TEST_LOOP names a loop that is not built in. */
+ * wild), if that is set. Skips all, with status 77, if EVLOCK_TEST_LOOP names a loop that is not built in, or
+ * EVLOCK_TEST_TLS asks for what this build or this server has not. */
 #define run_suite(name, tests) run_suite_of((name), (tests), sizeof(tests) / sizeof((tests)[0]))
 int run_suite_of(const char *name, const struct CMUnitTest *tests, size_t count);
 /* The same, on what the suite sets up by itself. */
@@ -107,9 +108,11 @@ bool fixture_init(struct fixture *fixture, struct server *server);
 /* Returns how many registrations were left on the loop. */
 int fixture_free(struct fixture *fixture);
 
-/* Options by which a client records its connection and its log, all levels, in the fixture. */
+/* Options by which a client records its connection and its log, all levels, in the fixture. The plain ones are for URLs
+ * without TLS, in any case. */
 evlock_client_options client_options(struct fixture *fixture);
-/* A client, freed by the clean-up. NULL for `url`: the server's unix socket; NULL for `options`: client_options(). */
+evlock_client_options plain_client_options(struct fixture *fixture);
+/* A client, freed by the clean-up. NULL for `url`: the server's; NULL for `options`: client_options(). */
 evlock_client *client_new(struct fixture *fixture, const char *url, const evlock_client_options *options);
 /* A handle on the fixture's client, or on `client`, freed by the clean-up. `options` may be NULL. */
 evlock *lock_new(struct fixture *fixture, const char *name, const evlock_options *options);

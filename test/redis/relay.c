@@ -8,8 +8,9 @@
 
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <errno.h>
-#include <poll.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,15 +23,30 @@ static struct sockaddr_un address_of(const char *path) {
     return address;
 }
 
+static bool listen_to_path(struct relay *relay) {
+    struct sockaddr_un address = address_of(relay->path);
+    unlink(relay->path); /* of a test that failed */
+    snprintf(relay->url, sizeof(relay->url), "unix://%s", relay->path);
+    relay->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    return relay->listener >= 0 && bind(relay->listener, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+           listen(relay->listener, 8) == 0;
+}
+
+static bool listen_to_port(struct relay *relay) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(address);
+    relay->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (relay->listener < 0 || bind(relay->listener, (struct sockaddr *)&address, len) || listen(relay->listener, 8) ||
+        getsockname(relay->listener, (struct sockaddr *)&address, &len))
+        return false;
+    snprintf(relay->url, sizeof(relay->url), "rediss://127.0.0.1:%d", ntohs(address.sin_port));
+    return true;
+}
+
 void relay_start(struct relay *relay, const struct server *server) {
     *relay = (struct relay){.server = server};
     snprintf(relay->path, sizeof(relay->path), "%s/relay", server->folder);
-    snprintf(relay->url, sizeof(relay->url), "unix://%s", relay->path);
-    struct sockaddr_un address = address_of(relay->path);
-    unlink(relay->path); /* of a test that failed */
-    relay->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (relay->listener < 0 || bind(relay->listener, (struct sockaddr *)&address, sizeof(address)) ||
-        listen(relay->listener, 8))
+    if (!(server->tls ? listen_to_port(relay) : listen_to_path(relay)))
         fail_msg("no relay: %s", strerror(errno));
 }
 
@@ -39,6 +55,7 @@ static void end(struct relay_pair *pair) {
         return;
     close(pair->client);
     close(pair->server);
+    tls_end_free(pair->tls);
     pair->client = -1;
 }
 
@@ -64,19 +81,29 @@ static void accept_one(struct relay *relay) {
     int server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (relay->count == RELAY_PAIRS || connect(server, (struct sockaddr *)&address, sizeof(address)))
         fail_msg("the relay cannot connect: %s", strerror(errno));
-    relay->pairs[relay->count++] = (struct relay_pair){.client = client, .server = server};
+    relay->pairs[relay->count++] =
+        (struct relay_pair){.client = client, .server = server, .tls = relay->server->tls ? tls_end_new(client) : NULL};
+}
+
+static ssize_t take(const struct relay_pair *pair, bool to_server, char *bytes, size_t len) {
+    if (to_server && pair->tls)
+        return tls_end_recv(pair->tls, bytes, len);
+    return recv(to_server ? pair->client : pair->server, bytes, len, MSG_DONTWAIT);
+}
+
+static bool give(const struct relay_pair *pair, bool to_server, const char *bytes, size_t len) {
+    if (!to_server && pair->tls)
+        return tls_end_send(pair->tls, bytes, len) == (ssize_t)len;
+    return send(to_server ? pair->server : pair->client, bytes, len, MSG_NOSIGNAL) == (ssize_t)len;
 }
 
 /* Moves what is there; false at the end of the stream. */
-static bool move(struct relay *relay, int from, int to, bool to_server) {
+static bool move(struct relay *relay, const struct relay_pair *pair, bool to_server) {
     char bytes[16384];
-    struct pollfd ready = {.fd = from, .events = POLLIN};
-    if (poll(&ready, 1, 0) < 1)
-        return true;
-    ssize_t len = recv(from, bytes, sizeof(bytes), MSG_DONTWAIT);
+    ssize_t len = take(pair, to_server, bytes, sizeof(bytes));
     if (len > 0 && relay->edit)
         relay->edit(relay, bytes, (size_t)len, to_server);
-    return len > 0 && send(to, bytes, (size_t)len, MSG_NOSIGNAL) == len;
+    return len > 0 ? give(pair, to_server, bytes, (size_t)len) : len < 0 && errno == EAGAIN;
 }
 
 bool relay_pump(struct relay *relay) {
@@ -85,8 +112,8 @@ bool relay_pump(struct relay *relay) {
         struct relay_pair *pair = &relay->pairs[i];
         if (pair->client < 0)
             continue;
-        bool alive = pair->held || move(relay, pair->client, pair->server, true);
-        if (!alive || (!pair->muted && !move(relay, pair->server, pair->client, false) && !pair->held))
+        bool alive = pair->held || move(relay, pair, true);
+        if (!alive || (!pair->muted && !move(relay, pair, false) && !pair->held))
             end(pair);
     }
     return true;

@@ -1,7 +1,7 @@
 /*
  * A relay between a client and the tests' server, in the test's own thread: what goes to the server on a connection can
  * be held back, as a full network or a busy server would, also beyond the client's end of that connection; so can what
- * comes back. It moves bytes only when it is pumped.
+ * comes back. It moves bytes only when it is pumped. It ends the TLS of a server that has it, and sees what is inside.
  */
 #ifndef EVLOCK_TEST_RELAY_H
 #define EVLOCK_TEST_RELAY_H
@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "server.h"
+#include "tls.h"
 
 enum { RELAY_PAIRS = 16 };
 
@@ -24,8 +25,9 @@ struct relay {
     struct relay_pair {
         int client; /* -1: ended */
         int server;
-        bool held;  /* what the client sends, its end included, stays here */
-        bool muted; /* what the server sends stays here */
+        struct tls_end *tls; /* towards the client; NULL: none */
+        bool held;           /* what the client sends, its end included, stays here */
+        bool muted;          /* what the server sends stays here */
     } pairs[RELAY_PAIRS];
 };
 

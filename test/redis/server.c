@@ -4,6 +4,8 @@
  */
 #include "server.h"
 
+#include "tls.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -95,28 +97,39 @@ static void take_ports(struct server *server) {
 
 /* --- The process -------------------------------------------------------------------------------------------------- */
 
-static void run_server(const struct server *server) {
+static const char *server_program(void) {
     const char *program = getenv("EVLOCK_TEST_SERVER");
+    return program && *program ? program : "redis-server";
+}
+
+static size_t append(const char **args, size_t n, const char *const *more) {
+    for (; more && *more && n < MAX_ARGS - 1; more++)
+        args[n++] = *more;
+    return n;
+}
+
+static void run_server(const struct server *server) {
     const char *args[MAX_ARGS];
     size_t n = 0;
     char port[16];
 
     snprintf(port, sizeof(port), "%d", server->port);
     const char *const *extra = server->extra;
-    args[n++] = program && *program ? program : "redis-server";
+    args[n++] = server_program();
     if (extra && extra[0] && extra[0][0] == '/')
         args[n++] = *extra++; /* a file of options */
-    const char *own[] = {
-        "--port",       port, "--unixsocket", server->socket, "--dir",     server->folder, "--save",           "",
-        "--appendonly", "no", "--daemonize",  "no",           "--logfile", "log",          "--protected-mode", "no"};
-    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-        args[n++] = own[i];
-    args[n++] = "--bind";
-    args[n++] = "127.0.0.1";
-    if (server->ipv6)
-        args[n++] = "::1";
-    for (; extra && *extra && n < MAX_ARGS - 1; extra++)
-        args[n++] = *extra;
+    const char *plain = server->tls ? "0" : port, *ipv6 = server->ipv6 ? "::1" : NULL;
+    const char *own[] = {"--port",    plain, "--unixsocket",     server->socket, "--dir",       server->folder,
+                         "--save",    "",    "--appendonly",     "no",           "--daemonize", "no",
+                         "--logfile", "log", "--protected-mode", "no",           "--bind",      "127.0.0.1",
+                         ipv6,        NULL};
+    n = append(args, n, own);
+    if (server->tls) {
+        args[n++] = "--tls-port";
+        args[n++] = port;
+        n = append(args, n, tls_server_args());
+    }
+    n = append(args, n, extra);
     args[n] = NULL;
 
     int null = open("/dev/null", O_RDWR);
@@ -204,21 +217,36 @@ static const char *end_of_log(const struct server *server) {
     return end;
 }
 
+const char *server_scheme(void) {
+    return tls_wanted() ? "rediss" : "redis";
+}
+
+const char *server_missing(void) {
+    return tls_wanted() ? tls_missing(server_program()) : NULL;
+}
+
 void server_start(struct server *server, bool tcp, const char *const *extra) {
     const char *base = getenv("TMPDIR");
-    *server = (struct server){.extra = extra};
+    *server = (struct server){.extra = extra, .tls = tls_wanted()};
     snprintf(server->folder, sizeof(server->folder), "%s/evlock-XXXXXX", base && strlen(base) < 40 ? base : "/tmp");
     if (!mkdtemp(server->folder))
         fail_msg("mkdtemp %s: %s", server->folder, strerror(errno));
     snprintf(server->socket, sizeof(server->socket), "%s/socket", server->folder);
-    snprintf(server->url, sizeof(server->url), "unix://%s", server->socket);
+    snprintf(server->socket_url, sizeof(server->socket_url), "unix://%s", server->socket);
+    memcpy(server->url, server->socket_url, sizeof(server->url));
+    if (server->tls) {
+        tls_trust_by_default();
+        tcp = true;
+    }
     server->ipv6 = tcp && has_ipv6();
     for (int i = 0; i < TRIES; i++) {
         give_up_ports(server);
         if (tcp) {
             take_ports(server);
-            snprintf(server->tcp_url, sizeof(server->tcp_url), "redis://127.0.0.1:%d", server->port);
+            snprintf(server->tcp_url, sizeof(server->tcp_url), "%s://127.0.0.1:%d", server_scheme(), server->port);
         }
+        if (server->tls)
+            memcpy(server->url, server->tcp_url, sizeof(server->tcp_url));
         if (launch(server))
             return;
     }

@@ -1,7 +1,8 @@
 /*
  * A private server for the tests: a real redis-server or valkey-server process on a unix socket in a folder of its own,
- * and on a loopback port when asked. Owns the process, the folder and one synchronous connection by which tests look
- * at the keys and give orders. Never saves data, never touches a server that it did not start.
+ * and on a loopback port when asked. With EVLOCK_TEST_TLS=1 the port is there always, and for TLS alone. Owns the
+ * process, the folder and one synchronous connection by which tests look at the keys and give orders. Never saves data,
+ * never touches a server that it did not start.
  *
  * Functions that cannot do their work fail the running cmocka test, so call them in the thread that runs it.
  */
@@ -20,10 +21,12 @@ struct server {
     int port;    /* of 127.0.0.1, and of ::1 if `ipv6`; 0: no TCP */
     int kept[2]; /* sockets that keep it, and the one of a cluster, for as long as the server has a folder */
     bool ipv6;   /* the machine has an IPv6 loopback, and the server listens there */
+    bool tls;    /* the port is for TLS */
     bool paused;
     char folder[64];          /* its working directory */
     char socket[96];          /* the unix socket's path */
-    char url[128];            /* of the unix socket, for evlock_client_new() */
+    char socket_url[128];     /* of the unix socket, for evlock_client_new() */
+    char url[128];            /* the same, or, with TLS, `tcp_url` */
     char tcp_url[64];         /* of 127.0.0.1; "" without TCP */
     const char *const *extra; /* the extra arguments, for restarts */
     redisContext *side;       /* the tests' own connection; NULL until used */
@@ -35,6 +38,10 @@ struct server {
  * may be the path of a file of options.
  */
 void server_start(struct server *server, bool tcp, const char *const *extra);
+/* "redis" or "rediss", of the URL of a port. */
+const char *server_scheme(void);
+/* Why no server can be started as the environment asks for it; NULL: they can. */
+const char *server_missing(void);
 /* Ends the process and removes its folder. Harmless when it was not started. */
 void server_stop(struct server *server);
 /* Kills the process as a crash would; the folder stays. */

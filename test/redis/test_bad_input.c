@@ -385,7 +385,7 @@ static void spaces_between_urls_may_be_many(void **state) {
     struct fixture *f = *state;
     evlock_node_info info;
     char url[300];
-    snprintf(url, sizeof(url), "QuOrUm:  redis://127.0.0.1:1   %s  ", f->server->url);
+    snprintf(url, sizeof(url), "QuOrUm:  %s://127.0.0.1:1   %s  ", server_scheme(), f->server->url);
     evlock_client *client = client_new(f, url, NULL);
     assert_status(evlock_client_node(client, 1, &info, sizeof(info)), EVLOCK_OK);
     assert_refused(evlock_client_node(client, 2, &info, sizeof(info)), EVLOCK_EINVAL);
@@ -443,9 +443,10 @@ static void clients_need_their_pieces(void **state) {
 
 static void no_server_is_told_by_the_calls(void **state) {
     struct fixture *f = *state;
+    evlock_client_options options = plain_client_options(f);
     char url[160];
     snprintf(url, sizeof(url), "unix://%s/nothing-here", f->server->folder);
-    client_new(f, url, NULL);
+    client_new(f, url, &options);
     evlock *lock = lock_new(f, "a", NULL);
     assert_status(await_try(f, lock), EVLOCK_EUNREACHABLE);
     assert_string_not_equal(f->ended.error, "");
@@ -457,7 +458,7 @@ static void a_wrong_password_is_told_by_the_calls(void **state) {
     struct fixture *f = *state;
     char url[160];
     server_do(f->server, "ACL SETUSER alice on >right ~* +@all");
-    snprintf(url, sizeof(url), "redis://alice:wr0ng@127.0.0.1:%d", f->server->port);
+    snprintf(url, sizeof(url), "%s://alice:wr0ng@127.0.0.1:%d", server_scheme(), f->server->port);
     client_new(f, url, NULL);
     evlock *lock = lock_new(f, "a", NULL);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_EAUTH);

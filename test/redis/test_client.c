@@ -18,7 +18,8 @@ static evlock *held(struct fixture *f, const char *name) {
 
 /* A client with this URL locks in that database. */
 static void url_works(struct fixture *f, const char *url, int db) {
-    evlock_client *client = client_new(f, url, NULL);
+    evlock_client_options plain = plain_client_options(f);
+    evlock_client *client = client_new(f, url, strncmp(url, "unix:", 5) == 0 ? &plain : NULL);
     evlock *lock = lock_new_on(f, client, "a", NULL);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
     server_do(f->server, "SELECT %d", db);
@@ -33,8 +34,8 @@ static void url_works(struct fixture *f, const char *url, int db) {
 static void a_unix_socket(void **state) {
     struct fixture *f = *state;
     char url[256];
-    url_works(f, f->server->url, 0);
-    snprintf(url, sizeof(url), "%s?db=3", f->server->url);
+    url_works(f, f->server->socket_url, 0);
+    snprintf(url, sizeof(url), "%s?db=3", f->server->socket_url);
     url_works(f, url, 3);
 }
 
@@ -50,9 +51,9 @@ static void an_ipv4_address(void **state) {
     struct fixture *f = *state;
     char url[128];
     url_works(f, f->server->tcp_url, 0);
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%d/5", f->server->port);
+    snprintf(url, sizeof(url), "%s://127.0.0.1:%d/5", server_scheme(), f->server->port);
     url_works(f, url, 5);
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%d/", f->server->port);
+    snprintf(url, sizeof(url), "%s://127.0.0.1:%d/", server_scheme(), f->server->port);
     url_works(f, url, 0);
 }
 
@@ -61,16 +62,16 @@ static void an_ipv6_address(void **state) {
     char url[128];
     if (!f->server->ipv6)
         skip();
-    snprintf(url, sizeof(url), "redis://[::1]:%d", f->server->port);
+    snprintf(url, sizeof(url), "%s://[::1]:%d", server_scheme(), f->server->port);
     url_works(f, url, 0);
-    snprintf(url, sizeof(url), "redis://[::1]:%d/2", f->server->port);
+    snprintf(url, sizeof(url), "%s://[::1]:%d/2", server_scheme(), f->server->port);
     url_works(f, url, 2);
 }
 
 static void a_host_name(void **state) {
     struct fixture *f = *state;
     char url[128];
-    snprintf(url, sizeof(url), "redis://localhost:%d", f->server->port);
+    snprintf(url, sizeof(url), "%s://localhost:%d", server_scheme(), f->server->port);
     url_works(f, url, 0);
 }
 
@@ -78,7 +79,9 @@ static void a_name_without_address(void **state) {
     struct fixture *f = *state;
     evlock_client_options options = client_options(f);
     options.connect_timeout_ms = 1000;
-    client_new(f, "redis://no-such-host.invalid", &options);
+    char url[64];
+    snprintf(url, sizeof(url), "%s://no-such-host.invalid", server_scheme());
+    client_new(f, url, &options);
     await(f, f->away.count);
     assert_status(f->away.status, EVLOCK_EUNREACHABLE);
     assert_string_not_equal(f->away.error, "");
@@ -111,7 +114,7 @@ static void a_user_and_password_by_url(void **state) {
     struct fixture *f = *state;
     char url[128];
     add_alice(f);
-    snprintf(url, sizeof(url), "redis://alice:s3%%3Acret%%40%%2F@127.0.0.1:%d", f->server->port);
+    snprintf(url, sizeof(url), "%s://alice:s3%%3Acret%%40%%2F@127.0.0.1:%d", server_scheme(), f->server->port);
     client_new(f, url, NULL);
     held(f, "a");
     assert_logged_in(f, "alice");
@@ -135,7 +138,7 @@ static void options_win_over_the_url(void **state) {
     add_alice(f);
     options.user = "alice";
     options.password = "s3:cret@/";
-    snprintf(url, sizeof(url), "redis://bob:wrong@127.0.0.1:%d", f->server->port);
+    snprintf(url, sizeof(url), "%s://bob:wrong@127.0.0.1:%d", server_scheme(), f->server->port);
     client_new(f, url, &options);
     held(f, "a");
     assert_logged_in(f, "alice");
@@ -145,7 +148,7 @@ static void a_password_alone_is_the_default_users(void **state) {
     struct fixture *f = *state;
     char url[128];
     server_do(f->server, "CONFIG SET requirepass letmein");
-    snprintf(url, sizeof(url), "redis://:letmein@127.0.0.1:%d", f->server->port);
+    snprintf(url, sizeof(url), "%s://:letmein@127.0.0.1:%d", server_scheme(), f->server->port);
     client_new(f, url, NULL);
     held(f, "a");
 }
@@ -505,7 +508,7 @@ static void a_freed_client_gives_back_what_it_can_where_it_may_not_hush_the_serv
     char url[128];
     server_do(f->server, "ACL SETUSER mute on >p ~* &* +@all -client");
     server_do(f->server, "CONFIG RESETSTAT");
-    snprintf(url, sizeof(url), "redis://mute:p@127.0.0.1:%d", f->server->port);
+    snprintf(url, sizeof(url), "%s://mute:p@127.0.0.1:%d", server_scheme(), f->server->port);
     free_while_holding(f, url, 50, 0);
     assert_int_equal(server_info(f->server, "commandstats",
                                  "cmdstat_client|reply:calls=0,usec=0,usec_per_call=0.00,rejected_calls="),

@@ -612,7 +612,7 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 static void a_fork_while_resolving(void **state) {
     struct fixture *f = *state;
     char url[128];
-    snprintf(url, sizeof(url), "redis://localhost:%d", f->server->port);
+    snprintf(url, sizeof(url), "%s://localhost:%d", server_scheme(), f->server->port);
     client_new(f, url, NULL);
     run_for(f, 20);
     parent_connects(f);

@@ -63,7 +63,7 @@ static void a_refused_connection_is_told_as_refused(void **state) {
     int nobody = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); /* has the port, and does not listen */
     assert_int_equal(bind(nobody, (struct sockaddr *)&address, len), 0);
     assert_int_equal(getsockname(nobody, (struct sockaddr *)&address, &len), 0);
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%d", ntohs(address.sin_port));
+    snprintf(url, sizeof(url), "%s://127.0.0.1:%d", server_scheme(), ntohs(address.sin_port));
     login_fails(f, url, EVLOCK_EUNREACHABLE, "Connection refused");
     close(nobody);
 }

@@ -426,7 +426,7 @@ static void wrongpass_ends_an_acquire(void **state) {
     struct fixture *f = *state;
     char url[128];
     server_do(f->server, "CONFIG SET requirepass secret");
-    snprintf(url, sizeof(url), "redis://:guessed@127.0.0.1:%d", f->server->port);
+    snprintf(url, sizeof(url), "%s://:guessed@127.0.0.1:%d", server_scheme(), f->server->port);
     login_is_refused(f, url, EVLOCK_EAUTH, "WRONGPASS");
     assert_null(strstr(f->log, "guessed"));
     assert_null(strstr(f->ended.error, "guessed"));
@@ -435,14 +435,14 @@ static void wrongpass_ends_an_acquire(void **state) {
 static void a_password_that_is_not_wanted_ends_an_acquire(void **state) {
     struct fixture *f = *state;
     char url[128];
-    snprintf(url, sizeof(url), "redis://:guessed@127.0.0.1:%d", f->server->port);
+    snprintf(url, sizeof(url), "%s://:guessed@127.0.0.1:%d", server_scheme(), f->server->port);
     login_is_refused(f, url, EVLOCK_EAUTH, "AUTH");
 }
 
 static void a_database_that_is_not_there_ends_an_acquire(void **state) {
     struct fixture *f = *state;
     char url[128];
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%d/99", f->server->port);
+    snprintf(url, sizeof(url), "%s://127.0.0.1:%d/99", server_scheme(), f->server->port);
     login_is_refused(f, url, EVLOCK_EUNSUPPORTED, "DB index");
 }
 
