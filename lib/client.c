@@ -53,6 +53,18 @@ static enum evlock_connection client_connection_of(const struct node *node) {
     return EVLOCK_CONNECTING;
 }
 
+/* Those that listen and those for replicas find out what they alone need. */
+static uint32_t client_missing_of(const struct locks *locks, size_t index) {
+    const struct deployment *deployment = &locks->tenures.deployment;
+    uint32_t missing = evl_login_missing(&deployment->nodes[index].pipe.login);
+
+    if (deployment->sides)
+        missing |= evl_login_missing(&deployment->sides[index].login) & EVLOCK_MISSING_WAIT;
+    if (locks->listener && index == 0)
+        missing |= locks->listener->missing;
+    return missing;
+}
+
 int evlock_client_node(const evlock_client *client, size_t index, evlock_node_info *ret_info, size_t size) {
     const struct deployment *deployment = client ? &client->locks.tenures.deployment : NULL;
     struct trouble trouble;
@@ -73,6 +85,7 @@ int evlock_client_node(const evlock_client *client, size_t index, evlock_node_in
     info.status = trouble.status;
     info.excluded_ms = node->excluded_until > now ? (node->excluded_until - now + 999) / 1000 : 0;
     info.agreed = node->agreed;
+    info.missing = client_missing_of(&client->locks, index);
     memset(ret_info, 0, size);
     memcpy(ret_info, &info, size < sizeof(info) ? size : sizeof(info));
     return evl_report((struct trouble){EVLOCK_OK, trouble.status == EVLOCK_EEXCLUDED ? evlock_strerror(EVLOCK_EEXCLUDED)

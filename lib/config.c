@@ -81,6 +81,19 @@ static struct trouble config_read_struct(void *ret, size_t size, const void *giv
 
 /* --- A client's --------------------------------------------------------------------------------------------------- */
 
+/* As servers take it. One that is too long to be shown is more likely something else. */
+static struct trouble config_validate_connection_name(const char *name, struct words *words) {
+    size_t len = name ? strnlen(name, CONNECTION_NAME_MAX + 1) : 1;
+
+    if (len < 1 || len > CONNECTION_NAME_MAX)
+        return evl_trouble(words, EVLOCK_EINVAL, "connection_name is not 1 to %d bytes long", CONNECTION_NAME_MAX);
+    for (size_t i = 0; name && i < len; i++)
+        if (name[i] < '!' || name[i] > '~')
+            return evl_trouble(words, EVLOCK_EINVAL, "connection_name has the byte %d, which is no visible character",
+                               (unsigned char)name[i]);
+    return evl_no_trouble;
+}
+
 static struct trouble config_read_client_fields(evlock_client_options *given, struct words *words) {
     const struct config_number numbers[] = {
         {"connect_timeout_ms", &given->connect_timeout_ms, 5000, 1, TEN_YEARS_MS},
@@ -111,7 +124,7 @@ static struct trouble config_read_client_fields(evlock_client_options *given, st
         return evl_trouble(words, EVLOCK_EINVAL, "log_level is %d, no enum evlock_log_level", (int)given->log_level);
     if (given->backoff_max_ms < given->backoff_min_ms)
         return (struct trouble){EVLOCK_EINVAL, "backoff_max_ms is less than backoff_min_ms"};
-    return evl_no_trouble;
+    return config_validate_connection_name(given->connection_name, words);
 }
 
 struct trouble evl_config_read_client(struct client_config *ret, evlock_client_options *ret_given,
@@ -139,6 +152,8 @@ struct trouble evl_config_read_client(struct client_config *ret, evlock_client_o
         .on_log = given.on_log,
         .arg = given.arg,
     };
+    if (given.connection_name)
+        memcpy(ret->connection_name, given.connection_name, strlen(given.connection_name));
     return evl_no_trouble;
 }
 

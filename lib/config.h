@@ -15,6 +15,7 @@
 
 struct deployment;
 
+#define CONNECTION_NAME_MAX 64
 #define HOLDER_MAX_LEN 91 /* what a token has room for beside a UUID and what parts them */
 
 /* Of a client; times in microseconds. */
@@ -29,6 +30,7 @@ struct client_config {
     bool durable;
     bool distrust_uptime;
     int log_level;
+    char connection_name[CONNECTION_NAME_MAX + 1]; /* "": none is given */
     evlock_connection_cb on_connection;
     evlock_log_cb on_log;
     void *arg;

@@ -1,6 +1,8 @@
 /* Listeners; see listener.h. */
 #include "listener.h"
 
+#include "lacks.h"
+
 static struct listener *listener_of(struct connection *connection) {
     return EVL_OWNER(struct listener, login.connection, connection);
 }
@@ -12,6 +14,7 @@ static void listener_begin_to_hear(struct connection *connection) {
     evl_login_keep(&listener->login);
     evl_connection_return(connection);
     connection->proved = true;
+    listener->missing = 0;
     listener->hooks->listens(listener);
 }
 
@@ -29,11 +32,23 @@ static void listener_on_login_done(struct login *login, bool settled) {
     evl_connection_listen(&login->connection, login->channel);
 }
 
+/* Whatever was refused, nothing can be heard without. */
+static bool listener_on_away(struct connection *connection, bool begins, int64_t now) {
+    struct listener *listener = listener_of(connection);
+
+    (void)begins, (void)now;
+    if (evl_reply_is_lacking(evl_reply_meaning(connection->error)))
+        evl_lacks_note(&listener->missing, EVLOCK_MISSING_CHANNELS, connection->error, connection->index,
+                       &connection->turn->log);
+    return false;
+}
+
 static const struct connection_hooks connection_hooks = {
     .greet = evl_login_greet_to_listen,
     .greeted = evl_login_greeted,
     .heard = listener_on_heard,
     .lost = evl_login_lost,
+    .away = listener_on_away,
 };
 
 static const struct login_hooks login_hooks = {.done = listener_on_login_done};

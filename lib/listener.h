@@ -20,6 +20,7 @@ struct listener_hooks {
 struct listener {
     struct login login;
     const struct listener_hooks *hooks;
+    uint32_t missing; /* EVLOCK_MISSING_CHANNELS: the last try was refused for good */
 };
 
 /* Sets up a listener of zeroed memory, which takes `url` over; `channel` must stay. Nothing begins before

@@ -8,12 +8,31 @@
 #include <string.h>
 
 #include "check.h"
+#include "lacks.h"
 #include "wire.h"
 
 /* Of one command, at most. */
 #define WORDS 4
 
-enum login_step { AUTH, SERVER, SHARDS, SELECT, ID, MEMORY, REPLICATION, LOAD, CALL, SPELL, KILL, COUNT, PUBLISH };
+enum login_step {
+    AUTH,
+    LIBRARY,
+    VERSION,
+    NAME,
+    SERVER,
+    SHARDS,
+    SELECT,
+    ID,
+    SELF,
+    MEMORY,
+    REPLICATION,
+    LOAD,
+    CALL,
+    SPELL,
+    KILL,
+    COUNT,
+    PUBLISH,
+};
 
 static struct login *login_of(struct connection *connection) {
     return EVL_OWNER(struct login, connection, connection);
@@ -45,10 +64,23 @@ static const struct log_sink *login_log_of(const struct login *login) {
     return &login->connection.turn->log;
 }
 
+void evl_login_lacks(struct login *login, enum evlock_missing what, const char *why) {
+    evl_lacks_note(&login->missing, what, why, login->connection.index, login_log_of(login));
+}
+
 /* What was found out on the way is to be asked about as well. */
 static void login_ask_more(struct login *login, bool queued) {
     if (!queued)
         login_refuse(login, EVLOCK_ENOMEM, "hiredis could not queue a command");
+}
+
+/* Something in between has others' commands sent on the connection that the server sees: what ends or hushes that would
+ * end and hush theirs, and what was sent last may still wait in between. */
+static void login_share(struct login *login) {
+    if (!login->shared)
+        evl_login_lacks(login, EVLOCK_MISSING_KILL, "the server sees a connection that is shared with others");
+    login->shared = true;
+    login->id = 0;
 }
 
 /* --- Each step's command ------------------------------------------------------------------------------------------ */
@@ -61,6 +93,21 @@ static bool login_ask_auth(struct login *login) {
     if (url->user)
         return login_greet(login, AUTH, "AUTH", url->user, url->password, NULL);
     return login_greet(login, AUTH, "AUTH", url->password, NULL);
+}
+
+/* Who the connection belongs to, for those who look at the server's list of them. */
+static bool login_ask_library(struct login *login) {
+    return login_greet(login, LIBRARY, "CLIENT", "SETINFO", "LIB-NAME", "evlock", NULL);
+}
+
+static bool login_ask_version(struct login *login) {
+    return login_greet(login, VERSION, "CLIENT", "SETINFO", "LIB-VER", EVLOCK_VERSION_STRING, NULL);
+}
+
+static bool login_ask_name(struct login *login) {
+    const char *name = login->connection.config->connection_name;
+
+    return !name[0] || login_greet(login, NAME, "CLIENT", "SETNAME", name, NULL);
 }
 
 static bool login_ask_select(struct login *login) {
@@ -78,6 +125,10 @@ static bool login_ask_server(struct login *login) {
 
 static bool login_ask_id(struct login *login) {
     return login_greet(login, ID, "CLIENT", "ID", NULL);
+}
+
+static bool login_ask_self(struct login *login) {
+    return login_greet(login, SELF, "CLIENT", "INFO", NULL);
 }
 
 static bool login_ask_memory(struct login *login) {
@@ -109,11 +160,16 @@ static bool login_ask_spell(struct login *login) {
     return login_greet(login, SPELL, "EVAL", "return 1", "0", NULL);
 }
 
-/* The number of a connection means nothing to another process. */
+/* The number of a connection means nothing to another process. A process counts on: if this connection has no greater
+ * number than the one before, neither number is a connection's own. */
 static bool login_ask_kill(struct login *login) {
     char number[24];
 
     if (!login->unsettled || !login->lost_id || !evl_login_is_same_process(login))
+        return true;
+    if (login->id <= login->lost_id)
+        login_share(login);
+    if (login->shared)
         return true;
     snprintf(number, sizeof(number), "%" PRId64, login->lost_id);
     return login_greet(login, KILL, "CLIENT", "KILL", "ID", number, NULL);
@@ -187,10 +243,13 @@ static void login_meet_mode(struct login *login, const char *info) {
  * moments: it may be one too many. One that is nonsense is taken for a start just now. */
 static void login_meet(struct login *login, const char *info) {
     static const int64_t century = INT64_C(100) * 366 * 24 * 3600;
+    static const char garnet[] = "this is Garnet, where others' commands may run amid a script; locks need more";
     char text[24];
     int64_t uptime;
 
     login_info_field(info, "\nrun_id:", login->run_id, sizeof(login->run_id));
+    if (strstr(info, "\ngarnet_version:"))
+        login_refuse(login, EVLOCK_EUNSUPPORTED, garnet);
     login_info_field(info, "\nredis_version:", text, sizeof(text));
     login->renews_many = strtol(text, NULL, 10) >= 7;
     login_info_field(info, "\nuptime_in_seconds:", text, sizeof(text));
@@ -204,6 +263,16 @@ static void login_meet(struct login *login, const char *info) {
         login->hooks->met(login);
 }
 
+/* One that others write to as well grants what they grant. One that may not be written to may be promoted any moment.
+ */
+static void login_meet_role(struct login *login, const char *role) {
+    if (strcmp(role, "active-replica") == 0)
+        login_refuse(login, EVLOCK_EUNSUPPORTED,
+                     "this server has other masters beside it (active-replica), and two may grant one lock");
+    else if (strcmp(role, "slave") == 0 || strcmp(role, "replica") == 0)
+        login_refuse(login, EVLOCK_EREFUSED, "READONLY this server is a replica; give the address of its primary");
+}
+
 /* Which history its data have, and whether that began here: a second one is that of a server whose data it took. */
 static void login_meet_data(struct login *login, const char *info) {
     static const char none[] = "0000000000000000000000000000000000000000";
@@ -213,6 +282,7 @@ static void login_meet_data(struct login *login, const char *info) {
     login_info_field(info, "\nmaster_replid2:", second, sizeof(second));
     login_info_field(info, "\nrole:", role, sizeof(role));
     login->inherited = strcmp(role, "master") != 0 || strcmp(second, none) != 0;
+    login_meet_role(login, role);
 }
 
 static void login_on_server(struct login *login, const struct reply *reply) {
@@ -228,6 +298,19 @@ static void login_on_shards(struct login *login, const struct reply *reply) {
 static void login_on_id(struct login *login, const struct reply *reply) {
     if (reply->type == REPLY_INTEGER)
         login->id = reply->integer;
+}
+
+/* A line of "field=value" words. The server's connection cannot be older than this one: its age is in whole seconds of
+ * a clock read at two moments. */
+static void login_on_self(struct login *login, const struct reply *reply) {
+    int64_t passed = evl_turn_now(login->connection.turn) - login->connection.since;
+    const char *id = reply->type == REPLY_STRING ? strstr(reply->text, "id=") : NULL;
+    const char *age = reply->type == REPLY_STRING ? strstr(reply->text, " age=") : NULL;
+
+    if (id && login->id && strtoll(id + strlen("id="), NULL, 10) != login->id)
+        login_share(login);
+    if (age && strtoll(age + strlen(" age="), NULL, 10) > passed / 1000000 + 2)
+        login_share(login);
 }
 
 static void login_on_memory(struct login *login, const struct reply *reply) {
@@ -257,6 +340,11 @@ static void login_on_no_shards(struct login *login, const char *error) {
     login_warn_of_shards(login, "");
 }
 
+static void login_on_no_name(struct login *login, const char *error) {
+    evl_log(login_log_of(login), EVLOCK_LOG_WARN, "node %u: the server refuses the connection's name: %s",
+            login->connection.index, error);
+}
+
 static void login_on_no_load(struct login *login, const char *error) {
     snprintf(login->load_error, sizeof(login->load_error), "%s", error);
 }
@@ -270,6 +358,11 @@ static void login_on_no_call(struct login *login, const char *error) {
     login_ask_more(login, login_ask_spell(login));
 }
 
+static void login_on_no_spell(struct login *login, const char *error) {
+    if (evl_reply_is_lacking(evl_reply_meaning(error)))
+        evl_login_lacks(login, EVLOCK_MISSING_SCRIPTS, error);
+}
+
 /* --- The steps ---------------------------------------------------------------------------------------------------- */
 
 /* A step that is answered otherwise than by a refusal, or refused, goes to these; NULL: it makes no difference. */
@@ -280,23 +373,28 @@ static const struct step {
     bool needed; /* without it the connection is of no use */
 } steps[] = {
     [AUTH] = {login_ask_auth, NULL, NULL, true},
+    [LIBRARY] = {login_ask_library, NULL, NULL, false},
+    [VERSION] = {login_ask_version, NULL, NULL, false},
+    [NAME] = {login_ask_name, NULL, login_on_no_name, false},
     [SERVER] = {login_ask_server, login_on_server, NULL, false},
     [SHARDS] = {login_ask_shards, login_on_shards, login_on_no_shards, false},
     [SELECT] = {login_ask_select, NULL, NULL, true},
     [ID] = {login_ask_id, login_on_id, NULL, false},
+    [SELF] = {login_ask_self, login_on_self, NULL, false},
     [MEMORY] = {login_ask_memory, login_on_memory, NULL, false},
     [REPLICATION] = {login_ask_replication, login_on_replication, NULL, false},
     [LOAD] = {login_ask_load, login_on_load, login_on_no_load, false},
     [CALL] = {login_ask_call, NULL, login_on_no_call, false},
-    [SPELL] = {login_ask_spell, NULL, NULL, false},
+    [SPELL] = {login_ask_spell, NULL, login_on_no_spell, false},
     [KILL] = {login_ask_kill, login_on_kill, NULL, false},
     [COUNT] = {login_ask_count, NULL, NULL, true},
     [PUBLISH] = {login_ask_publish, NULL, NULL, true},
 };
 
 /* What each sort of connection begins with. SHARDS and SPELL come where an answer asks for them, KILL is the last. */
-static const enum login_step to_send[] = {AUTH, SERVER, SELECT, ID, MEMORY, REPLICATION, LOAD, CALL};
-static const enum login_step to_listen[] = {AUTH, COUNT, PUBLISH};
+static const enum login_step to_send[] = {AUTH,        SERVER, SELECT, ID,      SELF,    MEMORY,
+                                          REPLICATION, LOAD,   CALL,   LIBRARY, VERSION, NAME};
+static const enum login_step to_listen[] = {AUTH, COUNT, PUBLISH, LIBRARY, VERSION, NAME};
 
 /* What is refused for now alone is asked again by the next login: a server that could not say who it is might be taken
  * for another. */
@@ -360,7 +458,9 @@ void evl_login_greeted(struct connection *connection, int answered, const struct
 static bool login_begin(struct login *login, const enum login_step *sort, size_t count) {
     login->id = 0;
     login->open = 0;
-    login->killed = false;
+    login->killed = login->shared = false;
+    login->missed |= login->missing;
+    login->missing = 0;
     login->run_id[0] = '\0';
     login->replid[0] = '\0';
     login->inherited = true;
@@ -403,10 +503,22 @@ bool evl_login_load_scripts(struct login *login) {
 }
 
 void evl_login_spell(struct login *login, const char *why) {
-    if (!login->spells)
-        evl_log(login_log_of(login), EVLOCK_LOG_WARN, "node %u: sends its scripts whole: %s", login->connection.index,
-                why);
+    evl_login_lacks(login, EVLOCK_MISSING_DIGESTS, why);
     login->spells = true;
+}
+
+/* What no refusal said. */
+void evl_login_take_stock(struct login *login) {
+    if (!login->run_id[0])
+        evl_login_lacks(login, EVLOCK_MISSING_IDENTITY, "INFO does not give it");
+    if (!login->renews_many)
+        evl_login_lacks(login, EVLOCK_MISSING_BATCHES, "it is older than Redis 7, or INFO does not give its version");
+    if (!login->id || !login->run_id[0])
+        evl_login_lacks(login, EVLOCK_MISSING_KILL, "CLIENT ID and INFO do not give what it needs");
+}
+
+uint32_t evl_login_missing(const struct login *login) {
+    return login->missing | (login->connection.state == CONNECTION_READY ? 0 : login->missed);
 }
 
 static bool login_differs(const char *before, const char *now) {
@@ -434,6 +546,7 @@ void evl_login_keep(struct login *login) {
     memcpy(login->old_replid, login->replid, sizeof(login->replid));
     login->unsettled = false;
     login->lost_id = 0;
+    login->missed = 0;
 }
 
 /* --- Invariants --------------------------------------------------------------------------------------------------- */

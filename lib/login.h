@@ -36,10 +36,13 @@ struct login {
     int64_t started;      /* when the server process began, at the latest; 0: unknown */
     bool inherited;       /* its data may have been another server's, since its process began */
     bool renews_many;     /* the server is new enough, and has not refused it */
+    bool shared;          /* the server sees one connection where others are as well: `id` is 0 */
     bool killed;          /* the connection before has been ended on the server */
     bool unsettled;       /* commands of an ended connection may still run */
     bool spells;          /* scripts are sent whole, as they are not there */
     bool lacks_evalsha;   /* the server has no such command */
+    uint32_t missing;     /* what this connection's server lacks, as far as it is known: enum evlock_missing */
+    uint32_t missed;      /* the same of the connections before, until this one serves */
     char load_error[128]; /* why the scripts could not be loaded, or "" */
 };
 
@@ -63,6 +66,15 @@ bool evl_login_load_scripts(struct login *login);
 
 /* Digests are of no use on this connection: scripts are sent whole from now on. */
 void evl_login_spell(struct login *login, const char *why);
+
+/* The server lacks something, for this reason: a line of the log, once for each connection. */
+void evl_login_lacks(struct login *login, enum evlock_missing what, const char *why);
+
+/* It is logged in: what the server has not given is lacking, too. */
+void evl_login_take_stock(struct login *login);
+
+/* What the server lacks, as far as it is known; of one that is not connected, what it lacked before. */
+uint32_t evl_login_missing(const struct login *login);
 
 /* Whether it found the server process that the connection before led to. */
 bool evl_login_is_same_process(const struct login *login);

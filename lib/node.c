@@ -87,6 +87,7 @@ static void node_on_login_done(struct login *login, bool settled) {
     node->hooks->met(node);
     if (login->connection.broken)
         return;
+    evl_login_take_stock(login);
     node->replaced = evl_login_is_other_process(login);
     node->settled = settled || node->replaced;
     node->drift = (struct drift){0};

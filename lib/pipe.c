@@ -69,8 +69,11 @@ static struct reply pipe_mend_no_right(struct pipe *pipe, struct request *reques
 
 /* Who may not send scripts whole may be allowed to load them by the next time. */
 static void pipe_note_refusal(struct login *login, const struct reply *reply) {
-    if (login->spells && reply->type == REPLY_ERROR && evl_reply_is_lacking(evl_reply_meaning(reply->text)))
-        login->spells = login->lacks_evalsha;
+    if (!login->spells || reply->type != REPLY_ERROR || !evl_reply_is_lacking(evl_reply_meaning(reply->text)))
+        return;
+    if (strstr(reply->text, "'eval'"))
+        evl_login_lacks(login, EVLOCK_MISSING_SCRIPTS, reply->text);
+    login->spells = login->lacks_evalsha;
 }
 
 /* --- The way back ------------------------------------------------------------------------------------------------- */
@@ -112,6 +115,7 @@ static void pipe_answer_batch(struct pipe *pipe, struct request *first, const st
 
     if (evl_batch_is_refused(reply)) { /* because of one of them, or because they are together */
         pipe->login.renews_many = false;
+        evl_login_lacks(&pipe->login, EVLOCK_MISSING_BATCHES, reply->text);
         reply = &again;
     }
     first->batch = 0;

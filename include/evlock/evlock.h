@@ -326,7 +326,9 @@ typedef struct evlock_client_options {
     evlock_log_cb on_log;               /**< default: none; nothing is logged */
     void *arg;                          /**< for on_connection, on_log and on_login */
     void *reserved_pointer;             /**< NULL */
-    const char *connection_name;        /**< what CLIENT LIST shows for this client's connections; default: nothing */
+    const char *connection_name;        /**< what CLIENT LIST shows for this client's connections: 1 to 64 visible
+                                             characters of ASCII, without blanks. A server that refuses it is logged.
+                                             Default: none */
     const char *tls_ca;                 /**< file (PEM) of the certificates to trust; default: the system's */
     const char *tls_cert;               /**< file (PEM) of this client's certificate and its chain; default: none */
     const char *tls_key;                /**< file (PEM) of its private key, not encrypted; with tls_cert */
@@ -434,6 +436,30 @@ typedef void (*evlock_post_cb)(evlock_client *client, void *arg);
  */
 EVLOCK_EXPORT int evlock_client_post(evlock_client *client, evlock_post_cb cb, void *arg);
 
+/**
+ * What a server cannot do, or does not let this user do. A lock is possible without any of these but scripts. evlock
+ * finds them out at the login and by the first refusal, and on_log gets a line for each on each connection.
+ */
+enum evlock_missing {
+    EVLOCK_MISSING_SCRIPTS = 1,   /**< EVAL: there are no locks here, for nothing could be released safely */
+    EVLOCK_MISSING_DIGESTS = 2,   /**< SCRIPT LOAD or EVALSHA: each command with a script carries the whole script, up
+                                       to 6 kB */
+    EVLOCK_MISSING_BATCHES = 4,   /**< many renewals as one command, which needs Redis 7: each lock is renewed by a
+                                       command of its own. Where only keys of several slots are refused, locks with the
+                                       same hash tag are still renewed together */
+    EVLOCK_MISSING_IDENTITY = 8,  /**< INFO with a run_id: lost data are reported as EVLOCK_ENOTOWNED. With several
+                                       nodes, this one does not count for max_ttl_ms after each login */
+    EVLOCK_MISSING_KILL = 16,     /**< the end of a lost connection by CLIENT KILL, with a CLIENT ID of its own and a
+                                       run_id: an attempt whose outcome is unknown is undone again for up to one ttl */
+    EVLOCK_MISSING_CLOCK = 32,    /**< TIME in scripts: the client brings the server's clock. A handover in the queue
+                                       takes one more round trip. Waiters that come at nearly the same time may change
+                                       places. A fence that is drawn just after the counter was lost may not be greater
+                                       than the last one */
+    EVLOCK_MISSING_CHANNELS = 64, /**< PUBLISH, PUBSUB or SUBSCRIBE: there is no queue, and waiters poll */
+    EVLOCK_MISSING_WAIT = 128,    /**< WAIT: an acquire with min_replicas ends with EVLOCK_EUNSUPPORTED or
+                                       EVLOCK_EPERM */
+};
+
 /** What is known of one node. */
 typedef struct evlock_node_info {
     enum evlock_connection connection; /**< of this node */
@@ -441,6 +467,9 @@ typedef struct evlock_node_info {
     int64_t excluded_ms;               /**< for how long it will not count yet; 0: it counts when it is connected */
     bool agreed;                       /**< its last answer to an acquire, renewal or extension was yes */
     uint8_t reserved[7];               /**< zero */
+    uint32_t missing;                  /**< what the server lacks, as far as it is known: enum evlock_missing, added up.
+                                            While the node is away, this is of its last connection */
+    uint8_t reserved_more[4];          /**< zero */
 } evlock_node_info;
 
 /**

@@ -6,7 +6,7 @@ uses: a library's handle finds the functions of the libraries that it stands on,
 
 import ctypes
 from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_int, c_int64, c_size_t, c_uint
-from ctypes import c_uint8, c_uint64, c_void_p
+from ctypes import c_uint8, c_uint32, c_uint64, c_void_p
 
 OK = 0
 CSTRING = c_size_t(-1).value
@@ -161,6 +161,8 @@ class NodeInfo(Structure):
         ("excluded_ms", c_int64),
         ("agreed", c_bool),
         ("reserved", c_uint8 * 7),
+        ("missing", c_uint32),
+        ("reserved_more", c_uint8 * 4),
     ]
 
 

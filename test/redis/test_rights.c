@@ -9,8 +9,8 @@
 #include "waiters.h"
 
 #define PLAIN                                                                                                          \
-    "~lock:* ~{lock:* -@all +get +mget +set +del +pttl +pexpire +time +evalsha +script|load +client|id +client|kill "  \
-    "+client|reply +info +wait"
+    "~lock:* ~{lock:* -@all +get +mget +set +del +pttl +pexpire +time +evalsha +script|load +client|id +client|info "  \
+    "+client|kill +client|reply +info +wait"
 #define QUEUED "&evlock:* +zadd +zpopmin +zrem +zrank +zcard +exists +publish +pubsub|numsub +subscribe"
 
 #define ALL PLAIN " " QUEUED
@@ -219,6 +219,7 @@ static const struct {
     {"-evalsha", "locked and ttl; extend; break; release; fence; nothing is renewed", "wait; all; release"},
     {"-script|load", "locked and ttl; extend; break; release; fence; nothing is renewed", ""},
     {"-client|id", "", ""},
+    {"-client|info", "", ""},
     {"-client|kill", "", ""},
     {"-client|reply", "", ""},
     {"-info", "each is renewed alone", ""},

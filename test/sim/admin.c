@@ -62,6 +62,26 @@ static void run_client_id(struct call *call) {
     reply_integer(call->reply, call->session->id);
 }
 
+/* CLIENT INFO: what evlock reads of it. */
+static void run_client_info(struct call *call) {
+    char text[96];
+    int64_t age = (call->server->now - call->session->since) / 1000000;
+    reply_bulk(call->reply, text,
+               (size_t)snprintf(text, sizeof(text), "id=%" PRId64 " addr=simulation:0 name= age=%" PRId64 " idle=0\n",
+                                call->session->id, age));
+}
+
+/* CLIENT SETNAME name. */
+static void run_client_setname(struct call *call) {
+    for (size_t i = 0; i < call->lens[2]; i++) {
+        if (call->argv[2][i] >= '!' && call->argv[2][i] <= '~')
+            continue;
+        reply_error(call->reply, "ERR Client names cannot contain spaces, newlines or special characters.");
+        return;
+    }
+    reply_ok(call->reply);
+}
+
 /* CLIENT KILL ID number [SKIPME yes|no]. */
 static bool read_kill(const struct call *call, int64_t *id, bool *skip_me) {
     for (int at = 2; at < call->argc; at += 2) {
@@ -187,8 +207,10 @@ const struct command admin_commands[] = {
     {"auth", -2, NO_SCRIPT | LOGIN | NO_AUTH, run_auth},
     {"client", -2, NO_SCRIPT | LOGIN, NULL},
     {"client|id", 2, NO_SCRIPT | LOGIN, run_client_id},
+    {"client|info", 2, NO_SCRIPT | LOGIN, run_client_info},
     {"client|kill", -3, NO_SCRIPT | LOGIN, run_client_kill},
     {"client|reply", 3, NO_SCRIPT | LOGIN, run_client_reply},
+    {"client|setname", 3, NO_SCRIPT | LOGIN, run_client_setname},
     {"info", -1, LOGIN, run_info},
     {"ping", -1, PUBSUB, run_ping},
     {"select", 2, LOGIN, run_select},

@@ -111,6 +111,7 @@ sim_session *sim_server_connect(sim_server *server, sim_output output, sim_ended
     session->ended = ended;
     session->arg = arg;
     session->id = ++server->last_id;
+    session->since = server->now;
     session->may_command = !server->password;
     TAILQ_INIT(&session->subscriptions);
     TAILQ_INSERT_TAIL(&server->sessions, session, next);

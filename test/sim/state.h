@@ -38,6 +38,7 @@ struct sim_session {
     sim_ended ended;
     void *arg;
     int64_t id;
+    int64_t since; /* when it was connected */
     unsigned db;
     bool may_command; /* it needs no AUTH, or has it behind it */
     bool running;     /* a command of its own, after which an end waits */

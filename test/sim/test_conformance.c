@@ -158,9 +158,15 @@ CASE(passwords_are_asked_for_alike) {
                                            {"AUTH", "wrong"},
                                            {"AUTH", "nobody", "secret"},
                                            {"PING"},
+                                           {"CLIENT", "SETNAME", "a"},
                                            {"SUBSCRIBE", "c"},
                                            {"AUTH", "secret"},
                                            {"GET", "k"},
+                                           {"CLIENT", "SETNAME", "visible"},
+                                           {"CLIENT", "SETNAME", "a blank"},
+                                           {"CLIENT", "SETNAME"},
+                                           {"CLIENT", "SETINFO", "LIB-NAME", "evlock"},
+                                           {"CLIENT", "INFO", "more"},
                                            {"AUTH", "wrong"},
                                            {"GET", "k"},
                                            {"AUTH", "default", "secret"}};
@@ -247,6 +253,26 @@ CASE(kill_ends_alike) {
     sim_server_free(pair.sim);
 }
 
+/* What logins look for in what is told of themselves. */
+CASE(a_connection_is_told_of_itself) {
+    static const char *const fields[] = {"id=", " addr=", " name=", " age=0 "};
+    struct pair pair;
+    struct line line;
+    need_version();
+    pair_start(&pair, 1);
+    line_open(&line, &pair);
+    SEND(&line, "CLIENT", "INFO");
+    line_read(&line);
+    reply_raw(&line.real, "", 1);
+    reply_raw(&line.sim, "", 1);
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        assert_non_null(strstr(line.real.bytes, fields[i]));
+        assert_non_null(strstr(line.sim.bytes, fields[i]));
+    }
+    line_close(&line);
+    sim_server_free(pair.sim);
+}
+
 /* What logins look for in INFO. */
 CASE(info_has_the_same_fields) {
     static const char *const sections[][3] = {{"server", "\nrun_id:", "\nuptime_in_seconds:"},
@@ -277,6 +303,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(passwords_are_asked_for_alike),
         cmocka_unit_test(wrong_bytes_end_alike),
         cmocka_unit_test(kill_ends_alike),
+        cmocka_unit_test(a_connection_is_told_of_itself),
         cmocka_unit_test(info_has_the_same_fields),
         cmocka_unit_test(no_time_to_live_is_short),
         cmocka_unit_test(random_commands_are_answered_alike),

@@ -436,8 +436,37 @@ CASE(only_what_is_the_same_is_shared) {
     evl_config_unref(config);
 }
 
+static void assert_name(const char *name, int status) {
+    evlock_client_options options = {.size = sizeof(evlock_client_options)}, given;
+    struct client_config config;
+    struct words why;
+
+    options.connection_name = name;
+    assert_int_equal(evl_config_read_client(&config, &given, &options, &why).status, status);
+    if (status == EVLOCK_OK)
+        assert_string_equal(config.connection_name, name ? name : "");
+}
+
+CASE(a_connection_name_is_one_that_servers_take) {
+    char longest[66];
+
+    memset(longest, 'a', 65);
+    longest[65] = '\0';
+    assert_name(longest, EVLOCK_EINVAL);
+    longest[64] = '\0';
+    assert_name(longest, EVLOCK_OK);
+    assert_name(NULL, EVLOCK_OK);
+    assert_name("!a~", EVLOCK_OK);
+    assert_name("", EVLOCK_EINVAL);
+    assert_name("a blank", EVLOCK_EINVAL);
+    assert_name("a\nline", EVLOCK_EINVAL);
+    assert_name("\177", EVLOCK_EINVAL);
+    assert_name("\303\251", EVLOCK_EINVAL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_connection_name_is_one_that_servers_take),
         cmocka_unit_test(who_says_nothing_polls_without_a_name),
         cmocka_unit_test(there_are_two_ways_to_wait),
         cmocka_unit_test(a_queue_needs_a_ttl),

@@ -64,6 +64,9 @@ CASE(what_ended_before_it_began_took_no_time) {
 
 /* What another language lays out by hand, and what later fields may not hide in. */
 _Static_assert(offsetof(evlock_node_info, reserved) + sizeof(((evlock_node_info *)0)->reserved) ==
+                   offsetof(evlock_node_info, missing),
+               "nothing is between");
+_Static_assert(offsetof(evlock_node_info, reserved_more) + sizeof(((evlock_node_info *)0)->reserved_more) ==
                    sizeof(evlock_node_info),
                "nothing follows what is reserved");
 _Static_assert(offsetof(evlock_node_info, agreed) + 1 == offsetof(evlock_node_info, reserved), "nothing is between");

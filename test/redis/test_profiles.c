@@ -1,0 +1,336 @@
+/*
+ * Servers that lack commands, hide who they are, or share connections: what a lock can still do there, and that what is
+ * lost is told. Each service is a profile: what its documents say that it refuses is taken away from a real server.
+ */
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mux.h"
+
+enum { TTL = 60000, SERVERS = 3, EXTRA = 64 };
+
+static struct server servers[SERVERS];
+static struct mux muxes[SERVERS];
+
+static void stop_all(void) {
+    for (size_t i = 0; i < SERVERS; i++) {
+        mux_stop(&muxes[i]);
+        server_stop(&servers[i]);
+    }
+}
+
+static int teardown(void **state) {
+    int left = fixture_teardown_restart(state);
+    stop_all();
+    return left;
+}
+
+#define PROFILE_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_setup_bare, teardown)
+
+/* The options of a server by which it has none of these commands, which stand in one string. */
+struct extra {
+    const char *words[EXTRA];
+    char text[256];
+};
+
+static void rename_away(struct extra *extra, const char *commands) {
+    size_t count = 0;
+    snprintf(extra->text, sizeof(extra->text), "%s", commands);
+    for (char *word = strtok(extra->text, " "); word; word = strtok(NULL, " ")) {
+        extra->words[count++] = "--rename-command";
+        extra->words[count++] = word;
+        extra->words[count++] = "";
+    }
+    extra->words[count] = NULL;
+}
+
+static void forget_log(struct fixture *f) {
+    free(f->log);
+    f->log = NULL;
+    f->log_len = 0;
+}
+
+static int times_logged(struct fixture *f, const char *words) {
+    int count = 0;
+    for (const char *at = f->log; at && (at = strstr(at, words)); at++)
+        count++;
+    return count;
+}
+
+static uint32_t missing(const evlock_client *client) {
+    evlock_node_info info;
+    assert_status(evlock_client_node(client, 0, &info, sizeof(info)), EVLOCK_OK);
+    return info.missing;
+}
+
+/* A fixture's clients, locks and log go; its loop stays. */
+static void clear(struct fixture *f) {
+    while (f->locks_len)
+        lock_free(f, f->locks[0]);
+    while (f->clients_len)
+        client_free(f, f->clients[0]);
+    f->client = NULL;
+    forget_log(f);
+    memset(f->connection_states, 0, sizeof(f->connection_states));
+    f->away = (struct record){0};
+}
+
+static evlock_client *quick_client(struct fixture *f, const char *url) {
+    evlock_client_options options = client_options(f);
+    options.backoff_max_ms = 200;
+    f->client = NULL;
+    return client_new(f, url, &options);
+}
+
+/* --- Each thing a lock does --------------------------------------------------------------------------------------- */
+
+static void lock_works(struct fixture *f) {
+    evlock_options options = with_ttl(TTL);
+    evlock *lock = lock_new(f, "a", &options);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_OK);
+    assert_true(ask_locked(f, lock));
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_false(ask_locked(f, lock));
+    lock_free(f, lock);
+}
+
+/* Many, so that they would be a batch. */
+static void renewals_work(struct fixture *f) {
+    enum { LEASES = 20 };
+    evlock_options options = with_ttl(TTL);
+    evlock_stats stats;
+    char name[16];
+    options.auto_renewal = true;
+    options.renewal_interval_ms = 50;
+    for (int i = 0; i < LEASES; i++) {
+        snprintf(name, sizeof(name), "%d", i);
+        assert_status(await_acquire(f, lock_new(f, name, &options), NULL), EVLOCK_OK);
+    }
+    evlock_client_stats(f->client, &stats, sizeof(stats));
+    uint64_t before = stats.renewals;
+    await(f,
+          evlock_client_stats(f->client, &stats, sizeof(stats)) == EVLOCK_OK && stats.renewals >= before + 3 * LEASES);
+    while (f->locks_len) {
+        assert_true(evlock_is_held(f->locks[0]));
+        lock_free(f, f->locks[0]);
+    }
+}
+
+/* Waiters take turns, in line or by polling. */
+static void wait_in_line(struct fixture *f) {
+    struct record records[3] = {0};
+    evlock_options options = with_ttl(TTL);
+    options.wait = EVLOCK_WAIT_QUEUE;
+    options.retry_delay_ms = 20;
+    evlock *first = lock_new(f, "line", &options), *waiters[3];
+    assert_status(await_acquire(f, first, NULL), EVLOCK_OK);
+    for (int i = 0; i < 3; i++) {
+        waiters[i] = lock_new(f, "line", &options);
+        assert_status(evlock_acquire(waiters[i], NULL, record_end, &records[i]), EVLOCK_OK);
+    }
+    run_for(f, 100);
+    assert_int_equal(records[0].count + records[1].count + records[2].count, 0);
+    assert_status(await_release(f, first), EVLOCK_OK);
+    for (int ended = 0; ended < 3; ended++) {
+        int at = -1;
+        await(f, evlock_is_held(waiters[0]) + evlock_is_held(waiters[1]) + evlock_is_held(waiters[2]) == 1);
+        for (int i = 0; i < 3; i++)
+            at = evlock_is_held(waiters[i]) ? i : at;
+        await(f, records[at].count);
+        assert_ended(&records[at], EVLOCK_OK);
+        assert_status(await_release(f, waiters[at]), EVLOCK_OK);
+    }
+}
+
+/* --- What is missing is told -------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *commands; /* renamed away */
+    uint32_t missing;
+    const char *words; /* of the log */
+} lacks[] = {
+    {"", 0, NULL},
+    {"INFO", EVLOCK_MISSING_IDENTITY | EVLOCK_MISSING_BATCHES | EVLOCK_MISSING_KILL, "data that it loses"},
+    {"CLIENT", EVLOCK_MISSING_KILL, "an unknown attempt is undone for a ttl"},
+    {"SCRIPT", EVLOCK_MISSING_DIGESTS, "carries its whole script"},
+    {"EVALSHA", EVLOCK_MISSING_DIGESTS, "carries its whole script"},
+    {"EVAL", 0, NULL},
+    {"MGET", EVLOCK_MISSING_BATCHES, "renewed by a command of its own"},
+    {"PUBLISH", EVLOCK_MISSING_CHANNELS, "waiters poll"},
+    {"PUBSUB", EVLOCK_MISSING_CHANNELS, "waiters poll"},
+    {"SUBSCRIBE", EVLOCK_MISSING_CHANNELS, "waiters poll"},
+};
+
+static void what_is_missing_is_told(void **state) {
+    struct fixture *f = *state;
+    struct extra extra;
+    for (size_t i = 0; i < sizeof(lacks) / sizeof(lacks[0]); i++) {
+        rename_away(&extra, lacks[i].commands);
+        server_start(&servers[0], false, extra.words);
+        evlock_client *client = quick_client(f, servers[0].url);
+        lock_works(f);
+        renewals_work(f);
+        wait_in_line(f);
+        await(f, missing(client) == lacks[i].missing);
+        assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
+        if (lacks[i].words)
+            assert_int_equal(times_logged(f, lacks[i].words), 1);
+        clear(f);
+        server_stop(&servers[0]);
+    }
+}
+
+/* It stays known while the node is away, and is told again of each connection. */
+static void what_is_missing_is_told_of_each_connection(void **state) {
+    struct fixture *f = *state;
+    struct extra extra;
+    rename_away(&extra, "EVALSHA");
+    server_start(&servers[0], false, extra.words);
+    evlock_client *client = quick_client(f, servers[0].url);
+    lock_works(f);
+    assert_int_equal(times_logged(f, "carries its whole script"), 1);
+    server_kill9(&servers[0]);
+    await(f, f->connection_states[EVLOCK_AWAY]);
+    assert_int_equal(missing(client), EVLOCK_MISSING_DIGESTS);
+    server_restart(&servers[0]);
+    await(f, f->connection_states[EVLOCK_CONNECTED] == 2);
+    assert_int_equal(missing(client), EVLOCK_MISSING_DIGESTS);
+    assert_int_equal(times_logged(f, "carries its whole script"), 2);
+}
+
+/* --- Who one is --------------------------------------------------------------------------------------------------- */
+
+static bool listed(struct server *server, const char *words) {
+    redisReply *reply = server_command(server, "CLIENT LIST");
+    bool found = strstr(reply->str, words);
+    freeReplyObject(reply);
+    return found;
+}
+
+static void connections_say_whose_they_are(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = client_options(f);
+    options.connection_name = "billing:3~!";
+    await_connected(f, client_new(f, NULL, &options));
+    await(f, listed(f->server, " name=billing:3~! "));
+    if (listed(f->server, "lib-name"))
+        assert_true(listed(f->server, " lib-name=evlock lib-ver=" EVLOCK_VERSION_STRING));
+    wait_in_line(f); /* what listens says so, too */
+    redisReply *reply = server_command(f->server, "CLIENT LIST TYPE pubsub");
+    assert_non_null(strstr(reply->str, " name=billing:3~! "));
+    freeReplyObject(reply);
+}
+
+static void a_name_that_is_refused_is_logged(void **state) {
+    struct fixture *f = *state;
+    static const struct mux_rule rules[] = {{"CLIENT SETNAME", "CLIENT NOTHING"}, {NULL, NULL}};
+    evlock_client_options options = client_options(f);
+    mux_start(&muxes[0], f->server, false, rules);
+    options.connection_name = "billing";
+    await_connected(f, client_new(f, muxes[0].url, &options));
+    assert_int_equal(times_logged(f, "refuses the connection's name"), 1);
+    lock_works(f);
+}
+
+/* --- Servers that are left ---------------------------------------------------------------------------------------- */
+
+static void is_left(struct fixture *f, const char *section, const char *info, int status, const char *words) {
+    const struct mux_rule rules[] = {{section, "GET info"}, {NULL, NULL}};
+    server_do(f->server, "SET info %s", info);
+    mux_start(&muxes[0], f->server, false, rules);
+    quick_client(f, muxes[0].url);
+    assert_status(await_try(f, lock_new(f, "a", NULL)), status);
+    assert_non_null(strstr(f->ended.error, words));
+    await(f, f->away.count);
+    assert_status(f->away.status, status);
+    assert_non_null(strstr(f->away.error, words));
+    assert_false(key_exists(f->server, "a"));
+    clear(f);
+    mux_stop(&muxes[0]);
+}
+
+static void servers_that_cannot_keep_a_lock_are_left(void **state) {
+    struct fixture *f = *state;
+    is_left(f, "INFO server", "\nredis_version:7.4.3\r\ngarnet_version:1.0.84\r\n", EVLOCK_EUNSUPPORTED, "Garnet");
+    is_left(f, "INFO replication", "\nrole:active-replica\r\n", EVLOCK_EUNSUPPORTED, "active-replica");
+    is_left(f, "INFO replication", "\nrole:slave\r\n", EVLOCK_EREFUSED, "address of its primary");
+    is_left(f, "INFO replication", "\nrole:replica\r\n", EVLOCK_EREFUSED, "address of its primary");
+}
+
+/* --- Shared connections ------------------------------------------------------------------------------------------- */
+
+static const struct mux_rule no_channels[] = {{"SUBSCRIBE", "NOTHING"}, {NULL, NULL}};
+
+/* What was sent last may still be on its way when the next connection is made. What the server sees is everybody's. */
+static void nobodys_connection_is_ended(struct fixture *f) {
+    evlock_client *other = client_new(f, muxes[0].url, NULL), *client = client_new(f, muxes[0].url, NULL);
+    struct record tried = {0};
+    evlock_options options = with_ttl(TTL);
+    await_connected(f, other);
+    await_connected(f, client);
+    assert_int_not_equal(missing(other) & EVLOCK_MISSING_KILL, 0); /* the server's connection is older */
+    evlock *lock = lock_new_on(f, client, "shared", &options);
+    server_do(f->server, "CLIENT PAUSE 3600000 WRITE");
+    assert_status(evlock_acquire(lock, NULL, record_end, &tried), EVLOCK_OK);
+    run_for(f, 50);
+    mux_cut(&muxes[0]);
+    await(f, evlock_client_connection(client) != EVLOCK_CONNECTED);
+    server_do(f->server, "CLIENT UNPAUSE");
+    await(f, tried.count);
+    assert_ended(&tried, EVLOCK_OK);
+    assert_int_not_equal(missing(client) & EVLOCK_MISSING_KILL, 0);
+    client_free(f, client); /* which hushes nobody */
+    await_connected(f, other);
+    assert_status(await_try(f, lock_new_on(f, other, "else", &options)), EVLOCK_OK);
+    assert_int_equal(server_calls(f->server, "client|kill"), 0);
+    assert_int_equal(server_calls(f->server, "client|reply"), 0);
+}
+
+static void a_shared_connection_is_not_ended(void **state) {
+    struct fixture *f = *state;
+    mux_start(&muxes[0], f->server, true, no_channels);
+    server_do(f->server, "CONFIG RESETSTAT");
+    run_for(f, 3100); /* the age of a connection is in whole seconds */
+    nobodys_connection_is_ended(f);
+}
+
+/* Its age does not tell then: its number does, when it comes again. */
+static void a_new_shared_connection_is_not_ended(void **state) {
+    struct fixture *f = *state;
+    struct record tried = {0};
+    evlock_options options = with_ttl(TTL);
+    mux_start(&muxes[0], f->server, true, no_channels);
+    evlock_client *client = quick_client(f, muxes[0].url);
+    await_connected(f, client);
+    evlock *lock = lock_new(f, "shared", &options);
+    server_do(f->server, "CONFIG RESETSTAT");
+    server_do(f->server, "CLIENT PAUSE 3600000 WRITE");
+    assert_status(evlock_acquire(lock, NULL, record_end, &tried), EVLOCK_OK);
+    run_for(f, 50);
+    mux_cut(&muxes[0]);
+    await(f, evlock_client_connection(client) != EVLOCK_CONNECTED);
+    server_do(f->server, "CLIENT UNPAUSE");
+    await(f, tried.count);
+    assert_ended(&tried, EVLOCK_OK);
+    assert_int_not_equal(missing(client) & EVLOCK_MISSING_KILL, 0);
+    assert_int_equal(server_calls(f->server, "client|kill"), 0);
+}
+
+/* --- Profiles ----------------------------------------------------------------------------------------------------- */
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROFILE_TEST(what_is_missing_is_told),
+        PROFILE_TEST(what_is_missing_is_told_of_each_connection),
+        PROFILE_TEST(connections_say_whose_they_are),
+        PROFILE_TEST(a_name_that_is_refused_is_logged),
+        PROFILE_TEST(servers_that_cannot_keep_a_lock_are_left),
+        PROFILE_TEST(a_shared_connection_is_not_ended),
+        PROFILE_TEST(a_new_shared_connection_is_not_ended),
+    };
+    return run_suite("profiles", tests);
+}
