@@ -203,12 +203,19 @@ void evl_connection_hush(struct connection *connection, struct bytes text) {
     evl_check(evl_connection_check(connection));
 }
 
-static void connection_write_queued(struct connection *connection) {
-    struct trouble trouble = evl_transport_write(&connection->transport, connection->context);
+/* A server that hangs up has said why, if it refused something just before. */
+static void connection_fail(struct connection *connection, struct trouble trouble) {
+    char why[sizeof(connection->error)];
 
+    memcpy(why, connection->error, sizeof(why));
+    if (trouble.status != EVLOCK_OK && connection->context)
+        evl_connection_break(connection, trouble.status,
+                             connection->explained && trouble.status == EVLOCK_EUNREACHABLE ? why : trouble.words);
+}
+
+static void connection_write_queued(struct connection *connection) {
     connection->unwritten = 0;
-    if (trouble.status != EVLOCK_OK)
-        evl_connection_break(connection, trouble.status, trouble.words);
+    connection_fail(connection, evl_transport_write(&connection->transport, connection->context));
 }
 
 void evl_connection_flush(struct connection *connection) {
@@ -226,15 +233,18 @@ void evl_connection_write(struct connection *connection, size_t bytes) {
 /* --- From the loop ------------------------------------------------------------------------------------------------ */
 
 static void connection_read_guarded(struct connection *connection) {
-    evl_transport_read(connection->context);
+    struct trouble trouble = evl_transport_read(&connection->transport, connection->context);
+
     if (connection->context && evl_reply_guard_overrun(&connection->guard))
         evl_connection_break(connection, EVLOCK_EPROTOCOL, connection->guard.refused);
+    connection_fail(connection, trouble);
 }
 
 static void connection_release_context(struct connection *connection, bool forked) {
     redisAsyncContext *context = connection->context;
 
     connection->context = NULL;
+    evl_transport_end(&connection->transport);
     if (!context)
         return;
     context->data = NULL; /* the handlers that hiredis now calls know by this to do nothing */
@@ -259,6 +269,15 @@ static bool connection_enter(struct connection *connection) {
     return false;
 }
 
+static void connection_log_tls(const struct connection *connection) {
+    struct words words;
+
+    if (!connection->url.tls || !evl_log_wants(&connection->turn->log, EVLOCK_LOG_DEBUG))
+        return;
+    evl_tls_describe(connection->transport.peer, &words);
+    evl_log(&connection->turn->log, EVLOCK_LOG_DEBUG, "node %u: verified over %s", connection->index, words.text);
+}
+
 /* Whether bytes go both ways. Only then the login begins: a server that is not the one that is meant must not hear of
  * it. */
 static bool connection_opens(struct connection *connection) {
@@ -266,10 +285,13 @@ static bool connection_opens(struct connection *connection) {
 
     if (transport->open)
         return true;
-    evl_transport_open(transport, &connection->context);
-    if (transport->open && !connection->hooks->greet(connection))
+    connection_fail(connection, evl_transport_open(transport, &connection->context));
+    if (!transport->open || connection->broken)
+        return false;
+    connection_log_tls(connection);
+    if (!connection->hooks->greet(connection))
         evl_connection_break(connection, EVLOCK_ENOMEM, evlock_strerror(EVLOCK_ENOMEM));
-    return transport->open;
+    return !connection->broken;
 }
 
 void evlock_on_readable(redisAsyncContext *context) {
@@ -278,7 +300,7 @@ void evlock_on_readable(redisAsyncContext *context) {
     if (!connection_enter(connection))
         return;
     /* Deadlines have been seen to, which may have ended it. */
-    if (connection->context == context && connection_opens(connection) && !connection->broken)
+    if (connection->context == context && !connection->broken && connection_opens(connection))
         connection_read_guarded(connection);
     evl_check(evl_connection_check(connection));
     evl_turn_leave(connection->turn);
@@ -302,7 +324,8 @@ void evlock_on_writable(redisAsyncContext *context) {
 
     if (!connection_enter(connection))
         return;
-    if (connection->context == context && connection_opens(connection) && connection_spoke_first(connection))
+    if (connection->context == context && !connection->broken && connection_opens(connection) &&
+        connection_spoke_first(connection))
         connection_read_guarded(connection);
     if (connection->context == context && connection->transport.open && !connection->broken)
         connection_write_queued(connection);
@@ -324,8 +347,8 @@ static void connection_free_addresses(struct connection *connection) {
 
 /* A quick return cannot help. */
 static bool connection_is_hopeless(const struct connection *connection, int status) {
-    return status == EVLOCK_EAUTH || status == EVLOCK_EPERM || status == EVLOCK_EUNSUPPORTED ||
-           status == EVLOCK_ESAME || strncmp(connection->error, "ERR max", 7) == 0;
+    return status == EVLOCK_EAUTH || status == EVLOCK_ECERT || status == EVLOCK_EPERM ||
+           status == EVLOCK_EUNSUPPORTED || status == EVLOCK_ESAME || strncmp(connection->error, "ERR max", 7) == 0;
 }
 
 /* Pauses, half of it at random, before the next connection. */
@@ -340,7 +363,8 @@ static void connection_back_off(struct connection *connection, int status) {
     connection->retry_at = evl_turn_now(connection->turn) + pause;
     connection->telling = connection->hooks->away && connection->hooks->away(connection, true, 0);
     connection_wake_at(connection, connection->telling ? 0 : connection->retry_at);
-    evl_log(&connection->turn->log, status == EVLOCK_EAUTH ? EVLOCK_LOG_ERROR : EVLOCK_LOG_WARN,
+    evl_log(&connection->turn->log,
+            status == EVLOCK_EAUTH || status == EVLOCK_ECERT ? EVLOCK_LOG_ERROR : EVLOCK_LOG_WARN,
             "node %u: not connected: %s; next try in %" PRId64 " ms", connection->index,
             connection->error[0] ? connection->error : evlock_strerror(status), pause / 1000);
     connection_changed(connection);
@@ -442,6 +466,16 @@ static redisAsyncContext *connection_new_context(const struct connection *connec
                              url->port);
 }
 
+/* The files of certificates may have changed to what cannot be used. */
+static bool connection_begin_transport(struct connection *connection) {
+    struct words words;
+    struct trouble trouble = evl_transport_begin(&connection->transport, connection->url.host, &words);
+
+    if (trouble.status == EVLOCK_ETLS)
+        evl_log(&connection->turn->log, EVLOCK_LOG_WARN, "the certificates of before stay in use: %s", trouble.words);
+    return trouble.status == EVLOCK_OK || trouble.status == EVLOCK_ETLS;
+}
+
 static bool connection_attach(struct connection *connection) {
     redisAsyncContext *context = connection->context;
 
@@ -451,8 +485,8 @@ static bool connection_attach(struct connection *connection) {
         redisEnableKeepAlive(&context->c);
     context->c.err = 0; /* a keep-alive that the system refuses is no reason not to connect */
     evl_reply_guard_raise(&connection->guard, context);
-    evl_transport_begin(&connection->transport);
-    if (connection->turn->loop.ops->attach(connection->turn->loop.data, context) != 0)
+    if (!connection_begin_transport(connection) ||
+        connection->turn->loop.ops->attach(connection->turn->loop.data, context) != 0)
         return false;
     redisAsyncSetConnectCallback(context, connection_on_connect);
     redisAsyncSetDisconnectCallback(context, connection_on_disconnect);
@@ -593,8 +627,11 @@ static void connection_end_silent(struct connection *connection, int64_t now) {
 }
 
 static void connection_end_connecting(struct connection *connection) {
+    const struct transport *transport = &connection->transport;
+    bool shakes = connection->state == CONNECTION_CONNECTING && transport->connected && !transport->open;
+
     if (!evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, connection->connect_by))
-        connection_end_late(connection, "connection", connection->config->connect_timeout);
+        connection_end_late(connection, shakes ? "TLS handshake" : "connection", connection->config->connect_timeout);
 }
 
 static void connection_go_on_away(struct connection *connection, int64_t now) {
@@ -667,6 +704,7 @@ void evl_connection_init(struct connection *connection, struct connections *all,
     connection->hooks = hooks;
     connection->index = index;
     connection->url = *url;
+    connection->transport.tls = url->tls ? all->tls : NULL;
     connection->alarm.kind = ALARM_CONNECTION;
     connection->backoff = all->config->backoff_min;
 }
@@ -688,6 +726,7 @@ void evl_connection_stop(struct connection *connection, bool forked) {
     connection->state = CONNECTION_STOPPED;
     connection_wake_at(connection, INT64_MAX);
     connection_free_addresses(connection);
+    evl_transport_free(&connection->transport);
     evl_url_free(&connection->url);
     evl_check(evl_connection_check(connection));
 }

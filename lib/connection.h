@@ -70,6 +70,7 @@ TAILQ_HEAD(connection_list, connection);
 struct connections {
     struct turn *turn;
     const struct client_config *config;
+    struct tls *tls; /* NULL: no server is spoken to over TLS */
     struct connection_list list;
 };
 

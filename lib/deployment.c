@@ -69,13 +69,20 @@ static struct trouble deployment_log_in_as(struct url *url, const evlock_client_
     return evl_no_trouble;
 }
 
-/* One that stands alone has no number to be called by. */
+/* Says which URL is meant. One that stands alone has no number to be called by. */
+static struct trouble deployment_number(const struct url_list *urls, unsigned index, struct trouble trouble,
+                                        struct words *words) {
+    if (trouble.status == EVLOCK_OK || urls->count == 1)
+        return trouble;
+    return evl_trouble(words, trouble.status, "the URL of node %u: %s", index, trouble.words);
+}
+
 static struct trouble deployment_parse(struct url *ret_url, const struct url_list *urls, unsigned index,
                                        struct words *words) {
     struct trouble trouble = evl_url_parse(ret_url, urls->urls[index].at, urls->urls[index].len, words);
 
     if (trouble.status == EVLOCK_OK || urls->count > 1)
-        return trouble;
+        return deployment_number(urls, index, trouble, words);
     return evl_trouble(words, trouble.status, "URL: %s", trouble.words);
 }
 
@@ -92,6 +99,26 @@ static struct trouble deployment_make_node(struct deployment *deployment, struct
     for (unsigned i = 0; i < index; i++)
         if (evl_url_is_same_server(&evl_node_connection(node)->url, &evl_node_connection(&deployment->nodes[i])->url))
             return evl_trouble(words, EVLOCK_ESAME, "it names the server of node %u, too", i);
+    return evl_no_trouble;
+}
+
+/* What the first server over TLS needs serves all. */
+static struct trouble deployment_trust(struct deployment *deployment, struct url *url,
+                                       const evlock_client_options *options, struct words *words) {
+    struct connections *connections = &deployment->connections;
+    struct trouble trouble = evl_no_trouble;
+
+    if (url->tls && !connections->tls)
+        trouble = evl_tls_new(&connections->tls, options, words);
+    if (trouble.status != EVLOCK_OK)
+        evl_url_free(url);
+    return trouble;
+}
+
+static struct trouble deployment_refuse_vain_trust(const struct deployment *deployment,
+                                                   const evlock_client_options *options) {
+    if (evl_tls_is_wanted(options) && !deployment->connections.tls)
+        return (struct trouble){EVLOCK_EINVAL, "the options speak of TLS, but no URL is rediss:// or valkeys://"};
     return evl_no_trouble;
 }
 
@@ -116,11 +143,11 @@ struct trouble evl_deployment_make(struct deployment *deployment, const struct u
         deployment->nodes[i].excludable = urls->count > 1 && !deployment->config.durable;
         trouble = deployment_parse(&url, urls, i, words);
         if (trouble.status == EVLOCK_OK)
-            trouble = deployment_make_node(deployment, &url, options, words);
-        if (trouble.status != EVLOCK_OK && urls->count > 1)
-            trouble = evl_trouble(words, trouble.status, "the URL of node %u: %s", i, trouble.words);
+            trouble = deployment_trust(deployment, &url, options, words);
+        if (trouble.status == EVLOCK_OK)
+            trouble = deployment_number(urls, i, deployment_make_node(deployment, &url, options, words), words);
     }
-    return trouble;
+    return trouble.status == EVLOCK_OK ? deployment_refuse_vain_trust(deployment, options) : trouble;
 }
 
 void evl_deployment_start(struct deployment *deployment) {
@@ -192,6 +219,7 @@ void evl_deployment_flush(struct deployment *deployment) {
 void evl_deployment_free(struct deployment *deployment) {
     for (unsigned i = 0; i < deployment->node_count; i++)
         evl_url_free(&evl_node_connection(&deployment->nodes[i])->url);
+    evl_tls_free(deployment->connections.tls);
     evl_free(deployment->nodes);
     evl_free(deployment->sides);
 }

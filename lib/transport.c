@@ -7,22 +7,40 @@
 
 #include <hiredis/async.h>
 
+/* hiredis exports it, for those who read in its place, as its own TLS does; no header of it says so. */
+void redisProcessCallbacks(redisAsyncContext *context);
+
+/* Bytes that are read at once. */
+#define PIECE 16384
+
+/* So many pieces are read before what they say is handed on. */
+#define PIECES 4
+
 /* So often a socket is read that is about to be closed: a server that never ends to speak is not heard out. */
 #define DRAINED 64
 
-void evl_transport_begin(struct transport *transport) {
-    *transport = (struct transport){0};
+struct trouble evl_transport_begin(struct transport *transport, const char *host, struct words *words) {
+    transport->connected = transport->open = transport->full = false;
+    return transport->tls ? evl_tls_begin(&transport->peer, transport->tls, host, words) : evl_no_trouble;
 }
 
-/* hiredis, with nothing to write, looks whether the socket is connected. */
-void evl_transport_open(struct transport *transport, redisAsyncContext *const *context) {
-    redisAsyncHandleWrite(*context);
-    transport->open = *context && (*context)->c.flags & REDIS_CONNECTED;
+void evl_transport_end(struct transport *transport) {
+    if (transport->peer)
+        evl_tls_end(transport->peer);
+    transport->open = transport->full = false;
 }
 
-void evl_transport_read(redisAsyncContext *context) {
-    redisAsyncHandleRead(context);
+void evl_transport_free(struct transport *transport) {
+    if (transport->peer)
+        evl_tls_peer_free(transport->peer);
+    transport->peer = NULL;
 }
+
+static struct trouble transport_fail(int error) {
+    return (struct trouble){EVLOCK_EUNREACHABLE, strerror(error)};
+}
+
+/* --- Out ---------------------------------------------------------------------------------------------------------- */
 
 /* Sends of `len` bytes as many as the socket takes; -1: it fails. */
 static ssize_t transport_send(int fd, const char *bytes, size_t len) {
@@ -55,16 +73,147 @@ static void transport_forget(redisAsyncContext *context, size_t count) {
     sdssetlen(queued, left);
 }
 
-struct trouble evl_transport_write(struct transport *transport, redisAsyncContext *context) {
-    size_t len = sdslen(context->c.obuf);
+/* Sends the first `len` bytes of what is queued. */
+static struct trouble transport_write_plain(struct transport *transport, redisAsyncContext *context, size_t len) {
     ssize_t sent = len ? transport_send(context->c.fd, context->c.obuf, len) : 0;
 
     if (sent < 0)
-        return (struct trouble){EVLOCK_EUNREACHABLE, strerror(errno)};
+        return transport_fail(errno);
     if (sent > 0)
         transport_forget(context, (size_t)sent);
     transport->full = (size_t)sent < len;
+    return evl_no_trouble;
+}
+
+/* Sends what TLS has made of what was said, or says by itself. */
+static struct trouble transport_send_sealed(struct transport *transport, const redisAsyncContext *context) {
+    const char *bytes;
+    size_t len = evl_tls_sealed(transport->peer, &bytes);
+    ssize_t sent = len ? transport_send(context->c.fd, bytes, len) : 0;
+
+    if (sent < 0)
+        return transport_fail(errno);
+    evl_tls_sent(transport->peer, (size_t)sent);
+    transport->full = (size_t)sent < len;
+    return evl_no_trouble;
+}
+
+/* What is queued waits until all was sent that had been sealed before. */
+static struct trouble transport_write_sealed(struct transport *transport, redisAsyncContext *context, size_t len) {
+    struct trouble trouble = transport_send_sealed(transport, context);
+
+    if (trouble.status != EVLOCK_OK || transport->full || len == 0)
+        return trouble;
+    trouble = evl_tls_put(transport->peer, context->c.obuf, len);
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
+    transport_forget(context, len);
+    return transport_send_sealed(transport, context);
+}
+
+struct trouble evl_transport_write(struct transport *transport, redisAsyncContext *context) {
+    size_t len = sdslen(context->c.obuf);
+    struct trouble trouble = transport->tls ? transport_write_sealed(transport, context, len)
+                                            : transport_write_plain(transport, context, len);
+
+    if (trouble.status == EVLOCK_OK)
+        transport_await_room(context, transport->full || sdslen(context->c.obuf) > 0);
+    return trouble;
+}
+
+/* --- In ----------------------------------------------------------------------------------------------------------- */
+
+/* Reads what has come, which is sealed. The trouble is how the socket ended. */
+static struct trouble transport_hear(struct transport *transport, redisAsyncContext *context) {
+    char bytes[PIECE];
+    struct trouble trouble = evl_no_trouble;
+
+    for (int i = 0; trouble.status == EVLOCK_OK && i < PIECES; i++) {
+        ssize_t count = recv(context->c.fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+        if (count == 0)
+            return (struct trouble){EVLOCK_EUNREACHABLE, "Server closed the connection"};
+        if (count < 0)
+            return errno == EAGAIN || errno == EINTR ? evl_no_trouble : transport_fail(errno);
+        trouble = evl_tls_feed(transport->peer, bytes, (size_t)count);
+        if ((size_t)count < sizeof(bytes))
+            break;
+    }
+    return trouble;
+}
+
+/* Hands all to hiredis that can be opened. */
+static struct trouble transport_unseal(struct transport *transport, redisAsyncContext *context) {
+    char bytes[PIECE];
+    size_t len;
+    struct trouble trouble;
+
+    do {
+        trouble = evl_tls_take(transport->peer, bytes, sizeof(bytes), &len);
+        if (len > 0 && redisReaderFeed(context->c.reader, bytes, len) != REDIS_OK)
+            break; /* it says so when it is asked for replies */
+    } while (len > 0);
+    explicit_bzero(bytes, sizeof(bytes));
+    return trouble;
+}
+
+static void transport_await_bytes(redisAsyncContext *context) {
+    if (context->ev.addRead)
+        context->ev.addRead(context->ev.data);
+}
+
+static struct trouble transport_first(struct trouble first, struct trouble second) {
+    return first.status != EVLOCK_OK ? first : second;
+}
+
+static struct trouble transport_read_sealed(struct transport *transport, redisAsyncContext *context) {
+    struct trouble ended = transport_hear(transport, context);
+    struct trouble unsealed = transport_unseal(transport, context);
+    struct trouble unsent = transport_send_sealed(transport, context);
+
+    if (transport->full)
+        transport_await_room(context, true);
+    transport_await_bytes(context);
+    redisProcessCallbacks(context);
+    return transport_first(unsealed, transport_first(ended, unsent));
+}
+
+struct trouble evl_transport_read(struct transport *transport, redisAsyncContext *context) {
+    if (transport->tls)
+        return transport_read_sealed(transport, context);
+    redisAsyncHandleRead(context);
+    return evl_no_trouble;
+}
+
+/* --- The beginning ------------------------------------------------------------------------------------------------ */
+
+/* hiredis, with nothing to write, looks whether the socket is connected. */
+static bool transport_connects(struct transport *transport, redisAsyncContext *const *context) {
+    if (!transport->connected) {
+        redisAsyncHandleWrite(*context);
+        transport->connected = *context && (*context)->c.flags & REDIS_CONNECTED;
+    }
+    return transport->connected;
+}
+
+/* What the server says last may be why it ends the connection. */
+static struct trouble transport_shake(struct transport *transport, redisAsyncContext *context) {
+    struct trouble ended = transport_hear(transport, context);
+    struct trouble shaken = evl_no_trouble, unsent;
+
+    if (ended.status == EVLOCK_OK || ended.status == EVLOCK_EUNREACHABLE)
+        shaken = evl_tls_shake(transport->peer, &transport->open);
+    unsent = transport_send_sealed(transport, context);
     transport_await_room(context, transport->full);
+    transport_await_bytes(context);
+    return transport_first(shaken, transport_first(ended, unsent));
+}
+
+struct trouble evl_transport_open(struct transport *transport, redisAsyncContext *const *context) {
+    if (!transport_connects(transport, context))
+        return evl_no_trouble;
+    if (transport->tls)
+        return transport_shake(transport, *context);
+    transport->open = true;
     return evl_no_trouble;
 }
 

@@ -9,23 +9,36 @@
 #include <stdbool.h>
 
 #include "status.h"
+#include "tls.h"
 
 struct redisAsyncContext;
 
 struct transport {
-    bool open; /* bytes go both ways */
-    bool full; /* the socket did not take all that was written */
+    struct tls *tls;       /* the client's; NULL: bytes go as they are */
+    struct tls_peer *peer; /* with `tls`: the server, once it was connected to */
+    bool connected;        /* the socket is */
+    bool open;             /* bytes go both ways */
+    bool full;             /* the socket did not take all that was written */
 };
 
-/* A new context has its socket, which is not connected yet, and nothing queued. */
-void evl_transport_begin(struct transport *transport);
+/* The next context's socket is not connected yet, and nothing is queued. EVLOCK_OK, or as evl_tls_begin(), whose words
+ * may be put together in `words`. */
+struct trouble evl_transport_begin(struct transport *transport, const char *host, struct words *words);
+
+/* The context's end is near, or it has none any more. */
+void evl_transport_end(struct transport *transport);
+
+/* Gives back what was kept for the next context. */
+void evl_transport_free(struct transport *transport);
 
 /* The socket is ready for something, for the first time or again: goes on until the transport is open. hiredis may have
- * freed the context by then, if there is no connection: `*context` is NULL, by its handlers. */
-void evl_transport_open(struct transport *transport, struct redisAsyncContext *const *context);
+ * freed the context by then, if there is no connection: `*context` is NULL, by its handlers. The trouble is the
+ * server's, or the socket's. */
+struct trouble evl_transport_open(struct transport *transport, struct redisAsyncContext *const *context);
 
-/* Reads what has come, and has hiredis hand on the replies. hiredis may have freed the context by then. */
-void evl_transport_read(struct redisAsyncContext *context);
+/* Reads what has come, and has hiredis hand on the replies. hiredis may have freed the context by then; the trouble, if
+ * it has not, is what came after them. */
+struct trouble evl_transport_read(struct transport *transport, struct redisAsyncContext *context);
 
 /* Writes what is queued, or as much as the socket takes. The trouble is the socket's. */
 struct trouble evl_transport_write(struct transport *transport, struct redisAsyncContext *context);

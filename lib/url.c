@@ -17,6 +17,7 @@
 #define DEFAULT_PORT 6379
 
 #define SEVERAL "several are written as \"quorum:URL URL URL\", with spaces"
+#define SCHEMES "redis://, rediss://, valkey://, valkeys:// or unix://"
 #define BRACKETS "an IPv6 address must stand in []"
 
 /* A stretch of the URL's text, not yet decoded. */
@@ -226,18 +227,15 @@ struct trouble evl_url_parse(struct url *ret_url, const char *text, size_t len, 
             return evl_trouble(words, EVLOCK_EURL,
                                "byte %td is blank or unprintable; take it away, or write it as %%%02X", c - text + 1,
                                (unsigned)*c);
-    if (url_take_prefix(&rest, "redis://") || url_take_prefix(&rest, "valkey://"))
+    url.tls = url_take_prefix(&rest, "rediss://") || url_take_prefix(&rest, "valkeys://");
+    if (url.tls || url_take_prefix(&rest, "redis://") || url_take_prefix(&rest, "valkey://"))
         trouble = url_parse_tcp(&url, rest, words);
     else if (url_take_prefix(&rest, "unix://"))
         trouble = url_parse_unix(&url, rest, words);
-    else if (url_take_prefix(&rest, "rediss://"))
-        trouble = (struct trouble){EVLOCK_ESCHEME, "rediss:// needs TLS, which is not built in"};
-    else if (url_take_prefix(&rest, "valkeys://"))
-        trouble = (struct trouble){EVLOCK_ESCHEME, "valkeys:// needs TLS, which is not built in"};
     else if (memmem(text, len, "://", 3))
-        trouble = (struct trouble){EVLOCK_ESCHEME, "the scheme must be redis://, valkey:// or unix://"};
+        trouble = (struct trouble){EVLOCK_ESCHEME, "the scheme must be " SCHEMES};
     else
-        trouble = url_malformed("it must begin with redis://, valkey:// or unix://");
+        trouble = url_malformed("it must begin with " SCHEMES);
     if (trouble.status == EVLOCK_OK)
         *ret_url = url;
     else

@@ -18,6 +18,7 @@ struct url {
     int port;
     int db;
     bool literal; /* the host is an address, so that there is nothing to resolve */
+    bool tls;     /* it is spoken to over TLS */
 };
 
 /* The URLs in a client's string, which they are parts of. */

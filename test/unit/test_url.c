@@ -23,7 +23,7 @@ static struct words words;
 struct parts {
     const char *host, *path, *user, *password;
     int port, db;
-    bool literal;
+    bool literal, tls;
 };
 
 static const struct {
@@ -48,6 +48,8 @@ static const struct {
     {"redis://me:a@b@h", {.host = "h", .port = 6379, .user = "me", .password = "a@b"}},
     {"redis://%40%3A:%2f%3F%23%25%ff@h", {.host = "h", .port = 6379, .user = "@:", .password = "/?#%\xff"}},
     {"redis://a%2Db:%36%33/%31", {.host = "a-b", .port = 63, .db = 1}},
+    {"rediss://:pw@localhost", {.host = "localhost", .port = 6379, .password = "pw", .tls = true}},
+    {"valkeys://127.0.0.1:1/2", {.host = "127.0.0.1", .port = 1, .db = 2, .literal = true, .tls = true}},
     {"unix:///run/redis.sock", {.path = "/run/redis.sock"}},
     {"unix:///run/redis.sock?db=12", {.path = "/run/redis.sock", .db = 12}},
     {"unix:///\xc3\xa4", {.path = "/\xc3\xa4"}},
@@ -73,6 +75,7 @@ CASE(good_urls_are_taken) {
         assert_int_equal(url.port, good[i].parts.port);
         assert_int_equal(url.db, good[i].parts.db);
         assert_int_equal(url.literal, good[i].parts.literal);
+        assert_int_equal(url.tls, good[i].parts.tls);
         evl_url_free(&url);
         assert_null(url.host);
         assert_null(url.password);
@@ -89,8 +92,6 @@ static const struct {
     {"localhost:6379", EVLOCK_EURL, "begin with"},
     {"redis:/localhost", EVLOCK_EURL, "begin with"},
     {"http://localhost", EVLOCK_ESCHEME, "scheme"},
-    {"rediss://:secret@localhost", EVLOCK_ESCHEME, "rediss:// needs TLS"},
-    {"valkeys://:secret@localhost", EVLOCK_ESCHEME, "valkeys:// needs TLS"},
     {"valkey:/localhost", EVLOCK_EURL, "begin with"},
     {"redis://", EVLOCK_EURL, "no host"},
     {"redis://h1,h2", EVLOCK_EURL, "one server"},
