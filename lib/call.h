@@ -85,6 +85,7 @@ struct call {
             uint16_t waiting;   /* those that wait for them */
             uint16_t confirmed; /* those that said so, or that it is not */
             uint16_t denied;
+            uint16_t hopeless; /* of these, those that never will */
         } acquire;
         struct {
             int value; /* what the body returned */

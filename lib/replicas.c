@@ -1,6 +1,8 @@
 /* Replicas; see replicas.h. */
 #include "replicas.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "acquire.h"
@@ -25,27 +27,38 @@ static bool replicas_take(struct request *request, int64_t now, struct command *
     return true;
 }
 
-/* What can still come of it; `why` is what it fails with: the words are those of the node that was heard last. */
+/* What can still come of it; `why` is what it fails with: the words are those of the node that was heard last. Without
+ * those that never will, and among several nodes, it may come another time. */
 static void replicas_decide(struct call *call, struct trouble why) {
     if (evl_quorum_reached(call->count, (unsigned)__builtin_popcount(call->acquire.confirmed))) {
         evl_call_withdraw(call);
         call->aside = false;
         evl_acquire_grant(call);
     } else if (evl_quorum_missed(call->count, (unsigned)__builtin_popcount(call->acquire.denied))) {
+        if (!evl_quorum_missed(call->count, (unsigned)__builtin_popcount(call->acquire.hopeless)))
+            why.status = EVLOCK_EREPLICAS;
         if (!why.words[0])
             why.words = "too few replicas have it";
         evl_acquire_drop(call, why);
     }
 }
 
-/* Among several nodes, one that refuses for good is one that does not confirm. */
-static int replicas_status_of(const struct call *call, struct reply_meaning meaning) {
-    return call->count == 1 && meaning.verdict == LEASE_FORBIDDEN ? meaning.status : EVLOCK_EREPLICAS;
-}
-
 static void replicas_deny(struct call *call, uint16_t node, int status, const char *words) {
     call->acquire.denied |= node;
+    if (status != EVLOCK_EREPLICAS)
+        call->acquire.hopeless |= node;
     replicas_decide(call, (struct trouble){status, words});
+}
+
+static struct login *replicas_login_of(const struct call *call, unsigned node) {
+    return &call->lock->config->deployment->sides[node].login;
+}
+
+/* Among several nodes, one that refuses for good is one that does not confirm, but for one that cannot be asked. */
+static int replicas_status_of(const struct call *call, struct reply_meaning meaning) {
+    bool final = call->count == 1 ? meaning.verdict == LEASE_FORBIDDEN : meaning.status == EVLOCK_EUNSUPPORTED;
+
+    return final ? meaning.status : EVLOCK_EREPLICAS;
 }
 
 static void replicas_on_refused(struct call *call, struct request *request, const char *error, int64_t now) {
@@ -56,7 +69,31 @@ static void replicas_on_refused(struct call *call, struct request *request, cons
         evl_pipe_submit(evl_call_pipe(call, request->node), request, now);
         return;
     }
+    if (call->acquire.waiting & node && evl_reply_is_lacking(meaning))
+        evl_login_lacks(replicas_login_of(call, request->node), EVLOCK_MISSING_WAIT, error);
     replicas_deny(call, node, replicas_status_of(call, meaning), error);
+}
+
+/* Why no answer of a node would say anything of its replicas; NULL: it would. What a proxy sends on a shared connection
+ * is not known to be behind what it sent before. */
+static const char *replicas_hopeless(const struct call *call, unsigned node) {
+    const struct login *side = replicas_login_of(call, node);
+    const struct login *own = &call->lock->config->deployment->nodes[node].pipe.login;
+
+    if (side->shared || (side->id && side->id == own->id))
+        return "a proxy shares its connections, on which replicas cannot be asked";
+    return NULL;
+}
+
+/* Too few. A server waits for as long as it was told to; one that does not counts no more of them. */
+static void replicas_on_few(struct call *call, unsigned node, int64_t number, int64_t now) {
+    int64_t passed = now - (call->acquire.replicas_by - call->lock->config->replica_timeout);
+    bool waited = number == 0 || passed >= call->lock->config->replica_timeout / 2;
+    char words[96];
+
+    snprintf(words, sizeof(words), "%" PRId64 " of %" PRId64 " replicas have it%s", number,
+             call->lock->config->min_replicas, waited ? "" : ", and the server waits for no more");
+    replicas_deny(call, (uint16_t)(1U << node), waited ? EVLOCK_EREPLICAS : EVLOCK_EUNSUPPORTED, words);
 }
 
 /* Of several nodes, the second connection leads to the server that the node's own one was made to last. Or else it may
@@ -74,17 +111,23 @@ static bool replicas_answer(struct request *request, const struct reply *reply, 
     struct call *call = evl_call_of(request);
     uint16_t node = (uint16_t)(1U << request->node);
     int64_t number = reply->type == REPLY_INTEGER ? reply->integer : 0;
+    const char *hopeless;
 
     if (call->ended || !call->aside || !(call->acquire.asked & node)) {
         evl_call_free_told(call);
     } else if (reply->type == REPLY_ERROR) {
         replicas_on_refused(call, request, reply->text, now);
+    } else if ((hopeless = replicas_hopeless(call, request->node))) {
+        replicas_deny(call, node, EVLOCK_EUNSUPPORTED, hopeless);
     } else if (!(call->acquire.waiting & node) && number > 0 && replicas_leads_home(call, request->node)) {
         call->acquire.waiting |= node;
         evl_pipe_follow(evl_call_pipe(call, request->node), request, now);
     } else if (call->acquire.waiting & node && number >= call->lock->config->min_replicas) {
+        replicas_login_of(call, request->node)->missing &= ~(uint32_t)EVLOCK_MISSING_WAIT;
         call->acquire.confirmed |= node;
         replicas_decide(call, (struct trouble){EVLOCK_EREPLICAS, ""});
+    } else if (call->acquire.waiting & node && reply->type == REPLY_INTEGER) {
+        replicas_on_few(call, request->node, number, now);
     } else {
         replicas_deny(call, node, EVLOCK_EREPLICAS, "");
     }
@@ -99,7 +142,7 @@ static void replicas_away(struct request *request, struct trouble why, int64_t n
     replicas_deny(call, (uint16_t)(1U << request->node), EVLOCK_EREPLICAS, why.words);
 }
 
-const struct request_ops evl_replicas_requests = {replicas_take, replicas_answer, NULL, replicas_away};
+const struct request_ops evl_replicas_requests = {replicas_take, replicas_answer, NULL, NULL, replicas_away};
 
 void evl_replicas_fail(struct call *call, const char *why) {
     evl_acquire_drop(call, (struct trouble){EVLOCK_EREPLICAS, why});
@@ -108,23 +151,30 @@ void evl_replicas_fail(struct call *call, const char *why) {
 /* A node whose last WAIT is not over, of an attempt before this one, is not asked. */
 void evl_replicas_ask(struct call *call) {
     int64_t now = evl_turn_now(evl_handle_turn(call->lock));
-    const char *words = "";
+    struct trouble trouble = {EVLOCK_EREPLICAS, ""};
 
     call->aside = true;
     evl_call_ask(call, REQUEST_REPLICAS);
     call->acquire.asked = call->acquire.waiting = call->acquire.confirmed = call->acquire.denied = 0;
+    call->acquire.hopeless = 0;
     call->acquire.replicas_by = now + call->lock->config->replica_timeout;
     evl_call_wake(call, evl_min(call->acquire.replicas_by, call->acquire.wait_until));
     for (unsigned i = 0; i < call->count; i++) {
         struct pipe *side = evl_call_pipe(call, i);
         uint16_t node = (uint16_t)(1U << i);
+        if (evl_pipe_connection(side)->state == CONNECTION_READY && replicas_hopeless(call, i)) {
+            trouble = (struct trouble){EVLOCK_EUNSUPPORTED, replicas_hopeless(call, i)};
+            call->acquire.denied |= node;
+            call->acquire.hopeless |= node;
+            continue;
+        }
         if (call->requests[i].flying || evl_pipe_connection(side)->state == CONNECTION_AWAY) {
-            words = evl_pipe_connection(side)->error;
+            trouble = (struct trouble){EVLOCK_EREPLICAS, evl_pipe_connection(side)->error};
             call->acquire.denied |= node;
             continue;
         }
         call->acquire.asked |= node;
         evl_pipe_submit(side, &call->requests[i], now);
     }
-    replicas_decide(call, (struct trouble){EVLOCK_EREPLICAS, words});
+    replicas_decide(call, trouble);
 }

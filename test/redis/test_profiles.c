@@ -10,7 +10,7 @@
 
 #include "mux.h"
 
-enum { TTL = 60000, SERVERS = 3, EXTRA = 64 };
+enum { TTL = 60000, LONG = 4000, SERVERS = 3, EXTRA = 64 };
 
 static struct server servers[SERVERS];
 static struct mux muxes[SERVERS];
@@ -320,6 +320,71 @@ static void a_new_shared_connection_is_not_ended(void **state) {
     assert_int_equal(server_calls(f->server, "client|kill"), 0);
 }
 
+/* --- Replicas ----------------------------------------------------------------------------------------------------- */
+
+static evlock *replicated(struct fixture *f, int64_t count, int64_t timeout_ms) {
+    evlock_options options = with_ttl(TTL);
+    options.min_replicas = count;
+    options.replica_timeout_ms = timeout_ms;
+    return lock_new(f, "replicated", &options);
+}
+
+/* However long it might wait. */
+static void assert_hopeless(struct fixture *f, evlock *lock, int status, const char *words) {
+    assert_status(await_acquire(f, lock, NULL), status);
+    if (!strstr(f->ended.error, words))
+        fail_msg("the words are \"%s\", not \"%s\"", f->ended.error, words);
+    await(f, !key_exists(f->server, "replicated"));
+}
+
+static void replicas_that_cannot_be_asked_are_told_at_once(void **state) {
+    struct fixture *f = *state;
+    static const struct mux_rule none[] = {{"WAIT", "NOTHING"}, {NULL, NULL}};
+    mux_start(&muxes[0], f->server, false, none);
+    evlock_client *client = quick_client(f, muxes[0].url);
+    evlock *lock = replicated(f, 1, LONG);
+    assert_hopeless(f, lock, EVLOCK_EUNSUPPORTED, "unknown command");
+    assert_int_equal(missing(client), EVLOCK_MISSING_WAIT);
+    assert_int_equal(times_logged(f, "no lock with min_replicas"), 1);
+    assert_hopeless(f, lock, EVLOCK_EUNSUPPORTED, "unknown command");
+    assert_int_equal(times_logged(f, "no lock with min_replicas"), 1);
+    lock_works(f);
+    clear(f);
+    mux_stop(&muxes[0]);
+
+    server_do(f->server, "ACL SETUSER default -wait");
+    client = quick_client(f, NULL);
+    assert_hopeless(f, replicated(f, 1, LONG), EVLOCK_EPERM, "NOPERM");
+    assert_int_equal(missing(client), EVLOCK_MISSING_WAIT);
+    server_do(f->server, "ACL SETUSER default +wait");
+}
+
+/* One that waits no longer for the second than for the first will never say two. */
+static void a_server_that_counts_one_replica_at_most_is_told_at_once(void **state) {
+    struct fixture *f = *state;
+    static const struct mux_rule one[] = {{"WAIT", "EVAL return(1) 0"}, {NULL, NULL}};
+    mux_start(&muxes[0], f->server, false, one);
+    quick_client(f, muxes[0].url);
+    evlock *lock = replicated(f, 1, LONG);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_hopeless(f, replicated(f, 2, LONG), EVLOCK_EUNSUPPORTED, "1 of 2 replicas have it, and");
+}
+
+/* They may come: an acquire that may wait waits. */
+static void too_few_replicas_are_told_as_that(void **state) {
+    struct fixture *f = *state;
+    quick_client(f, NULL);
+    assert_status(await_try(f, replicated(f, 2, 200)), EVLOCK_EREPLICAS);
+}
+
+static void replicas_are_not_asked_on_a_shared_connection(void **state) {
+    struct fixture *f = *state;
+    mux_start(&muxes[0], f->server, true, no_channels);
+    quick_client(f, muxes[0].url);
+    assert_hopeless(f, replicated(f, 1, LONG), EVLOCK_EUNSUPPORTED, "shares its connections");
+}
+
 /* --- Profiles ----------------------------------------------------------------------------------------------------- */
 
 int main(void) {
@@ -331,6 +396,10 @@ int main(void) {
         PROFILE_TEST(servers_that_cannot_keep_a_lock_are_left),
         PROFILE_TEST(a_shared_connection_is_not_ended),
         PROFILE_TEST(a_new_shared_connection_is_not_ended),
+        PROFILE_TEST(replicas_that_cannot_be_asked_are_told_at_once),
+        PROFILE_TEST(a_server_that_counts_one_replica_at_most_is_told_at_once),
+        PROFILE_TEST(too_few_replicas_are_told_as_that),
+        PROFILE_TEST(replicas_are_not_asked_on_a_shared_connection),
     };
     return run_suite("profiles", tests);
 }

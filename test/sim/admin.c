@@ -186,7 +186,6 @@ static void run_time(struct call *call) {
     reply_bulk(call->reply, digits, (size_t)snprintf(digits, sizeof(digits), "%" PRId64, now % 1000000));
 }
 
-/* Where replicas are not behind, this tells at once what a real server tells when the time is up. */
 static void run_wait(struct call *call) {
     int64_t wanted, timeout;
     if (!integer_argument(call, 1, &wanted))
@@ -195,7 +194,7 @@ static void run_wait(struct call *call) {
         reply_error(call->reply, "ERR timeout is not an integer or out of range");
     } else if (timeout < 0) {
         reply_error(call->reply, "ERR timeout is negative");
-    } else if (!call->server->lagging || session_replicas(call->session) >= wanted) {
+    } else if (session_replicas(call->session) >= wanted) {
         reply_integer(call->reply, session_replicas(call->session));
     } else {
         call->session->wait_for = wanted;

@@ -54,6 +54,7 @@ void line_open(struct line *line, struct pair *pair) {
     line->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(line->fd >= 0);
     assert_int_equal(connect(line->fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    sim_server_set_time(pair->sim, machine_now());
     line->session = sim_server_connect(pair->sim, on_output, on_ended, line);
 }
 
@@ -90,6 +91,10 @@ void line_read(struct line *line) {
     reply_bulk(&last, marker, strlen(marker));
     while (!ends_with(&line->real, &last) && (len = recv(line->fd, bytes, sizeof(bytes), 0)) > 0)
         reply_raw(&line->real, bytes, (size_t)len);
+    while (line->session && sim_session_waits(line->session) != INT64_MAX) { /* a wait that is over on the other side */
+        sim_server_set_time(line->pair->sim, machine_now());
+        sim_session_resume(line->session);
+    }
     reply_free(&command);
     reply_free(&last);
 }

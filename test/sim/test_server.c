@@ -209,7 +209,12 @@ CASE(a_password_is_for_new_sessions) {
 }
 
 CASE(wait_tells_of_the_replicas) {
-    ASK(":0\r\n", "WAIT", "1", "100");
+    SAY(&one, "WAIT", "1", "100");
+    sim_session_resume(one.session);
+    assert_answered(&one, "");
+    sim_server_set_time(server, now += 100 * MS);
+    sim_session_resume(one.session);
+    assert_answered(&one, ":0\r\n");
     sim_server_set_replicas(server, 2);
     ASK(":2\r\n", "WAIT", "1", "100");
 }
