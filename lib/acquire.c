@@ -327,7 +327,7 @@ static void acquire_see_nothing(struct request *request, struct trouble why, int
     acquire_pause_or_end(call, (struct trouble){EVLOCK_EHELD, ""});
 }
 
-const struct request_ops evl_acquire_requests = {acquire_take_look, acquire_see, NULL, acquire_see_nothing};
+const struct request_ops evl_acquire_requests = {acquire_take_look, acquire_see, NULL, NULL, acquire_see_nothing};
 
 /* Only where there is one node: among several, one that hangs or is odd must neither hold up nor end an acquire. One
  * that joins the queue looks by that. */

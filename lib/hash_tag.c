@@ -8,11 +8,11 @@
 #define SLOT_BITS 14
 #define SLOT_POLYNOMIAL 0x1021U
 
-bool evl_hash_tag_is_in(struct bytes key) {
+struct bytes evl_hash_tag_of(struct bytes key) {
     const char *open = memchr(key.data, '{', key.len);
     const char *close = open ? memchr(open, '}', key.len - (size_t)(open - (const char *)key.data)) : NULL;
 
-    return close && close > open + 1;
+    return close ? (struct bytes){open + 1, (size_t)(close - open) - 1} : (struct bytes){"", 0};
 }
 
 static unsigned hash_tag_crc_after(unsigned crc, struct bytes text) {

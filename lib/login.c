@@ -465,7 +465,7 @@ static bool login_begin(struct login *login, const enum login_step *sort, size_t
     login->replid[0] = '\0';
     login->inherited = true;
     login->started = 0;
-    login->renews_many = false;
+    login->renews_many = login->renews_by_tag = false;
     login->spells = login->lacks_evalsha = false;
     login->load_error[0] = '\0';
     for (size_t i = 0; i < count; i++)

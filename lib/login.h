@@ -35,6 +35,7 @@ struct login {
     char old_replid[ID_SIZE];
     int64_t started;      /* when the server process began, at the latest; 0: unknown */
     bool inherited;       /* its data may have been another server's, since its process began */
+    bool renews_by_tag;   /* of many, only those that have one hash tag: the server keeps others apart */
     bool renews_many;     /* the server is new enough, and has not refused it */
     bool shared;          /* the server sees one connection where others are as well: `id` is 0 */
     bool killed;          /* the connection before has been ended on the server */

@@ -5,6 +5,7 @@
 
 #include "batch.h"
 #include "check.h"
+#include "hash_tag.h"
 #include "memory.h"
 #include "prefetch.h"
 
@@ -106,6 +107,21 @@ static void pipe_answer(struct pipe *pipe, struct request *request, const struct
         pipe_break_connection(pipe, EVLOCK_EPROTOCOL, "a reply that the command cannot have");
 }
 
+/* A batch that is refused because of one of them, or because they are together: each is asked for anew, alone or with
+ * those that are in one place with it for certain. */
+static bool pipe_parts_batch(struct login *login, const struct reply *reply) {
+    bool scattered = reply->type == REPLY_ERROR && evl_reply_is_scattered(reply->text);
+
+    if (!evl_batch_is_refused(reply) && !(scattered && !login->renews_by_tag))
+        return false;
+    if (scattered && !login->renews_by_tag)
+        login->renews_by_tag = true;
+    else
+        login->renews_many = false;
+    evl_login_lacks(login, EVLOCK_MISSING_BATCHES, reply->text);
+    return true;
+}
+
 /* A request flies until it is answered. So the next member is still there when one is, which may be gone by that. */
 static void pipe_answer_batch(struct pipe *pipe, struct request *first, const struct reply *reply, int64_t now) {
     static const struct reply again = {.type = REPLY_AGAIN};
@@ -113,11 +129,8 @@ static void pipe_answer_batch(struct pipe *pipe, struct request *first, const st
     unsigned count = first->batch;
     struct reply own;
 
-    if (evl_batch_is_refused(reply)) { /* because of one of them, or because they are together */
-        pipe->login.renews_many = false;
-        evl_login_lacks(&pipe->login, EVLOCK_MISSING_BATCHES, reply->text);
+    if (pipe_parts_batch(&pipe->login, reply))
         reply = &again;
-    }
     first->batch = 0;
     for (unsigned i = 0; i < count; i++, member = next) {
         next = TAILQ_NEXT(member, link);
@@ -227,10 +240,9 @@ static void pipe_send_alone(struct pipe *pipe, struct request *request, int64_t 
     }
 }
 
-/* Takes the request that waits in front, if it wants to be renewed and the batch has room for it. What waits has
- * nothing unanswered, so it flies right behind the one that was taken before. */
-static bool pipe_take_into(struct batch *batch, struct pipe *pipe, int64_t now) {
-    struct request *request = TAILQ_FIRST(&pipe->waiting);
+/* Takes a request that waits, if it wants to be renewed and the batch has room for it. What waits has nothing
+ * unanswered, so it flies right behind the one that was taken before. */
+static bool pipe_take_into(struct batch *batch, struct pipe *pipe, struct request *request, int64_t now) {
     const struct request_ops *ops = request ? pipe_ops_of(pipe, request) : NULL;
     struct renewal *place = evl_batch_place(batch);
 
@@ -243,6 +255,27 @@ static bool pipe_take_into(struct batch *batch, struct pipe *pipe, int64_t now) 
     return true;
 }
 
+/* Of the renewals at the front, takes those whose key has the hash tag of the first. */
+static void pipe_take_kin_into(struct batch *batch, struct pipe *pipe, int64_t now) {
+    struct request *request = TAILQ_FIRST(&pipe->waiting), *next;
+    struct bytes tag = {"", 0}, key;
+
+    for (unsigned i = 0; request && i < BATCH_MEMBERS; i++, request = next) {
+        const struct request_ops *ops = pipe_ops_of(pipe, request);
+        next = TAILQ_NEXT(request, link);
+        if (!ops->renews || !ops->renews(request, &key))
+            return;
+        key = evl_hash_tag_of(key);
+        if (i == 0)
+            tag = key;
+        if (tag.len == 0)
+            return;
+        if (key.len == tag.len && memcmp(key.data, tag.data, tag.len) == 0 &&
+            !pipe_take_into(batch, pipe, request, now))
+            return;
+    }
+}
+
 /* Sends the renewals at the front of those that wait as one command, up to the first request that wants something else;
  * false if there are none, or the server cannot renew many at once: then each is sent alone. */
 static bool pipe_send_batch(struct pipe *pipe, int64_t now) {
@@ -253,8 +286,11 @@ static bool pipe_send_batch(struct pipe *pipe, int64_t now) {
     if (!pipe->login.renews_many || first == TAILQ_LAST(&pipe->waiting, requests))
         return false;
     evl_batch_begin(&batch);
-    while (pipe_take_into(&batch, pipe, now))
-        ;
+    if (pipe->login.renews_by_tag)
+        pipe_take_kin_into(&batch, pipe, now);
+    else
+        while (pipe_take_into(&batch, pipe, TAILQ_FIRST(&pipe->waiting), now))
+            ;
     if (batch.count == 0)
         return false;
     first->batch = (uint8_t)batch.count;

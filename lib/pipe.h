@@ -23,6 +23,8 @@ struct request_ops {
     /* If a renewal is wanted, for `ret->ttl` or, if that is 0, for any ttl, it is to be sent now, with others. May be
      * NULL. */
     bool (*join)(struct request *request, int64_t now, struct renewal *ret);
+    /* Whether a renewal is wanted, and of which key. Where `join` is. */
+    bool (*renews)(struct request *request, struct bytes *ret_key);
     /* The server cannot be reached for now, for this reason. The request goes on waiting unless it is withdrawn. */
     void (*away)(struct request *request, struct trouble why, int64_t now);
 };

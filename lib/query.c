@@ -363,7 +363,7 @@ static void query_away(struct request *request, struct trouble why, int64_t now)
     query_decide(call, why.words);
 }
 
-const struct request_ops evl_query_requests = {query_take, query_answer, NULL, query_away};
+const struct request_ops evl_query_requests = {query_take, query_answer, NULL, NULL, query_away};
 
 /* --- The calls ---------------------------------------------------------------------------------------------------- */
 

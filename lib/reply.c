@@ -67,6 +67,10 @@ struct reply_meaning evl_reply_meaning(const char *error) {
     return reply_row_of(error)->meaning;
 }
 
+bool evl_reply_is_scattered(const char *error) {
+    return strncmp(error, "CROSSSLOT", 9) == 0 || strstr(error, "non local key") || strstr(error, "same slot");
+}
+
 bool evl_reply_passes(const char *error) {
     const struct row *row = reply_row_of(error);
 

@@ -46,6 +46,9 @@ struct reply_meaning evl_reply_meaning(const char *error);
 /* Whether the server says that it is not able to now, rather than something that is not known here. */
 bool evl_reply_passes(const char *error);
 
+/* Whether it may be refused because its keys are not all in one place. */
+bool evl_reply_is_scattered(const char *error);
+
 /* Whether the server has not got what was asked for, or has it not for this user. */
 static inline bool evl_reply_is_lacking(struct reply_meaning meaning) {
     return meaning.status == EVLOCK_EUNSUPPORTED || meaning.status == EVLOCK_EPERM;

@@ -206,6 +206,13 @@ static bool tenure_join(struct request *request, int64_t now, struct renewal *re
     return true;
 }
 
+static bool tenure_renews(struct request *request, struct bytes *ret_key) {
+    struct tenure *tenure = evl_request_owner(request);
+
+    *ret_key = evl_handle_key(tenure->lock);
+    return evl_lease_wanted(evl_tenure_lease(tenure), request->node) == LEASE_RENEW;
+}
+
 static bool tenure_answer(struct request *request, const struct reply *reply, int64_t now) {
     struct tenure *tenure = evl_request_owner(request);
     struct deployment *deployment = &tenure_family_of(tenure)->deployment;
@@ -242,7 +249,7 @@ static void tenure_away(struct request *request, struct trouble why, int64_t now
     tenure_act(tenure, now, &out, why.words);
 }
 
-const struct request_ops evl_tenure_requests = {tenure_take, tenure_answer, tenure_join, tenure_away};
+const struct request_ops evl_tenure_requests = {tenure_take, tenure_answer, tenure_join, tenure_renews, tenure_away};
 
 /* --- From the handle ---------------------------------------------------------------------------------------------- */
 

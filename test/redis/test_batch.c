@@ -88,6 +88,38 @@ static void many_leases_share_a_command(void **state) {
     assert_int_equal(server_integer(f->server, "DBSIZE"), MANY);
 }
 
+/* What has one hash tag is in one slot: that alone goes together, wherever it stands among the others. */
+static void a_cluster_is_asked_by_hash_tags(void **state) {
+    enum { LEASES = 30 };
+    static const char *const extra[] = {"--cluster-enabled", "yes", NULL};
+    struct fixture *f = *state;
+    static struct held held[LEASES];
+    struct server cluster;
+    char name[16];
+    server_start(&cluster, false, extra);
+    server_do(&cluster, "CLUSTER ADDSLOTSRANGE 0 16383");
+    f->server = &cluster;
+    f->client = NULL;
+    client_new(f, NULL, NULL);
+    for (int i = 0; i < LEASES; i++) {
+        snprintf(name, sizeof(name), i % 3 == 0 ? "{a}%d" : i % 3 == 1 ? "{b}%d" : "%d", i);
+        hold(f, &held[i], name, TTL_MS);
+    }
+    assert_renewed(f, held, LEASES);
+    fall_due();
+    server_do(&cluster, "CONFIG RESETSTAT");
+    await(f, server_calls(&cluster, "pexpire") >= 3 * LEASES);
+    /* One for each third of them, and one each for the last third. */
+    assert_int_in_range(server_calls(&cluster, "evalsha"), 2 * (LEASES / 3), 3 * 2 * (LEASES / 3));
+    assert_int_equal(server_errors(&cluster, "CROSSSLOT"), 0);
+    assert_renewed(f, held, LEASES);
+    for (int i = 0; i < LEASES; i++)
+        lock_free(f, held[i].lock);
+    client_free(f, f->client);
+    f->server = &suite_server;
+    server_stop(&cluster);
+}
+
 /* All fall due while one command is unanswered, and so wait together: more than a command takes. */
 static void more_than_a_command_takes_may_wait(void **state) {
     struct fixture *f = *state;
@@ -371,6 +403,7 @@ static void a_client_that_goes_leaves_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(many_leases_share_a_command),
+        TEST_BARE(a_cluster_is_asked_by_hash_tags),
         TEST_BARE(more_than_a_command_takes_may_wait),
         TEST(long_names_share_a_command),
         TEST(leases_of_other_ttls_go_apart),

@@ -91,6 +91,9 @@ CASE(a_tag_is_what_stands_in_the_first_braces) {
     for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
         assert_false(evl_hash_tag_is_in((struct bytes){without[i], strlen(without[i])}));
     assert_false(evl_hash_tag_is_in((struct bytes){"{a}", 2}));
+    struct bytes tag = evl_hash_tag_of((struct bytes){"x{ab}{c}", 8});
+    assert_int_equal(tag.len, 2);
+    assert_memory_equal(tag.data, "ab", 2);
 }
 
 int main(void) {

@@ -89,11 +89,20 @@ CASE(what_passes_is_for_now) {
     assert_false(evl_reply_passes("ERR something"));
 }
 
+CASE(keys_that_are_not_in_one_place_are_known) {
+    assert_true(evl_reply_is_scattered("CROSSSLOT Keys in request don't hash to the same slot"));
+    assert_true(evl_reply_is_scattered("ERR Script attempted to access a non local key in a cluster node"));
+    assert_true(evl_reply_is_scattered("ERR Script attempted to access keys that do not hash to the same slot"));
+    assert_false(evl_reply_is_scattered("MOVED 3999 127.0.0.1:6381"));
+    assert_false(evl_reply_is_scattered("NOPERM no CROSSSLOT"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_server_lacks_is_unsupported),
         cmocka_unit_test(what_a_user_may_not_is_forbidden),
         cmocka_unit_test(what_passes_is_for_now),
+        cmocka_unit_test(keys_that_are_not_in_one_place_are_known),
     };
     return cmocka_run_group_tests_name("reply", tests, NULL, NULL);
 }
