@@ -16,6 +16,7 @@ static const int64_t settle_pause = 10000;
 bool evl_acquire_is_refused(int status) {
     switch (status) {
     case EVLOCK_EAUTH:
+    case EVLOCK_ECERT:
     case EVLOCK_EPERM:
     case EVLOCK_EWRONGTYPE:
     case EVLOCK_EUNSUPPORTED:
