@@ -36,6 +36,15 @@ void evl_connection_explain(struct connection *connection, const char *why) {
         evl_connection_note(connection, why);
 }
 
+/* The server ended it. One that speaks TLS hangs up, without a word, on those who do not. */
+static void connection_note_end(struct connection *connection, const char *words) {
+    const struct url *url = &connection->url;
+    bool plain = connection->state == CONNECTION_CONNECTING && connection->transport.open && url->host && !url->tls;
+
+    snprintf(connection->error, sizeof(connection->error), "%s%s", words,
+             plain && !connection->greeted ? "; if it speaks TLS, use rediss://" : "");
+}
+
 /* It has a context, unless hiredis has freed that by itself. */
 static bool connection_is_open(const struct connection *connection) {
     switch (connection->state) {
@@ -55,6 +64,21 @@ static bool connection_is_open(const struct connection *connection) {
 /* Hiredis has freed the context by itself, or is about to. */
 static bool connection_is_gone(const struct connection *connection) {
     return connection_is_open(connection) && !connection->context;
+}
+
+/* What is to be told stands in `error`. */
+static void connection_mark_broken(struct connection *connection, int status) {
+    connection->broken = status;
+    connection_wake_at(connection, 0);
+    evl_check(evl_connection_check(connection));
+}
+
+void evl_connection_break(struct connection *connection, int status, const char *words) {
+    assert(status != EVLOCK_OK && connection_is_open(connection));
+    if (connection->broken)
+        return;
+    evl_connection_note(connection, words);
+    connection_mark_broken(connection, status);
 }
 
 /* --- What it carries ---------------------------------------------------------------------------------------------- */
@@ -130,6 +154,7 @@ static void connection_on_greeting(redisAsyncContext *context, void *raw, void *
     if (!connection)
         return;
     assert(connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_READY);
+    connection->greeted = true;
     reply = connection_reply_from(raw);
     connection->hooks->greeted(connection, (int)(intptr_t)step, &reply);
 }
@@ -205,12 +230,15 @@ void evl_connection_hush(struct connection *connection, struct bytes text) {
 
 /* A server that hangs up has said why, if it refused something just before. */
 static void connection_fail(struct connection *connection, struct trouble trouble) {
-    char why[sizeof(connection->error)];
+    bool hung_up = trouble.status == EVLOCK_EUNREACHABLE;
 
-    memcpy(why, connection->error, sizeof(why));
-    if (trouble.status != EVLOCK_OK && connection->context)
-        evl_connection_break(connection, trouble.status,
-                             connection->explained && trouble.status == EVLOCK_EUNREACHABLE ? why : trouble.words);
+    if (trouble.status == EVLOCK_OK || !connection->context || connection->broken)
+        return;
+    if (!hung_up)
+        evl_connection_note(connection, trouble.words);
+    else if (!connection->explained)
+        connection_note_end(connection, trouble.words);
+    connection_mark_broken(connection, trouble.status);
 }
 
 static void connection_write_queued(struct connection *connection) {
@@ -275,7 +303,7 @@ static void connection_log_tls(const struct connection *connection) {
     if (!connection->url.tls || !evl_log_wants(&connection->turn->log, EVLOCK_LOG_DEBUG))
         return;
     evl_tls_describe(connection->transport.peer, &words);
-    evl_log(&connection->turn->log, EVLOCK_LOG_DEBUG, "node %u: verified over %s", connection->index, words.text);
+    evl_log(&connection->turn->log, EVLOCK_LOG_DEBUG, "node %u: speaks %s", connection->index, words.text);
 }
 
 /* Whether bytes go both ways. Only then the login begins: a server that is not the one that is meant must not hear of
@@ -413,16 +441,6 @@ static void connection_end(struct connection *connection, int status) {
         connection_back_off(connection, status);
 }
 
-void evl_connection_break(struct connection *connection, int status, const char *words) {
-    assert(status != EVLOCK_OK && connection_is_open(connection));
-    if (connection->broken)
-        return;
-    connection->broken = status;
-    evl_connection_note(connection, words);
-    connection_wake_at(connection, 0);
-    evl_check(evl_connection_check(connection));
-}
-
 void evl_connection_end_broken(struct connection *connection) {
     if (connection->state == CONNECTION_STOPPED)
         return;
@@ -454,7 +472,7 @@ static void connection_on_disconnect(const redisAsyncContext *context, int statu
     if (connection->guard.refused)
         evl_connection_break(connection, EVLOCK_EPROTOCOL, connection->guard.refused);
     if (!connection->broken && !connection->explained)
-        evl_connection_note(connection, context->errstr && context->errstr[0] ? context->errstr : "connection closed");
+        connection_note_end(connection, context->errstr && context->errstr[0] ? context->errstr : "connection closed");
 }
 
 static redisAsyncContext *connection_new_context(const struct connection *connection) {
@@ -513,7 +531,7 @@ static void connection_open_next(struct connection *connection) {
         connection->address_next++;
         if (context && !context->err) {
             connection->state = CONNECTION_CONNECTING;
-            connection->explained = false;
+            connection->greeted = connection->explained = false;
             connection_changed(connection);
             if (connection_attach(connection))
                 return;
