@@ -30,9 +30,14 @@ bool evl_acquire_is_refused(int status) {
     }
 }
 
+/* The next login may have credentials that are not refused. */
+static bool acquire_may_log_in(const struct call *call, int status) {
+    return status == EVLOCK_EAUTH && call->lock->config->deployment->config.renews_credentials;
+}
+
 /* Waiting cannot mend it, unless it is to go on for ever. */
 static bool acquire_ends_by(const struct call *call, int status) {
-    return evl_acquire_is_refused(status) && !call->sort->hindered;
+    return evl_acquire_is_refused(status) && !acquire_may_log_in(call, status) && !call->sort->hindered;
 }
 
 static void acquire_free(struct call *call) {
@@ -98,7 +103,7 @@ static bool acquire_is_away(const struct call *call, int status) {
 
     if (status == EVLOCK_EQUORUM)
         return evl_deployment_connection(deployment, &trouble) == EVLOCK_AWAY;
-    return status == EVLOCK_EUNREACHABLE || status == EVLOCK_EREFUSED;
+    return status == EVLOCK_EUNREACHABLE || status == EVLOCK_EREFUSED || acquire_may_log_in(call, status);
 }
 
 /* After a failed attempt: a pause, unless that was the last one or the pause would last to the end of the wait. But

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "queue.h"
 
 enum evlock_connection evlock_client_connection(const evlock_client *client) {
     const struct deployment *deployment = client ? &client->locks.tenures.deployment : NULL;
@@ -92,6 +93,75 @@ int evlock_client_node(const evlock_client *client, size_t index, evlock_node_in
                                                                                      : trouble.words});
 }
 
+/* --- Credentials -------------------------------------------------------------------------------------------------- */
+
+static struct trouble client_validate_login(const evlock_client *client, size_t node, const char *user,
+                                            const char *password) {
+    const struct deployment *deployment = client ? &client->locks.tenures.deployment : NULL;
+    struct trouble trouble;
+
+    if (!client || (node >= deployment->node_count && node != EVLOCK_ALL_NODES))
+        return (struct trouble){EVLOCK_EINVAL, client ? "there is no such node" : "the client is NULL"};
+    trouble = evl_locks_validate_caller(&client->locks);
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
+    if (client->state == CLIENT_FREED)
+        return (struct trouble){EVLOCK_ECLOSED, "the client is gone"};
+    if (user && !password)
+        return (struct trouble){EVLOCK_EINVAL, "a user needs a password"};
+    return evl_no_trouble;
+}
+
+/* Without new ones: whether there are any that can be used, or asked for. */
+static bool client_has_credentials(const struct deployment *deployment, unsigned first, unsigned last) {
+    for (unsigned i = first; i <= last; i++) {
+        const struct credentials *credentials = &deployment->nodes[i].credentials;
+        if (evl_credentials_renew(credentials) || credentials->kept.bytes)
+            return true;
+    }
+    return false;
+}
+
+/* A listener is the first node's. It is replaced when there is something to log in with, and not when it is asked for.
+ */
+static bool client_renew_listener(struct evlock_client *client, unsigned first, bool asks) {
+    return asks || first > 0 || evl_queue_renew(&client->locks);
+}
+
+static struct trouble client_log_in(struct evlock_client *client, unsigned first, unsigned last, const char *user,
+                                    const char *password, struct words *words) {
+    struct secret given[EVLOCK_NODES_MAX] = {{0}};
+    struct deployment *deployment = evl_client_deployment(client);
+    bool asks = !password && deployment->config.on_login;
+    struct trouble trouble;
+
+    if (!password && !client_has_credentials(deployment, first, last))
+        return (struct trouble){EVLOCK_EINVAL, "there is nothing to log in with"};
+    trouble = evl_deployment_write_logins(deployment, first, last, user, password, given, words);
+    if (trouble.status == EVLOCK_OK && !client_renew_listener(client, first, asks))
+        trouble = (struct trouble){EVLOCK_ENOMEM, "no memory for a connection that listens"};
+    if (trouble.status == EVLOCK_OK)
+        evl_deployment_log_in(deployment, first, last, given);
+    for (unsigned i = first; i <= last; i++)
+        evl_secret_wipe(&given[i]);
+    return trouble;
+}
+
+int evlock_client_login(evlock_client *client, size_t node, const char *user, const char *password) {
+    struct trouble trouble = client_validate_login(client, node, user, password);
+    unsigned first, last;
+    struct words words;
+
+    if (trouble.status != EVLOCK_OK)
+        return evl_report(trouble);
+    first = node == EVLOCK_ALL_NODES ? 0 : (unsigned)node;
+    last = node == EVLOCK_ALL_NODES ? evl_client_deployment(client)->node_count - 1 : first;
+    trouble = client_log_in(client, first, last, user, password, &words);
+    evl_check(evl_client_check(client));
+    evl_turn_rearm(evl_client_turn(client));
+    return evl_report(trouble);
+}
+
 int evlock_client_stats(const evlock_client *client, evlock_stats *ret_stats, size_t size) {
     const struct deployment *deployment = client ? &client->locks.tenures.deployment : NULL;
     struct trouble trouble;
@@ -140,6 +210,8 @@ void evl_client_check(struct evlock_client *client) {
     evl_deployment_check(evl_client_deployment(client));
     if (client->locks.listener)
         evl_login_check(&client->locks.listener->login);
+    if (client->locks.successor)
+        evl_login_check(&client->locks.successor->login);
     if (!evl_checks_all)
         return;
     evl_deployment_check_all(evl_client_deployment(client));

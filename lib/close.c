@@ -35,7 +35,7 @@ static void close_stop(struct evlock_client *client, bool forked) {
 
     while ((tenure = TAILQ_FIRST(&tenures->live)))
         evl_tenure_drop(tenure);
-    evl_connections_stop(&tenures->deployment.connections, forked);
+    evl_deployment_stop(&tenures->deployment, forked);
     while ((tenure = TAILQ_FIRST(&tenures->ghosts)))
         evl_tenure_free(tenure);
     evl_locks_drop_handles(&client->locks);

@@ -124,6 +124,8 @@ static struct trouble config_read_client_fields(evlock_client_options *given, st
         return evl_trouble(words, EVLOCK_EINVAL, "log_level is %d, no enum evlock_log_level", (int)given->log_level);
     if (given->backoff_max_ms < given->backoff_min_ms)
         return (struct trouble){EVLOCK_EINVAL, "backoff_max_ms is less than backoff_min_ms"};
+    if (!!given->password + !!given->password_file + !!given->on_login > 1)
+        return (struct trouble){EVLOCK_EINVAL, "password, password_file and on_login exclude each other"};
     return config_validate_connection_name(given->connection_name, words);
 }
 
@@ -147,9 +149,11 @@ struct trouble evl_config_read_client(struct client_config *ret, evlock_client_o
         .close_wait = given.close_wait_ms == EVLOCK_UNLIMITED ? INT64_MAX : given.close_wait_ms * 1000,
         .durable = given.durable,
         .distrust_uptime = given.distrust_uptime,
+        .renews_credentials = given.password_file || given.on_login,
         .log_level = (int)given.log_level,
         .on_connection = given.on_connection,
         .on_log = given.on_log,
+        .on_login = given.on_login,
         .arg = given.arg,
     };
     if (given.connection_name)

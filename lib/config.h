@@ -29,10 +29,12 @@ struct client_config {
     int64_t close_wait; /* INT64_MAX: without limit */
     bool durable;
     bool distrust_uptime;
+    bool renews_credentials; /* refused ones may be followed by better ones */
     int log_level;
     char connection_name[CONNECTION_NAME_MAX + 1]; /* "": none is given */
     evlock_connection_cb on_connection;
     evlock_log_cb on_log;
+    evlock_login_cb on_login;
     void *arg;
 };
 

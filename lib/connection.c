@@ -153,7 +153,7 @@ static void connection_on_greeting(redisAsyncContext *context, void *raw, void *
 
     if (!connection)
         return;
-    assert(connection->state == CONNECTION_CONNECTING || connection->state == CONNECTION_READY);
+    assert(connection_is_open(connection));
     connection->greeted = true;
     reply = connection_reply_from(raw);
     connection->hooks->greeted(connection, (int)(intptr_t)step, &reply);
@@ -181,6 +181,11 @@ static void connection_on_message(redisAsyncContext *context, void *raw, void *u
 bool evl_connection_greet(struct connection *connection, int step, int count, const char **words) {
     return redisAsyncCommandArgv(connection->context, connection_on_greeting, (void *)(intptr_t)step, count, words,
                                  NULL) == REDIS_OK;
+}
+
+bool evl_connection_greet_with(struct connection *connection, int step, struct bytes text) {
+    return redisAsyncFormattedCommand(connection->context, connection_on_greeting, (void *)(intptr_t)step, text.data,
+                                      text.len) == REDIS_OK;
 }
 
 void evl_connection_listen(struct connection *connection, const char *channel) {
@@ -282,6 +287,7 @@ static void connection_release_context(struct connection *connection, bool forke
     } else if (forked) {
         memset(&context->ev, 0, sizeof(context->ev));
     }
+    evl_transport_wipe(context);
     redisAsyncFree(context);
 }
 
@@ -404,6 +410,11 @@ static void connection_cancel_resolution(struct connection *connection) {
     connection->resolution = NULL;
 }
 
+/* By another connection, or by other credentials. */
+static bool connection_is_mended_soon(const struct connection *connection, int status) {
+    return status == EVLOCK_EUNREACHABLE || (status == EVLOCK_EAUTH && connection->config->renews_credentials);
+}
+
 /* One that was of use, or lasted, is worth an immediate try. One without commands may have been closed for idling. */
 static void connection_end_served(struct connection *connection, int status) {
     const struct client_config *config = connection->config;
@@ -413,7 +424,7 @@ static void connection_end_served(struct connection *connection, int status) {
     worth = connection->proved || connection->served - connection->ready_at > config->backoff_max;
     if (worth)
         connection->backoff = config->backoff_min;
-    connection->quick = worth && status == EVLOCK_EUNREACHABLE;
+    connection->quick = worth && connection_is_mended_soon(connection, status);
     connection->status = status;
     if (connection->quick)
         evl_log(&connection->turn->log, connection->unanswered ? EVLOCK_LOG_WARN : EVLOCK_LOG_INFO,
@@ -466,6 +477,7 @@ static void connection_on_disconnect(const redisAsyncContext *context, int statu
     struct connection *connection = context->data;
 
     (void)status;
+    evl_transport_wipe(context);
     if (!connection)
         return;
     connection->context = NULL;
@@ -532,6 +544,7 @@ static void connection_open_next(struct connection *connection) {
         if (context && !context->err) {
             connection->state = CONNECTION_CONNECTING;
             connection->greeted = connection->explained = false;
+            connection->awaited = NULL;
             connection_changed(connection);
             if (connection_attach(connection))
                 return;
@@ -644,12 +657,17 @@ static void connection_end_silent(struct connection *connection, int64_t now) {
         connection_end_late(connection, "answer", timeout);
 }
 
-static void connection_end_connecting(struct connection *connection) {
+/* What has not come to an end in time. */
+static const char *connection_lacks(const struct connection *connection) {
     const struct transport *transport = &connection->transport;
     bool shakes = connection->state == CONNECTION_CONNECTING && transport->connected && !transport->open;
 
+    return shakes ? "TLS handshake" : connection->awaited ? connection->awaited : "connection";
+}
+
+static void connection_end_connecting(struct connection *connection) {
     if (!evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, connection->connect_by))
-        connection_end_late(connection, shakes ? "TLS handshake" : "connection", connection->config->connect_timeout);
+        connection_end_late(connection, connection_lacks(connection), connection->config->connect_timeout);
 }
 
 static void connection_go_on_away(struct connection *connection, int64_t now) {
@@ -757,6 +775,11 @@ void evl_connections_init(struct connections *all, struct turn *turn, const stru
     TAILQ_INIT(&all->list);
 }
 
+void evl_connections_remove(struct connections *all, struct connection *connection) {
+    evl_connection_stop(connection, false);
+    TAILQ_REMOVE(&all->list, connection, link);
+}
+
 void evl_connections_end_broken(struct connections *all) {
     struct connection *connection;
 
@@ -814,7 +837,7 @@ static void connection_check_state(const struct connection *connection) {
     case CONNECTION_ENDED:
         connection_check_closed(connection);
         assert(connection->alarm.set && connection->status != EVLOCK_OK);
-        implies(connection->quick, connection->status == EVLOCK_EUNREACHABLE);
+        implies(connection->quick, connection_is_mended_soon(connection, connection->status));
         break;
     case CONNECTION_STOPPED:
         assert(!connection->context && !connection->addresses && !connection->alarm.set);

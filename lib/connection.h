@@ -101,11 +101,12 @@ struct connection {
     size_t address_count;
     size_t address_next;
     void *resolution;
-    bool telling;   /* AWAY: not all have been told */
-    bool proved;    /* READY: it has been of use */
-    bool quick;     /* ENDED: it served, and is worth an immediate try */
-    bool greeted;   /* CONNECTING: a step of the login was answered */
-    bool explained; /* CONNECTING: the last answer was an error, and is in `error`: why, if the server hangs up */
+    const char *awaited; /* CONNECTING: what is missed if it comes to nothing in time; NULL: the connection */
+    bool telling;        /* AWAY: not all have been told */
+    bool proved;         /* READY: it has been of use */
+    bool quick;          /* ENDED: it served, and is worth an immediate try */
+    bool greeted;        /* CONNECTING: a step of the login was answered */
+    bool explained;      /* CONNECTING: the last answer was an error, and is in `error`: why, if the server hangs up */
 };
 
 /* Sets up a connection of zeroed memory, which takes `url` over. Nothing begins before evl_connection_start(). */
@@ -128,6 +129,9 @@ static inline bool evl_connection_is_usable(const struct connection *connection)
 
 /* Queues a step of the login: so many words, whose reply comes to `greeted`. False: out of memory. */
 bool evl_connection_greet(struct connection *connection, int step, int count, const char **words);
+
+/* Queues a step that is written already, and may be a secret. False: out of memory. */
+bool evl_connection_greet_with(struct connection *connection, int step, struct bytes text);
 
 /* Subscribes to a channel, which must stay. Nothing else may be sent after that. */
 void evl_connection_listen(struct connection *connection, const char *channel);
@@ -168,6 +172,9 @@ void evl_connection_check(const struct connection *connection);
 
 /* Sets up the list of all, which is empty. */
 void evl_connections_init(struct connections *all, struct turn *turn, const struct client_config *config);
+
+/* Stops one, and takes it out. */
+void evl_connections_remove(struct connections *all, struct connection *connection);
 
 /* evl_connection_end_broken() for each. */
 void evl_connections_end_broken(struct connections *all);

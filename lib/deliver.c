@@ -157,6 +157,19 @@ static void deliver_tell_call(struct evlock_client *client, struct call *call) {
     evl_call_free_told(call);
 }
 
+/* The next one that is to be put, of each node one in a turn. False: there is none. */
+static bool deliver_question(struct evlock_client *client, unsigned *node) {
+    struct deployment *deployment = evl_client_deployment(client);
+
+    while (deployment->config.on_login && *node < deployment->node_count)
+        if (evl_credentials_take_question(&deployment->nodes[(*node)++].credentials)) {
+            evl_error_set("");
+            deployment->config.on_login(client, *node - 1, deployment->config.arg);
+            return true;
+        }
+    return false;
+}
+
 static void deliver_post(struct evlock_client *client) {
     struct post post = evl_posts_next(&client->posts);
 
@@ -180,6 +193,7 @@ static void deliver_all(struct evlock_client *client) {
     struct evlock *lock;
     struct call *call;
     size_t count = 0, news = 0;
+    unsigned node = 0;
 
     if (evl_turn_asked(turn))
         evl_posts_take(&client->posts);
@@ -202,7 +216,9 @@ static void deliver_all(struct evlock_client *client) {
             evl_handle_unref(lock);
             continue;
         }
-        if (count > 0 && (call = TAILQ_FIRST(&client->locks.done))) {
+        if (deliver_question(client, &node)) {
+            /* what was answered is written below */
+        } else if (count > 0 && (call = TAILQ_FIRST(&client->locks.done))) {
             count--;
             TAILQ_REMOVE(&client->locks.done, call, link);
             deliver_tell_call(client, call);
@@ -228,5 +244,6 @@ void evl_deliver_at_end(struct turn *turn) {
 
 bool evl_deliver_has_some(const struct evlock_client *client) {
     return !TAILQ_EMPTY(&client->locks.done) || evl_posts_left(&client->posts) ||
-           !STAILQ_EMPTY(&client->locks.noticed) || !STAILQ_EMPTY(&client->locks.announced) || deliver_has_news(client);
+           !STAILQ_EMPTY(&client->locks.noticed) || !STAILQ_EMPTY(&client->locks.announced) ||
+           evl_deployment_asks(&client->locks.tenures.deployment) || deliver_has_news(client);
 }

@@ -49,24 +49,33 @@ static void deployment_refuse_twins(struct node *node) {
 
 /* --- The beginning ------------------------------------------------------------------------------------------------ */
 
-/* The options' user and password win over the URL's. */
-static struct trouble deployment_log_in_as(struct url *url, const evlock_client_options *options) {
-    const char *given[] = {options->user, options->password};
-    char **places[] = {&url->user, &url->password};
+/* The options' user and password win over the URL's, which forgets its own. */
+static struct trouble deployment_set_credentials(struct deployment *deployment, struct node *node,
+                                                 const evlock_client_options *options) {
+    struct url *url = &evl_node_connection(node)->url;
+    const char *user = options->user ? options->user : url->user;
+    const char *password = options->password ? options->password : url->password;
+    struct trouble trouble;
 
-    for (size_t i = 0; i < 2; i++) {
-        if (!given[i])
-            continue;
-        if (*places[i])
-            explicit_bzero(*places[i], strlen(*places[i]));
-        evl_free(*places[i]);
-        *places[i] = evl_dup(given[i], strlen(given[i]));
-        if (!*places[i])
-            return (struct trouble){EVLOCK_ENOMEM, "no memory for a client"};
-    }
-    if (url->user && !url->password)
+    if (url->password && deployment->config.renews_credentials)
+        return (struct trouble){EVLOCK_EINVAL, "it has a password, and on_login and password_file exclude that"};
+    if (user && !password && !deployment->config.renews_credentials)
         return (struct trouble){EVLOCK_EINVAL, "a user needs a password"};
-    return evl_no_trouble;
+    trouble = evl_credentials_begin(&node->credentials, user, password, deployment->password_file,
+                                    deployment->config.on_login);
+    evl_url_forget_login(url);
+    return trouble;
+}
+
+/* A file that is of no use now is found before anyone relies on it. */
+static struct trouble deployment_try_file(const struct deployment *deployment, struct words *words) {
+    struct secret password = {0};
+    struct trouble trouble = evl_no_trouble;
+
+    if (deployment->password_file)
+        trouble = evl_credentials_read(&deployment->nodes[0].credentials, &password, words);
+    evl_secret_wipe(&password);
+    return trouble;
 }
 
 /* Says which URL is meant. One that stands alone has no number to be called by. */
@@ -93,7 +102,7 @@ static struct trouble deployment_make_node(struct deployment *deployment, struct
     struct trouble trouble;
 
     evl_node_init(node, &deployment->connections, index, url, &deployment->hooks, deployment->ops);
-    trouble = deployment_log_in_as(&evl_node_connection(node)->url, options);
+    trouble = deployment_set_credentials(deployment, node, options);
     if (trouble.status != EVLOCK_OK)
         return trouble;
     for (unsigned i = 0; i < index; i++)
@@ -137,7 +146,9 @@ struct trouble evl_deployment_make(struct deployment *deployment, const struct u
     };
     evl_connections_init(&deployment->connections, &deployment->turn, &deployment->config);
     deployment->nodes = evl_alloc(urls->count * sizeof(*deployment->nodes));
-    if (!deployment->nodes)
+    if (options->password_file)
+        deployment->password_file = evl_dup(options->password_file, strlen(options->password_file));
+    if (!deployment->nodes || !deployment->password_file != !options->password_file)
         return (struct trouble){EVLOCK_ENOMEM, "no memory for a client"};
     for (unsigned i = 0; trouble.status == EVLOCK_OK && i < urls->count; i++) {
         deployment->nodes[i].excludable = urls->count > 1 && !deployment->config.durable;
@@ -147,7 +158,9 @@ struct trouble evl_deployment_make(struct deployment *deployment, const struct u
         if (trouble.status == EVLOCK_OK)
             trouble = deployment_number(urls, i, deployment_make_node(deployment, &url, options, words), words);
     }
-    return trouble.status == EVLOCK_OK ? deployment_refuse_vain_trust(deployment, options) : trouble;
+    if (trouble.status == EVLOCK_OK)
+        trouble = deployment_refuse_vain_trust(deployment, options);
+    return trouble.status == EVLOCK_OK ? deployment_try_file(deployment, words) : trouble;
 }
 
 void evl_deployment_start(struct deployment *deployment) {
@@ -175,7 +188,7 @@ struct trouble evl_deployment_add_sides(struct deployment *deployment) {
         return (struct trouble){EVLOCK_ENOMEM, "no memory for second connections"};
     deployment->sides = sides;
     for (unsigned i = 0; i < count; i++)
-        evl_side_init(&sides[i], &deployment->connections, i, &urls[i], deployment->ops);
+        evl_side_init(&sides[i], &deployment->connections, &deployment->nodes[i], &urls[i], deployment->ops);
     for (unsigned i = 0; i < count; i++)
         evl_connection_start(evl_pipe_connection(&sides[i]));
     evl_turn_rearm(&deployment->turn);
@@ -214,14 +227,64 @@ void evl_deployment_flush(struct deployment *deployment) {
         evl_pipe_flush(&deployment->nodes[i].pipe);
 }
 
+/* --- Credentials -------------------------------------------------------------------------------------------------- */
+
+bool evl_deployment_asks(const struct deployment *deployment) {
+    for (unsigned i = 0; deployment->config.on_login && i < deployment->node_count; i++)
+        if (deployment->nodes[i].credentials.wanted)
+            return true;
+    return false;
+}
+
+/* What is to be sent to a node: what was given, or what the file says. Without either, nothing. */
+static struct trouble deployment_write_login(const struct credentials *credentials, const char *user,
+                                             const char *password, struct secret *ret, struct words *words) {
+    if (password)
+        return evl_credentials_write(credentials, user, password, ret);
+    return credentials->file ? evl_credentials_read(credentials, ret, words) : evl_no_trouble;
+}
+
+struct trouble evl_deployment_write_logins(const struct deployment *deployment, unsigned first, unsigned last,
+                                           const char *user, const char *password, struct secret *ret,
+                                           struct words *words) {
+    struct trouble trouble = evl_no_trouble;
+
+    for (unsigned i = first; trouble.status == EVLOCK_OK && i <= last; i++)
+        trouble = deployment_write_login(&deployment->nodes[i].credentials, user, password, &ret[i], words);
+    for (unsigned i = first; trouble.status != EVLOCK_OK && i <= last; i++)
+        evl_secret_wipe(&ret[i]);
+    return trouble;
+}
+
+void evl_deployment_log_in(struct deployment *deployment, unsigned first, unsigned last, struct secret *given) {
+    for (unsigned i = first; i <= last; i++) {
+        struct credentials *credentials = &deployment->nodes[i].credentials;
+        if (given[i].bytes)
+            evl_credentials_give(credentials, &given[i]);
+        else if (credentials->asks)
+            credentials->wanted = true;
+        if (!credentials->wanted && evl_credentials_newest(credentials)->bytes)
+            evl_logins_renew(credentials);
+    }
+}
+
 /* --- The end ------------------------------------------------------------------------------------------------------ */
 
-void evl_deployment_free(struct deployment *deployment) {
+void evl_deployment_stop(struct deployment *deployment, bool forked) {
+    evl_connections_stop(&deployment->connections, forked);
     for (unsigned i = 0; i < deployment->node_count; i++)
+        evl_credentials_wipe(&deployment->nodes[i].credentials);
+}
+
+void evl_deployment_free(struct deployment *deployment) {
+    for (unsigned i = 0; i < deployment->node_count; i++) {
         evl_url_free(&evl_node_connection(&deployment->nodes[i])->url);
+        evl_credentials_free(&deployment->nodes[i].credentials);
+    }
     evl_tls_free(deployment->connections.tls);
     evl_free(deployment->nodes);
     evl_free(deployment->sides);
+    evl_free(deployment->password_file);
 }
 
 /* --- Invariants --------------------------------------------------------------------------------------------------- */

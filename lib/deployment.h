@@ -24,7 +24,8 @@ struct deployment {
     const struct request_ops *const *ops; /* by the kind of a request */
     struct connections connections;
     struct node *nodes;
-    struct pipe *sides; /* second connections to the nodes; NULL: nobody needs them yet */
+    char *password_file; /* NULL: none */
+    struct pipe *sides;  /* second connections to the nodes; NULL: nobody needs them yet */
     unsigned node_count;
     struct evlock_stats stats;
 };
@@ -52,6 +53,23 @@ void evl_deployment_part(struct deployment *deployment);
 
 /* Sends and writes to the nodes what waits, as far as the sockets take it. */
 void evl_deployment_flush(struct deployment *deployment);
+
+/* Whether the user is to be asked for the credentials of a node. */
+bool evl_deployment_asks(const struct deployment *deployment);
+
+/* Writes what logs in at each of these nodes, into the place of its number in `ret`: with this password, or, if that is
+ * NULL, with what the password file says now. Without either nothing is written. EVLOCK_OK, EVLOCK_ENOMEM or
+ * EVLOCK_EFILE. */
+struct trouble evl_deployment_write_logins(const struct deployment *deployment, unsigned first, unsigned last,
+                                           const char *user, const char *password, struct secret *ret,
+                                           struct words *words);
+
+/* All connections to these nodes log in with what was written, which is taken over; where nothing was, with what they
+ * have, or the user is to be asked. */
+void evl_deployment_log_in(struct deployment *deployment, unsigned first, unsigned last, struct secret *given);
+
+/* Stops all connections, and wipes what they logged in with. */
+void evl_deployment_stop(struct deployment *deployment, bool forked);
 
 /* Frees what it owns, but for its own memory. The connections have been stopped, or were never started. */
 void evl_deployment_free(struct deployment *deployment);

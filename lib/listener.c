@@ -44,7 +44,7 @@ static bool listener_on_away(struct connection *connection, bool begins, int64_t
 }
 
 static const struct connection_hooks connection_hooks = {
-    .greet = evl_login_greet_to_listen,
+    .greet = evl_login_greet,
     .greeted = evl_login_greeted,
     .heard = listener_on_heard,
     .lost = evl_login_lost,
@@ -53,12 +53,17 @@ static const struct connection_hooks connection_hooks = {
 
 static const struct login_hooks login_hooks = {.done = listener_on_login_done};
 
-void evl_listener_init(struct listener *listener, struct connections *all, struct url *url, const char *channel,
-                       const struct listener_hooks *hooks) {
+void evl_listener_init(struct listener *listener, struct connections *all, struct credentials *credentials,
+                       struct url *url, const char *channel, const struct listener_hooks *hooks) {
     evl_connection_init(&listener->login.connection, all, 0, url, &connection_hooks);
-    evl_login_init(&listener->login, &login_hooks);
+    evl_login_init(&listener->login, credentials, &login_hooks);
     listener->login.channel = channel;
     listener->hooks = hooks;
+}
+
+void evl_listener_end(struct listener *listener, struct connections *all) {
+    evl_login_end(&listener->login);
+    evl_connections_remove(all, &listener->login.connection);
 }
 
 bool evl_listener_hears(const struct listener *listener) {

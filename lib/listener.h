@@ -23,10 +23,13 @@ struct listener {
     uint32_t missing; /* EVLOCK_MISSING_CHANNELS: the last try was refused for good */
 };
 
-/* Sets up a listener of zeroed memory, which takes `url` over; `channel` must stay. Nothing begins before
- * evl_connection_start(). */
-void evl_listener_init(struct listener *listener, struct connections *all, struct url *url, const char *channel,
-                       const struct listener_hooks *hooks);
+/* Sets up a listener of zeroed memory, which takes `url` over; `channel` and `credentials` must stay. Nothing begins
+ * before evl_connection_start(). */
+void evl_listener_init(struct listener *listener, struct connections *all, struct credentials *credentials,
+                       struct url *url, const char *channel, const struct listener_hooks *hooks);
+
+/* Ends it: its memory may go by that. */
+void evl_listener_end(struct listener *listener, struct connections *all);
 
 /* Whether a message would be heard now. */
 bool evl_listener_hears(const struct listener *listener);

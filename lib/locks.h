@@ -24,7 +24,8 @@ struct locks {
     struct configs configs;     /* of its handles */
     struct config *last_config; /* of the newest handle: the next one often wants the same */
     struct fences fences;
-    struct listener *listener; /* NULL: nobody has waited in a queue yet */
+    struct listener *listener;  /* NULL: nobody has waited in a queue yet */
+    struct listener *successor; /* that takes its place when it listens; NULL: none is to */
     const struct listener_hooks *listener_hooks;
     uint64_t phase; /* of its renewals: another than those of clients that share the clock */
     bool open;      /* calls may be made */

@@ -32,6 +32,7 @@ enum login_step {
     KILL,
     COUNT,
     PUBLISH,
+    ANEW, /* no step of a login: where it is done, another */
 };
 
 static struct login *login_of(struct connection *connection) {
@@ -84,16 +85,6 @@ static void login_share(struct login *login) {
 }
 
 /* --- Each step's command ------------------------------------------------------------------------------------------ */
-
-static bool login_ask_auth(struct login *login) {
-    const struct url *url = &login->connection.url;
-
-    if (!url->password)
-        return true;
-    if (url->user)
-        return login_greet(login, AUTH, "AUTH", url->user, url->password, NULL);
-    return login_greet(login, AUTH, "AUTH", url->password, NULL);
-}
 
 /* Who the connection belongs to, for those who look at the server's list of them. */
 static bool login_ask_library(struct login *login) {
@@ -365,14 +356,15 @@ static void login_on_no_spell(struct login *login, const char *error) {
 
 /* --- The steps ---------------------------------------------------------------------------------------------------- */
 
-/* A step that is answered otherwise than by a refusal, or refused, goes to these; NULL: it makes no difference. */
+/* A step that is answered otherwise than by a refusal, or refused, goes to these; NULL: it makes no difference. AUTH is
+ * asked before them, and alone. */
 static const struct step {
     bool (*ask)(struct login *login);
     void (*granted)(struct login *login, const struct reply *reply);
     void (*refused)(struct login *login, const char *error);
     bool needed; /* without it the connection is of no use */
 } steps[] = {
-    [AUTH] = {login_ask_auth, NULL, NULL, true},
+    [AUTH] = {NULL, NULL, NULL, true},
     [LIBRARY] = {login_ask_library, NULL, NULL, false},
     [VERSION] = {login_ask_version, NULL, NULL, false},
     [NAME] = {login_ask_name, NULL, login_on_no_name, false},
@@ -391,10 +383,178 @@ static const struct step {
     [PUBLISH] = {login_ask_publish, NULL, NULL, true},
 };
 
-/* What each sort of connection begins with. SHARDS and SPELL come where an answer asks for them, KILL is the last. */
-static const enum login_step to_send[] = {AUTH,        SERVER, SELECT, ID,      SELF,    MEMORY,
-                                          REPLICATION, LOAD,   CALL,   LIBRARY, VERSION, NAME};
-static const enum login_step to_listen[] = {AUTH, COUNT, PUBLISH, LIBRARY, VERSION, NAME};
+/* What each sort of connection goes on with. SHARDS and SPELL come where an answer asks for them, KILL is the last. */
+static const enum login_step to_send[] = {SERVER, SELECT, ID,      SELF,    MEMORY, REPLICATION,
+                                          LOAD,   CALL,   LIBRARY, VERSION, NAME};
+static const enum login_step to_listen[] = {COUNT, PUBLISH, LIBRARY, VERSION, NAME};
+
+#define STEPS(sort) (sizeof(sort) / sizeof((sort)[0]))
+
+static bool login_ask_rest(struct login *login) {
+    const enum login_step *sort = login->channel ? to_listen : to_send;
+    size_t count = login->channel ? STEPS(to_listen) : STEPS(to_send);
+
+    login->entered = true;
+    for (size_t i = 0; i < count; i++)
+        if (!steps[sort[i]].ask(login))
+            return false;
+    return true;
+}
+
+/* --- Who logs in -------------------------------------------------------------------------------------------------- */
+
+/* What was given is wiped when it has been used by all. */
+static void login_pay(struct login *login) {
+    const struct login *other;
+
+    login->owes = false;
+    LIST_FOREACH (other, &login->credentials->logins, link)
+        if (other->owes)
+            return;
+    evl_secret_wipe(&login->credentials->given);
+}
+
+static bool login_send(struct login *login, enum login_step step, const struct secret *command) {
+    struct bytes text = {command->bytes, command->len};
+
+    return evl_connection_greet_with(&login->connection, (int)step, text);
+}
+
+static bool login_authenticate_by(struct login *login, const struct secret *command) {
+    if (!login_send(login, AUTH, command))
+        return false;
+    login->open++;
+    return true;
+}
+
+/* False: no memory. A file that cannot be read breaks the connection. */
+static bool login_authenticate_by_file(struct login *login) {
+    struct secret command = {0};
+    struct words words;
+    struct trouble trouble = evl_credentials_read(login->credentials, &command, &words);
+    bool queued = trouble.status == EVLOCK_OK && login_authenticate_by(login, &command);
+
+    evl_secret_wipe(&command);
+    if (trouble.status != EVLOCK_EFILE)
+        return queued;
+    login_refuse(login, EVLOCK_EAUTH, trouble.words);
+    return true;
+}
+
+/* Nothing is sent before its user has given credentials. */
+static bool login_waits(const struct login *login) {
+    return login->connection.state == CONNECTION_CONNECTING && login->connection.awaited;
+}
+
+/* One question is for all who wait. */
+static void login_await_answer(struct login *login) {
+    const struct login *other;
+    bool asked = false;
+
+    LIST_FOREACH (other, &login->credentials->logins, link)
+        asked |= login_waits(other);
+    login->connection.awaited = "credentials";
+    if (!asked)
+        login->credentials->wanted = true;
+}
+
+/* It is alone on its way: whatever else is asked for could not be wiped with it, and would be refused with it. */
+static bool login_authenticate(struct login *login) {
+    struct credentials *credentials = login->credentials;
+    bool queued = true;
+
+    if (login->owes && evl_credentials_newest(credentials)->bytes) {
+        queued = login_authenticate_by(login, evl_credentials_newest(credentials));
+        login_pay(login);
+    } else if (credentials->asks) {
+        login_await_answer(login);
+    } else if (credentials->file) {
+        queued = login_authenticate_by_file(login);
+    } else if (credentials->kept.bytes) {
+        queued = login_authenticate_by(login, &credentials->kept);
+    } else {
+        queued = login_ask_rest(login);
+    }
+    return queued;
+}
+
+/* Refused credentials are followed by newer ones, if there are any, or asked for once more. */
+static bool login_tries_again(struct login *login, const char *error) {
+    bool newer = login->owes;
+
+    if (evl_reply_meaning(error).verdict == LEASE_REFUSED || login->connection.broken ||
+        (!newer && (login->again || !evl_credentials_renew(login->credentials))))
+        return false;
+    login->again |= !newer;
+    evl_connection_explain(&login->connection, error);
+    login_ask_more(login, login_authenticate(login));
+    return true;
+}
+
+/* --- Anew, where it is logged in ---------------------------------------------------------------------------------- */
+
+/* At once, before anything is queued behind it that could move it in memory. */
+static void login_send_anew(struct login *login) {
+    bool queued = login_send(login, ANEW, evl_credentials_newest(login->credentials));
+
+    login_pay(login);
+    login_ask_more(login, queued);
+    evl_connection_flush(&login->connection);
+}
+
+static void login_on_anew(const struct login *login, const struct reply *reply) {
+    unsigned index = login->connection.index;
+
+    if (reply->type == REPLY_ERROR)
+        evl_log(login_log_of(login), EVLOCK_LOG_WARN, "node %u: keeps the login that it has: %s", index, reply->text);
+    else
+        evl_log(login_log_of(login), EVLOCK_LOG_INFO, "node %u: logged in anew", index);
+}
+
+static bool login_is_in(const struct login *login) {
+    const struct connection *connection = &login->connection;
+
+    switch (connection->state) {
+    case CONNECTION_CONNECTING:
+    case CONNECTION_RETURNING:
+    case CONNECTION_READY:
+        return connection->transport.open && login->entered && connection->context && !connection->broken;
+    case CONNECTION_AWAY:
+    case CONNECTION_RESOLVING:
+    case CONNECTION_ENDED:
+    case CONNECTION_STOPPED:
+        break;
+    }
+    return false;
+}
+
+bool evl_login_is_last(const struct login *login) {
+    return login->channel && login_is_in(login) && login->open == 0;
+}
+
+static void login_renew(struct login *login) {
+    if (login_waits(login) && !login->connection.broken) {
+        login->connection.awaited = NULL;
+        login_ask_more(login, login_authenticate(login));
+    } else if (evl_login_is_last(login)) {
+        login_pay(login);
+    } else if (login_is_in(login)) {
+        login_send_anew(login);
+    }
+}
+
+/* First all owe it, so that it is not wiped before the last has used it. */
+void evl_logins_renew(struct credentials *credentials) {
+    struct login *login;
+
+    LIST_FOREACH (login, &credentials->logins, link)
+        login->owes = login->connection.state != CONNECTION_STOPPED;
+    LIST_FOREACH (login, &credentials->logins, link)
+        if (login->owes)
+            login_renew(login);
+}
+
+/* --- What comes of a step ----------------------------------------------------------------------------------------- */
 
 /* What is refused for now alone is asked again by the next login: a server that could not say who it is might be taken
  * for another. */
@@ -413,6 +573,8 @@ static void login_on_refused(struct login *login, enum login_step step, const ch
 
     if (steps[step].refused)
         steps[step].refused(login, error);
+    if (step == AUTH && login_tries_again(login, error))
+        return;
     if (login_can_do_without(step, error)) {
         evl_connection_explain(&login->connection, error);
         return;
@@ -426,6 +588,8 @@ static void login_on_granted(struct login *login, enum login_step step, const st
     evl_connection_explain(&login->connection, NULL);
     if (steps[step].granted)
         steps[step].granted(login, reply);
+    if (step == AUTH && !login->connection.broken)
+        login_ask_more(login, login->owes ? login_authenticate(login) : login_ask_rest(login));
 }
 
 /* What was sent on the last connection may lie in its socket, unread: that connection is ended on the server. */
@@ -436,7 +600,7 @@ static bool login_kills(struct login *login, enum login_step step) {
 static void login_go_on(struct login *login, enum login_step step) {
     const struct connection *connection = &login->connection;
 
-    if (--login->open > 0 || connection->broken || connection->state != CONNECTION_CONNECTING ||
+    if (--login->open > 0 || connection->broken || connection->state != CONNECTION_CONNECTING || login_waits(login) ||
         login_kills(login, step))
         return;
     login->hooks->done(login, !login->unsettled || login->killed);
@@ -446,6 +610,10 @@ void evl_login_greeted(struct connection *connection, int answered, const struct
     struct login *login = login_of(connection);
     enum login_step step = (enum login_step)answered;
 
+    if (step == ANEW) {
+        login_on_anew(login, reply);
+        return;
+    }
     assert(login->open > 0 && (step == LOAD || connection->state == CONNECTION_CONNECTING));
     if (reply->type == REPLY_ERROR && !(step == CALL && strstr(reply->text, "number of arguments")))
         login_on_refused(login, step, reply->text);
@@ -455,7 +623,9 @@ void evl_login_greeted(struct connection *connection, int answered, const struct
     evl_check(evl_login_check(login));
 }
 
-static bool login_begin(struct login *login, const enum login_step *sort, size_t count) {
+bool evl_login_greet(struct connection *connection) {
+    struct login *login = login_of(connection);
+
     login->id = 0;
     login->open = 0;
     login->killed = login->shared = false;
@@ -468,22 +638,19 @@ static bool login_begin(struct login *login, const enum login_step *sort, size_t
     login->renews_many = login->renews_by_tag = false;
     login->spells = login->lacks_evalsha = false;
     login->load_error[0] = '\0';
-    for (size_t i = 0; i < count; i++)
-        if (!steps[sort[i]].ask(login))
-            return false;
-    return true;
+    login->entered = login->again = false;
+    return login_authenticate(login);
 }
 
-bool evl_login_greet(struct connection *connection) {
-    return login_begin(login_of(connection), to_send, sizeof(to_send) / sizeof(to_send[0]));
-}
-
-bool evl_login_greet_to_listen(struct connection *connection) {
-    return login_begin(login_of(connection), to_listen, sizeof(to_listen) / sizeof(to_listen[0]));
-}
-
-void evl_login_init(struct login *login, const struct login_hooks *hooks) {
+void evl_login_init(struct login *login, struct credentials *credentials, const struct login_hooks *hooks) {
     login->hooks = hooks;
+    login->credentials = credentials;
+    LIST_INSERT_HEAD(&credentials->logins, login, link);
+}
+
+void evl_login_end(struct login *login) {
+    LIST_REMOVE(login, link);
+    login_pay(login);
 }
 
 /* --- For its owner ------------------------------------------------------------------------------------------------ */
@@ -560,7 +727,8 @@ void evl_login_check(const struct login *login) {
     /* One that is not to listen is done when nothing is open. */
     implies(connection->state == CONNECTION_CONNECTING && connection->transport.open && connection->context &&
                 !connection->broken && !login->channel,
-            login->open > 0);
+            login->open > 0 || login_waits(login));
+    implies(login->owes && connection->state != CONNECTION_STOPPED, evl_credentials_newest(login->credentials)->bytes);
     implies(connection->state == CONNECTION_RETURNING, login->open == 0);
     implies(served, login->open <= (int)evl_script_count);
     implies(served, !login->unsettled && strcmp(login->run_id, login->old_run_id) == 0);

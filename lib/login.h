@@ -8,6 +8,7 @@
 #define EVL_LOGIN_H
 
 #include "connection.h"
+#include "credentials.h"
 
 /* Of a run or replication id, with its NUL. */
 #define ID_SIZE 41
@@ -25,6 +26,8 @@ struct login_hooks {
 struct login {
     struct connection connection;
     const struct login_hooks *hooks;
+    LIST_ENTRY(login) link; /* among those with the same credentials */
+    struct credentials *credentials;
     const char *channel;      /* of a connection that will listen there; else NULL */
     int open;                 /* steps that are not answered yet */
     int64_t id;               /* this connection's number on the server; 0: unknown */
@@ -44,22 +47,32 @@ struct login {
     bool lacks_evalsha;   /* the server has no such command */
     uint32_t missing;     /* what this connection's server lacks, as far as it is known: enum evlock_missing */
     uint32_t missed;      /* the same of the connections before, until this one serves */
+    bool entered;         /* credentials were taken, or none were needed */
+    bool again;           /* CONNECTING: refused credentials were asked for once more */
+    bool owes;            /* it has not logged in yet with the newest that were given */
     char load_error[128]; /* why the scripts could not be loaded, or "" */
 };
 
-/* Sets up a login of zeroed memory. */
-void evl_login_init(struct login *login, const struct login_hooks *hooks);
+/* Sets up a login of zeroed memory, by credentials that it shares. */
+void evl_login_init(struct login *login, struct credentials *credentials, const struct login_hooks *hooks);
 
-/* Hook of a connection that sends commands: begins their login. */
+/* It shares them no longer. */
+void evl_login_end(struct login *login);
+
+/* Whether it listens, or is about to: it can send nothing more, and not log in anew. */
+bool evl_login_is_last(const struct login *login);
+
+/* There are new credentials: all logins that share them use them as soon as can be, but for those that are the last of
+ * their connection. */
+void evl_logins_renew(struct credentials *credentials);
+
+/* Hook of its connection: begins the login. */
 bool evl_login_greet(struct connection *connection);
 
-/* Hook of a connection that listens: begins that login. */
-bool evl_login_greet_to_listen(struct connection *connection);
-
-/* Hook of both: a step is answered. */
+/* Hook of its connection: a step is answered. */
 void evl_login_greeted(struct connection *connection, int answered, const struct reply *reply);
 
-/* Hook of both: it ended with commands unanswered, which the next login may have to settle. */
+/* Hook of its connection: it ended with commands unanswered, which the next login may have to settle. */
 void evl_login_lost(struct connection *connection);
 
 /* Loads every script, unless that is under way; false: out of memory. */

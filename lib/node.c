@@ -128,7 +128,7 @@ void evl_node_init(struct node *node, struct connections *all, unsigned index, s
                    const struct node_hooks *hooks, const struct request_ops *const ops[REQUEST_KINDS]) {
     node->hooks = hooks;
     evl_connection_init(evl_node_connection(node), all, index, url, &connection_hooks);
-    evl_login_init(&node->pipe.login, &login_hooks);
+    evl_login_init(&node->pipe.login, &node->credentials, &login_hooks);
     evl_pipe_init(&node->pipe, ops);
 }
 

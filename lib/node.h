@@ -25,6 +25,7 @@ struct node_hooks {
 
 struct node {
     struct pipe pipe;
+    struct credentials credentials; /* of all connections to it */
     const struct node_hooks *hooks;
     bool excludable;        /* it is one of several, and may have forgotten locks when it comes back */
     bool settled;           /* RETURNING: nothing of the connection before can still run; */

@@ -14,6 +14,12 @@ void evl_queue_open(struct locks *locks);
 /* Whether a grant would be heard now. */
 bool evl_queue_listens(const struct locks *locks);
 
+/* Who listens is to log in anew, which it cannot: another begins to listen in its place. False: no memory. */
+bool evl_queue_renew(struct locks *locks);
+
+/* This one listens from now on. One whose place it takes ends by that. */
+void evl_queue_succeed(struct locks *locks, const struct listener *listener);
+
 /* The node may be another server than before, which a listener is to follow. */
 void evl_queue_follow(struct locks *locks, const struct node *node);
 

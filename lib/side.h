@@ -5,10 +5,11 @@
 #ifndef EVL_SIDE_H
 #define EVL_SIDE_H
 
-#include "pipe.h"
+#include "node.h"
 
-/* Sets up a side connection of zeroed memory, which takes `url` over. Nothing begins before evl_connection_start(). */
-void evl_side_init(struct pipe *side, struct connections *all, unsigned index, struct url *url,
+/* Sets up a side connection to a node, of zeroed memory, which takes `url` over. Nothing begins before
+ * evl_connection_start(). */
+void evl_side_init(struct pipe *side, struct connections *all, struct node *node, struct url *url,
                    const struct request_ops *const ops[REQUEST_KINDS]);
 
 #endif

@@ -73,6 +73,10 @@ static void transport_forget(redisAsyncContext *context, size_t count) {
     sdssetlen(queued, left);
 }
 
+void evl_transport_wipe(const redisAsyncContext *context) {
+    explicit_bzero(context->c.obuf, sdslen(context->c.obuf));
+}
+
 /* Sends the first `len` bytes of what is queued. */
 static struct trouble transport_write_plain(struct transport *transport, redisAsyncContext *context, size_t len) {
     ssize_t sent = len ? transport_send(context->c.fd, context->c.obuf, len) : 0;

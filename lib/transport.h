@@ -43,6 +43,9 @@ struct trouble evl_transport_read(struct transport *transport, struct redisAsync
 /* Writes what is queued, or as much as the socket takes. The trouble is the socket's. */
 struct trouble evl_transport_write(struct transport *transport, struct redisAsyncContext *context);
 
+/* The context is about to go: what is queued will not be written, and is wiped. */
+void evl_transport_wipe(const struct redisAsyncContext *context);
+
 /* Whether the server has spoken already: its byte is left to be read. `*ret_errno` is set to why the socket failed, if
  * it has; this takes that off the socket, where hiredis would have found it. */
 bool evl_transport_spoke(const struct redisAsyncContext *context, int *ret_errno);

@@ -12,6 +12,7 @@
 #include <strings.h>
 #include <sys/un.h>
 
+#include "check.h"
 #include "memory.h"
 
 #define DEFAULT_PORT 6379
@@ -250,9 +251,10 @@ bool evl_url_is_same_server(const struct url *one, const struct url *other) {
 }
 
 int evl_url_copy(struct url *ret_url, const struct url *url) {
-    const char *from[] = {url->host, url->path, url->user, url->password};
+    assert(!url->user && !url->password);
+    const char *from[] = {url->host, url->path};
     struct url copy = *url;
-    char **to[] = {&copy.host, &copy.path, &copy.user, &copy.password};
+    char **to[] = {&copy.host, &copy.path};
     bool failed = false;
 
     for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
@@ -267,12 +269,17 @@ int evl_url_copy(struct url *ret_url, const struct url *url) {
     return EVLOCK_OK;
 }
 
-void evl_url_free(struct url *url) {
+void evl_url_forget_login(struct url *url) {
     if (url->password)
         explicit_bzero(url->password, strlen(url->password));
-    evl_free(url->host);
-    evl_free(url->path);
     evl_free(url->user);
     evl_free(url->password);
+    url->user = url->password = NULL;
+}
+
+void evl_url_free(struct url *url) {
+    evl_url_forget_login(url);
+    evl_free(url->host);
+    evl_free(url->path);
     *url = (struct url){0};
 }

@@ -41,8 +41,11 @@ struct trouble evl_url_parse(struct url *ret_url, const char *text, size_t len, 
 /* Whether both lead to one server, as far as the text says: its databases are no servers of their own. */
 bool evl_url_is_same_server(const struct url *one, const struct url *other);
 
-/* A copy that owns its strings; EVLOCK_OK or EVLOCK_ENOMEM. */
+/* A copy that owns its strings, of one that has forgotten who logs in; EVLOCK_OK or EVLOCK_ENOMEM. */
 int evl_url_copy(struct url *ret_url, const struct url *url);
+
+/* Wipes and frees who logs in there. */
+void evl_url_forget_login(struct url *url);
 
 /* Wipes, frees and zeroes. */
 void evl_url_free(struct url *url);

@@ -102,6 +102,7 @@ static void waiter_wake(struct call *call) {
 static void waiter_on_listens(struct listener *listener) {
     struct call *call;
 
+    evl_queue_succeed(waiter_locks_of(listener), listener);
     TAILQ_FOREACH (call, &waiter_locks_of(listener)->pending, link)
         waiter_wake(call);
 }

@@ -287,14 +287,34 @@ enum evlock_connection {
 typedef void (*evlock_connection_cb)(evlock_client *client, enum evlock_connection state, int status, void *arg);
 
 /**
- * Node `node` is about to log in and wants credentials. Answer by evlock_client_login(), now or later.
+ * Connections to node `node` are open and wait for credentials. Answer by evlock_client_login(): in this call, or later
+ * from any other. They wait within connect_timeout_ms. Each login asks, unless another connection to the node asked
+ * before it and still waits: one answer serves all that wait. Where the server refuses the answer, that connection asks
+ * once more, at once. It comes from the end of a turn of the loop, like every callback, and never inside a call. It
+ * also comes while the client closes, for what is still to be released. It never comes after evlock_client_free().
  */
 typedef void (*evlock_login_cb)(evlock_client *client, size_t node, void *arg);
 
 /** OpenSSL's SSL_CTX. Programs that give none need no header of OpenSSL's. */
 struct ssl_ctx_st;
 
-/** Options of a client; see EVLOCK_CLIENT_OPTIONS(). Strings are copied. Times are in milliseconds. */
+/**
+ * Options of a client; see EVLOCK_CLIENT_OPTIONS(). Strings are copied. Times are in milliseconds.
+ *
+ * CREDENTIALS come from one source, else EVLOCK_EINVAL:
+ *   - `password`, or the URLs. They are kept while the client lives.
+ *   - `password_file`. It is read by evlock_client_new(), and again at each login, so it may be replaced at any time.
+ *     The reading blocks. The password is the first line, without its newline, and 64 KiB long at most. A file that
+ *     cannot be read later makes the node EVLOCK_EAUTH, and is tried again. A relative path is looked for where the
+ *     process is then.
+ *   - `on_login`. It gives the user too, or else the user is that of the options or the URL.
+ * With the last two nothing is kept, and EVLOCK_EAUTH is no end: the next login may have better ones. Acquires, holds
+ * and waiters go on, unless `fail_when_away` is set. A server that refuses a password is sent one once more, at once.
+ * If it refuses that as well, the node is away with EVLOCK_EAUTH, for the longest pause.
+ *
+ * Passwords are in memory that core dumps leave out and forked children do not get, where the system can do that. What
+ * is no longer needed is overwritten. evlock_set_allocator() does not concern this memory.
+ */
 typedef struct evlock_client_options {
     size_t size;                     /**< of this struct; EVLOCK_CLIENT_OPTIONS() sets it */
     int64_t connect_timeout_ms;      /**< for name, connection and login together; default 5,000 */
@@ -320,7 +340,8 @@ typedef struct evlock_client_options {
                                           too great an age, and counts too early. The price: with every new client, no
                                           node counts for max_ttl_ms */
     uint8_t reserved[2];             /**< zero */
-    const char *user;                /**< wins over the URL's; default: the URL's */
+    const char *user;                /**< wins over the URL's; default: the URL's. Without a user, the default user's
+                                          password is meant */
     const char *password;            /**< wins over the URL's; default: the URL's */
     evlock_connection_cb on_connection; /**< default: none */
     evlock_log_cb on_log;               /**< default: none; nothing is logged */
@@ -335,8 +356,8 @@ typedef struct evlock_client_options {
     const char *tls_name;               /**< the name or address that the servers' certificates must have, and that
                                              is asked for; default: the URL's host */
     struct ssl_ctx_st *tls_context;     /**< OpenSSL's SSL_CTX, in place of the files; see TLS below */
-    const char *password_file;          /**< file whose first line is the password; it is read at each login */
-    evlock_login_cb on_login;           /**< asked for credentials before each login; default: none */
+    const char *password_file;          /**< file whose first line is the password; see CREDENTIALS below */
+    evlock_login_cb on_login;           /**< asked for credentials before each login; see CREDENTIALS below */
 } evlock_client_options;
 
 /**
@@ -404,6 +425,7 @@ typedef struct evlock_client_options {
  *   EVLOCK_ESCHEME   the scheme of a URL is not supported
  *   EVLOCK_EPATH     the path of a URL's unix socket is too long
  *   EVLOCK_ETLS      a certificate or key cannot be read, is encrypted, or does not match the other
+ *   EVLOCK_EFILE     the password file cannot be read, is empty, or has a first line that is no password
  *   EVLOCK_EVERSION  the options set a field that this library does not know
  * evlock_last_error() says which URL is wrong, by its number from 0. It never quotes a password. It is no error here
  * that no server answers: on_connection and the calls on locks report it.
@@ -480,6 +502,34 @@ typedef struct evlock_node_info {
  */
 EVLOCK_EXPORT int evlock_client_node(const evlock_client *client, size_t index, evlock_node_info *ret_info,
                                      size_t size);
+
+/** As a node: all of them. */
+#define EVLOCK_ALL_NODES ((size_t)-1)
+
+/**
+ * From now on, these are the credentials of a node; `node` is its number from 0, or EVLOCK_ALL_NODES. It answers
+ * on_login, and may be called at any time: before a token ends, or when a password was changed. `user` may be NULL: the
+ * options', or the URL's, or else the default user. Both strings are copied, and wiped after use.
+ *
+ *   - Connections that wait for credentials log in with these. So do those that are away or connecting, the next time.
+ *   - Living connections log in anew (AUTH), behind what was sent before. Locks, commands and places in line stay. If
+ *     the server refuses, the connection keeps the login that it has, stays connected, and on_log gets a line of level
+ *     EVLOCK_LOG_WARN.
+ *   - A connection that listens for grants cannot do that. It is replaced: the old one ends when the new one listens.
+ *
+ * With on_login or password_file, later logins ask or read again. Without them, these take the place of the options'
+ * and the URL's.
+ *
+ * With NULL for both strings it asks for new ones: on_login is called from the loop, whatever waits, or the
+ * password file is read now. Without both, living connections log in anew with what the client has.
+ *
+ * Returns EVLOCK_OK, EVLOCK_ENOMEM, EVLOCK_ECLOSED (the client is gone; while it closes, this call is taken),
+ * EVLOCK_EFORKED, EVLOCK_ETHREAD (evlock_client_post() hands it over), and:
+ *   EVLOCK_EINVAL   NULL, no such node, a user without a password, or nothing to log in with
+ *   EVLOCK_EFILE    the password file cannot be read, or holds no password; evlock_last_error() says why
+ * After an error nothing has changed.
+ */
+EVLOCK_EXPORT int evlock_client_login(evlock_client *client, size_t node, const char *user, const char *password);
 
 /** What the connection does now; EVLOCK_AWAY for NULL. With several nodes: EVLOCK_CONNECTED while a quorum of them is
  *  connected, EVLOCK_AWAY while too many are away, else EVLOCK_CONNECTING. */

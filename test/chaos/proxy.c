@@ -216,7 +216,7 @@ static size_t watch(struct proxy *proxy, struct pollfd *sockets) {
     size_t len = 0;
     for (int i = 0; i < proxy->wires_len; i++)
         sockets[len++] = (struct pollfd){.fd = proxy->wires[i].listener, .events = POLLIN};
-    LIST_FOREACH(connection, &connections, link) {
+    LIST_FOREACH (connection, &connections, link) {
         const struct stream *both[] = {&connection->to_server, &connection->to_client};
         for (int i = 0; i < 2; i++) {
             bool wanted = !both[i]->ended && both[i]->pieces_len < CROWDED;

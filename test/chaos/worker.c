@@ -144,8 +144,8 @@ static void check_calls(struct worker *worker) {
         LIST_REMOVE(call, link);
         free(call);
     }
-    LIST_FOREACH(call, &worker->pending, link)
-    complain(call->hand, "%s was never answered", operation_names[call->what]);
+    LIST_FOREACH (call, &worker->pending, link)
+        complain(call->hand, "%s was never answered", operation_names[call->what]);
 }
 
 /* --- Handles ------------------------------------------------------------------------------------------------------ */
@@ -225,8 +225,8 @@ static void take_handle(struct hand *hand) {
 static void drop_handle(struct hand *hand) {
     struct call *call;
     int64_t now = evlock_clock_us();
-    LIST_FOREACH(call, &hand->worker->pending, link)
-    call->freed |= call->hand == hand;
+    LIST_FOREACH (call, &hand->worker->pending, link)
+        call->freed |= call->hand == hand;
     if (hand->state == HOLDING)
         history_let_go(hand->belief, now);
     hand->worker->diary->operations[FREE]++;

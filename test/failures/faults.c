@@ -31,6 +31,7 @@
 #endif
 
 #include "pool.h"
+#include "secret.h"
 #include "token.h"
 
 enum { MAX_SITES = 1024 };
@@ -184,6 +185,13 @@ void __wrap_evl_free(void *block) {
 /* Also of a block that a pool has kept: whether it has one is chance. */
 void *__wrap_evl_pool_alloc(struct pool *pool) {
     return REFUSED(FAULT_OWN) ? NULL : __real_evl_pool_alloc(pool);
+}
+
+bool __real_evl_secret_make(struct secret *ret, size_t room);
+bool __wrap_evl_secret_make(struct secret *ret, size_t room);
+
+bool __wrap_evl_secret_make(struct secret *ret, size_t room) {
+    return !REFUSED(FAULT_OWN) && __real_evl_secret_make(ret, room);
 }
 
 /* --- hiredis's memory --------------------------------------------------------------------------------------------- */

@@ -81,6 +81,56 @@ static void connect_by_options(struct stage *s) {
     connect_by(s, NULL, &options);
 }
 
+/* Who is asked answers inside; where that fails, the attempt ends and it is asked again. */
+static void give_credentials(evlock_client *client, size_t node, void *arg) {
+    (void)arg;
+    (void)evlock_client_login(client, node, "user", "password");
+}
+
+static evlock_client_options asking(struct stage *s) {
+    evlock_client_options options = stage_client_options(s);
+    options.on_login = give_credentials;
+    return options;
+}
+
+static void connect_when_asked(struct stage *s) {
+    evlock_client_options options = asking(s);
+    connect_by(s, NULL, &options);
+}
+
+static void connect_by_file(struct stage *s) {
+    evlock_client_options options = stage_client_options(s);
+    char path[128];
+    snprintf(path, sizeof(path), "%s/password", stage_servers[0].folder);
+    FILE *file = fopen(path, "we");
+    if (!file || fputs("password\n", file) < 0 || fclose(file) != 0)
+        fail_msg("no file for a password");
+    options.user = "user";
+    options.password_file = path;
+    connect_by(s, NULL, &options);
+}
+
+static void log_in_anew(struct stage *s, const char *user, const char *password) {
+    struct told *told = stage_told(s);
+    told = stage_judge(told, s->client ? evlock_client_login(s->client, 0, user, password) : STAGE_SKIPPED);
+    if (told)
+        told->due = 0; /* it has no callback */
+}
+
+/* A lock that is held through it all, with a connection that waits for replicas beside. */
+static void log_in_on_living_connections(struct stage *s) {
+    evlock_client_options options = asking(s);
+    stage_client(s, NULL, &options);
+    evlock *lock = acquired(s, "a", NULL);
+    evlock_options terms = stage_options(s);
+    terms.min_replicas = 1;
+    stage_lock(s, "b", &terms);
+    log_in_anew(s, "user", "password");
+    log_in_anew(s, NULL, NULL);
+    stage_await(query(s, lock, EVLOCK_QUERY_OWNED), EVLOCK_OK);
+    stage_await(stage_release(s, lock), EVLOCK_OK);
+}
+
 /* Nobody listens there; the client that is made for the end is the server's. */
 static void connect_in_vain(struct stage *s) {
     evlock_acquire_options once = a_try();
@@ -563,6 +613,18 @@ static void lose_the_ears(struct stage *s) {
     await_turn(s, turn);
 }
 
+/* Who listens is replaced. */
+static void log_in_from_the_queue(struct stage *s) {
+    evlock_client_options options = asking(s);
+    stage_client(s, NULL, &options);
+    evlock *holder = holding(s, "a"), *lock = queueing(s, "a");
+    struct told *told = waiting(s, lock, 0, NULL);
+    stage_until(s, listens());
+    log_in_anew(s, "user", "password");
+    give_up(s, &holder);
+    await_turn(s, told);
+}
+
 /* The holder crashed, and the scripts and the queue are gone: who waits finds out when the holder's ttl has ended. */
 static void look_from_the_queue(struct stage *s) {
     stage_client(s, NULL, NULL);
@@ -670,6 +732,9 @@ const struct scenario scenarios[] = {
     {"connect_host_name", connect_host_name, false},
     {"connect_as_user", connect_as_user, false},
     {"connect_by_options", connect_by_options, false},
+    {"connect_when_asked", connect_when_asked, false},
+    {"connect_by_file", connect_by_file, false},
+    {"log_in_on_living_connections", log_in_on_living_connections, false},
     {"connect_in_vain", connect_in_vain, false},
     {"lose_the_connection", lose_the_connection, false},
     {"lose_the_scripts", lose_the_scripts, false},
@@ -701,6 +766,7 @@ const struct scenario scenarios[] = {
     {"wait_for_a_turn", wait_for_a_turn, true},
     {"leave_the_queue", leave_the_queue, true},
     {"lose_the_ears", lose_the_ears, true},
+    {"log_in_from_the_queue", log_in_from_the_queue, true},
     {"look_from_the_queue", look_from_the_queue, true},
     {"ask_about_the_queue", ask_about_the_queue, true},
     {"crowd", crowd, true},

@@ -194,6 +194,7 @@ PROTOTYPES = {
     "evlock_client_new_libevent": (c_int, POINTER(c_void_p), c_void_p, c_char_p, c_void_p),
     "evlock_client_move": (c_int, c_void_p),
     "evlock_client_post": (c_int, c_void_p, PostCallback, c_void_p),
+    "evlock_client_login": (c_int, c_void_p, c_size_t, c_char_p, c_char_p),
     "evlock_client_node": (c_int, c_void_p, c_size_t, c_void_p, c_size_t),
     "evlock_client_connection": (c_int, c_void_p),
     "evlock_client_stats": (c_int, c_void_p, c_void_p, c_size_t),
