@@ -78,6 +78,16 @@ static void take_client_options(struct input *input, evlock_client_options *opti
     options->size = take_size(input, sizeof(*options));
 }
 
+/* What says who the client is, and whom it trusts. There are no such files. */
+static void take_credentials(struct input *input, evlock_client_options *options, char texts[6][LONGEST + 1]) {
+    options->connection_name = take_text(input, texts[0]);
+    options->tls_ca = take_text(input, texts[1]);
+    options->tls_cert = take_text(input, texts[2]);
+    options->tls_key = take_text(input, texts[3]);
+    options->tls_name = take_text(input, texts[4]);
+    options->password_file = take_text(input, texts[5]);
+}
+
 static void take_options(struct input *input, evlock_options *options, char texts[3][LONGEST + 1]) {
     int64_t *numbers[] = {
         &options->ttl_ms,       &options->retry_delay_ms,     &options->retry_jitter,
@@ -210,10 +220,11 @@ static void make_lock(struct input *input, evlock_client *client, int *told, int
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const char *const urls[] = {"unix:///nowhere/a",
-                                       "quorum:unix:///nowhere/a unix:///nowhere/b unix:///nowhere/c"};
+    static const char *const urls[] = {
+        "unix:///nowhere/a", "quorum:unix:///nowhere/a unix:///nowhere/b unix:///nowhere/c", "rediss://127.0.0.1:7000"};
     struct input input = {data, data + size};
-    char texts[2][LONGEST + 1];
+    char texts[2][LONGEST + 1], credentials[6][LONGEST + 1];
+    uint8_t which;
     evlock_client_options options;
     evlock_client *client = NULL;
     evlock_loop adapter;
@@ -225,7 +236,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     take_client_options(&input, &options, texts);
     options.on_log = on_log;
     adapter = loop_adapter(&loop);
-    status = evlock_client_new(&client, &adapter, urls[take_below(&input, 2)], with_room(&options, sizeof(options)));
+    which = take_byte(&input);
+    if (which >= 128)
+        take_credentials(&input, &options, credentials);
+    status =
+        evlock_client_new(&client, &adapter, urls[which < 192 ? which % 2 : 2], with_room(&options, sizeof(options)));
     check_status(status);
     check((status == EVLOCK_OK) == (client != NULL));
     for (int i = 0; client && i < 3; i++)

@@ -21,8 +21,14 @@ void server_begin(struct server *server) {
     server->fence = UINT64_C(1000000000000000);
 }
 
+static const struct server_way *way = &(const struct server_way){socket_take, socket_put, socket_end};
+
+void server_goes(const struct server_way *other_way) {
+    way = other_way;
+}
+
 void server_hang_up(struct peer *peer) {
-    socket_end(peer->socket);
+    way->end(peer->socket);
     requests_free(&peer->requests);
     peer->requests = (struct requests){0};
     peer->asked = 0;
@@ -134,7 +140,7 @@ void server_turn(struct server *server) {
     for (struct peer *peer = server->peers; peer < server->peers + SERVER_PEERS; peer++) {
         if (!peer->socket)
             continue;
-        while ((len = socket_take(peer->socket, bytes, sizeof(bytes))) > 0)
+        while ((len = way->take(peer->socket, bytes, sizeof(bytes))) > 0)
             requests_add(&peer->requests, bytes, len);
         if (socket_is_left(peer->socket))
             server_hang_up(peer);
@@ -162,7 +168,7 @@ static void send_pieces(struct server *server, struct peer *peer, const void *by
     size_t piece = server->piece ? server->piece : len;
 
     for (size_t at = 0; at < len && peer->socket; at += piece) {
-        socket_put(peer->socket, (const char *)bytes + at, len - at < piece ? len - at : piece);
+        way->put(peer->socket, (const char *)bytes + at, len - at < piece ? len - at : piece);
         if (server->piece)
             server->between();
     }

@@ -56,8 +56,17 @@ struct server {
     void (*between)(void); /* called after each piece */
 };
 
+/* How a connection's bytes go; as they are, unless there is another way. */
+struct server_way {
+    size_t (*take)(struct socket *socket, void *bytes, size_t size); /* as socket_take() */
+    void (*put)(struct socket *socket, const void *bytes, size_t len);
+    void (*end)(struct socket *socket);
+};
+
 /* Listens, once for the process, and forgets all of the run before. */
 void server_begin(struct server *server);
+/* For the process. */
+void server_goes(const struct server_way *way);
 /* Takes connections and reads what they ask. */
 void server_turn(struct server *server);
 /* The `which`th connection, counted around those there are; NULL: there are none. */

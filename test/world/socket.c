@@ -3,6 +3,7 @@
 #include "socket.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,13 +117,22 @@ static struct socket *use_socket(int fd) {
     return socket;
 }
 
-static int socket_join(struct socket *socket, const char *path) {
-    unsigned place = (unsigned)(path[strlen(SOCKETS_FOLDER)] - '0');
+/* The number of the place that has this address; SOCKET_PLACES: none has. */
+static unsigned place_of(const struct sockaddr *address) {
+    const char *path = ((const struct sockaddr_un *)(const void *)address)->sun_path;
 
+    if (address->sa_family == AF_INET)
+        return ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port) % SOCKET_PLACES;
+    if (strncmp(path, SOCKETS_FOLDER, strlen(SOCKETS_FOLDER)) != 0)
+        return SOCKET_PLACES;
+    return (unsigned)(path[strlen(SOCKETS_FOLDER)] - '0');
+}
+
+static int socket_join(struct socket *socket, unsigned place) {
     /* hiredis from 1.0 on asks by this whether it is connected, also when the other end has closed meanwhile. */
     if (!socket->ended || socket->accepted)
         return socket_fail(EISCONN);
-    if (strncmp(path, SOCKETS_FOLDER, strlen(SOCKETS_FOLDER)) != 0 || place >= SOCKET_PLACES)
+    if (place >= SOCKET_PLACES)
         return socket_fail(ENOENT);
     if (!listening[place] || refusing[place]) {
         refusing[place] = false;
@@ -173,7 +183,7 @@ static int socket_leave(struct socket *socket) {
 int system_socket(int domain, int type, int protocol) STANDS_FOR(socket);
 int system_socket(int domain, int type, int protocol) {
     (void)type, (void)protocol;
-    return domain == AF_UNIX ? socket_new() : socket_fail(EAFNOSUPPORT);
+    return domain == AF_UNIX || domain == AF_INET ? socket_new() : socket_fail(EAFNOSUPPORT);
 }
 
 int system_connect(int fd, const struct sockaddr *address, socklen_t len) STANDS_FOR(connect);
@@ -182,7 +192,7 @@ int system_connect(int fd, const struct sockaddr *address, socklen_t len) {
 
     if (!socket)
         return (int)syscall(SYS_connect, fd, address, len);
-    return socket_join(socket, ((const struct sockaddr_un *)(const void *)address)->sun_path);
+    return socket_join(socket, place_of(address));
 }
 
 /* hiredis 0.14 calls read() and write(), later ones recv() and send(). */

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Behind this a path has the number of a place: one digit. There are no other paths. */
+/* Behind this a path has the number of a place: one digit. There are no other paths. Of a port it is the last digit,
+ * at any address of IPv4. */
 #define SOCKETS_FOLDER "/in-memory/"
 enum { SOCKET_PLACES = 10 };
 
