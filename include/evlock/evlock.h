@@ -737,7 +737,8 @@ typedef struct evlock_acquire_options {
  *   EVLOCK_ETIMEDOUT     the wait ended; evlock_last_error() says what stood in the way last
  *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   the attempts are used up, the last for this reason; or fail_when_away is set
  *   EVLOCK_EAUTH, EVLOCK_ECERT, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL   at once:
- *                        waiting is no use (EVLOCK_EWRONGTYPE on one node; among several, what is not a lock counts as a holder)
+ *                        waiting is no use (EVLOCK_EWRONGTYPE on one node; among several, what is not a lock counts
+ *                        as a holder)
  *   EVLOCK_EQUORUM       the attempts are used up, and too few nodes agreed
  *   EVLOCK_EREPLICAS     the attempts are used up, and too few replicas confirmed the last
  *   EVLOCK_EFENCE        at once: the fence went backwards, so the server has lost more than it may; or its counter is
