@@ -811,6 +811,7 @@ void evl_connections_stop(struct connections *all, bool forked) {
 /* There is nothing of hiredis. */
 static void connection_check_closed(const struct connection *connection) {
     assert(!connection->context && !connection->broken);
+    assert(!connection->transport.open && !connection->transport.full);
     assert(connection->unwritten == 0 && connection->unanswered == 0);
 }
 
