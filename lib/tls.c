@@ -124,7 +124,9 @@ static struct trouble tls_refuse_file(const struct tls *tls, enum tls_file_kind 
 
 /* A program that waits for events asks nobody for a passphrase. */
 static int tls_on_encrypted(char *buffer, int size, int writing, void *encrypted) {
-    (void)buffer, (void)size, (void)writing;
+    (void)writing;
+    if (size > 0)
+        buffer[0] = '\0';
     *(bool *)encrypted = true;
     return -1;
 }
@@ -311,7 +313,7 @@ static bool tls_trim(char *name, size_t size, const char *host) {
 }
 
 /* Whom the certificate must be of. Only names can be asked for: a server has no choice of addresses. */
-static bool tls_expect(SSL *ssl, const char *name) {
+static bool tls_expect(SSL *ssl, char *name) {
     if (tls_is_address(name))
         return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name);
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);

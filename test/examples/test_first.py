@@ -36,7 +36,7 @@ def test_is_told_of_a_loss(context):
 
 
 def test_refuses_what_is_no_url(context):
-    for url in "", "nonsense", "rediss://127.0.0.1":
+    for url in "", "nonsense", "http://127.0.0.1":
         first = context.start_bare(url)
         assert first.end() == 1
         assert len(first.output) == 1 and "URL" in first.output[0]

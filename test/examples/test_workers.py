@@ -210,7 +210,7 @@ def test_says_that_there_is_no_server(context):
 
 
 def test_a_wrong_url_is_told_once(context):
-    for url in "nonsense", "rediss://127.0.0.1":
+    for url in "nonsense", "http://127.0.0.1":
         workers = context.start_bare(url, "--workers", "2", "--seconds", "60")
         assert workers.end() == 1
         assert len(workers.errors) == 1 and "URL" in workers.errors[0]
