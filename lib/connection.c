@@ -91,6 +91,24 @@ static void connection_drop_quotes(char *error) {
         *quotes = '\0';
 }
 
+/* Seconds, and microseconds beside them, as two numbers; false: they are something else. */
+static bool connection_read_time(const redisReply *from, int64_t *ret) {
+    int64_t parts[2];
+    char *end;
+
+    if (from->elements != 2)
+        return false;
+    for (size_t i = 0; i < 2; i++) {
+        if (from->element[i]->type != REDIS_REPLY_STRING)
+            return false;
+        parts[i] = strtoll(from->element[i]->str, &end, 10);
+        if (*end || parts[i] < 0 || parts[i] > INT64_MAX / 4000000)
+            return false;
+    }
+    *ret = parts[0] * 1000000 + parts[1];
+    return true;
+}
+
 static struct reply connection_reply_from(const redisReply *from) {
     struct reply reply = {REPLY_OTHER, 0, "", 0};
 
@@ -115,6 +133,9 @@ static struct reply connection_reply_from(const redisReply *from) {
         reply.type = REPLY_ERROR;
         reply.text = from->str;
         reply.len = strlen(from->str);
+        break;
+    case REDIS_REPLY_ARRAY:
+        reply.type = connection_read_time(from, &reply.integer) ? REPLY_TIME : REPLY_OTHER;
         break;
     default:
         break;

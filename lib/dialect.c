@@ -39,6 +39,12 @@ static bool dialect_says_done(const struct reply *reply, int64_t ttl, struct rea
     return dialect_says_number(reply, ret) && (reply->integer == 0 || reply->integer == 1);
 }
 
+/* As dialect_says_done(). 2: done, and not handed on for want of the clock. */
+static bool dialect_says_handed(const struct reply *reply, int64_t ttl, struct reading *ret) {
+    ret->no_clock = reply->type == REPLY_INTEGER && reply->integer == 2;
+    return dialect_says_done(reply, ttl, ret) || ret->no_clock;
+}
+
 /* The fence. 0: another has the lock. */
 static bool dialect_says_fence(const struct reply *reply, int64_t ttl, struct reading *ret) {
     (void)ttl;
@@ -59,7 +65,7 @@ static bool dialect_says_place(const struct reply *reply, int64_t ttl, struct re
     answer->ahead = strtoll(end, &end, 10);
     left = strtoll(end, &end, 10);
     answer->ttl = dialect_ttl_from(left);
-    return !*end && left >= -1 && answer->time > 0 && answer->ahead >= 0;
+    return !*end && left >= -1 && answer->time >= 0 && answer->ahead >= 0;
 }
 
 /* The ttl that the server has now. 0: the token is not there. */
@@ -107,12 +113,13 @@ static bool dialect_says_renewed(const struct reply *reply, int64_t ttl, struct 
 static const struct command_row row_set = {{NULL, 0, {ARG_SET, ARG_LOCK, ARG_TOKEN, ARG_NX, ARG_PX_TTL}},
                                            dialect_says_ok_or_nil};
 static const struct command_row row_set_fenced = {
-    {SCRIPT(FENCED), 2, {ARG_LOCK, ARG_COUNTER, ARG_TOKEN, ARG_TTL, ARG_FENCE_TTL, ARG_GRAIN}}, dialect_says_fence};
+    {SCRIPT(FENCED), 2, {ARG_LOCK, ARG_COUNTER, ARG_TOKEN, ARG_TTL, ARG_FENCE_TTL, ARG_GRAIN, ARG_CLOCK}},
+    dialect_says_fence};
 static const struct command_row row_join = {
-    {SCRIPT(JOIN), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_WAITER, ARG_TOKEN, ARG_TTL, ARG_FENCED}},
+    {SCRIPT(JOIN), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_WAITER, ARG_TOKEN, ARG_TTL, ARG_FENCED, ARG_CLOCK}},
     dialect_says_place};
 static const struct command_row row_adopt = {{SCRIPT(ADOPT), 1, {ARG_LOCK, ARG_TOKEN}}, dialect_says_ttl_or_never};
-static const struct command_row row_raise = {{SCRIPT(RAISE), 1, {ARG_COUNTER, ARG_FENCE, ARG_FENCE_TTL}},
+static const struct command_row row_raise = {{SCRIPT(RAISE), 1, {ARG_COUNTER, ARG_FENCE, ARG_FENCE_TTL, ARG_CLOCK}},
                                              dialect_says_fence};
 static const struct command_row row_renew = {{SCRIPT(RENEW), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_says_renewed};
 static const struct command_row row_rearm = {{SCRIPT(REARM), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_says_ttl};
@@ -120,7 +127,7 @@ static const struct command_row row_add = {{SCRIPT(ADD), 1, {ARG_LOCK, ARG_TOKEN
 static const struct command_row row_replace = {{SCRIPT(REPLACE), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_says_ttl};
 static const struct command_row row_release = {{SCRIPT(RELEASE), 1, {ARG_LOCK, ARG_TOKEN}}, dialect_says_done};
 static const struct command_row row_hand = {
-    {SCRIPT(HAND), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_TOKEN, ARG_WAITER}}, dialect_says_done};
+    {SCRIPT(HAND), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_TOKEN, ARG_WAITER, ARG_CLOCK}}, dialect_says_handed};
 
 const struct form evl_renewals = {SCRIPT(RENEW_MANY), 0, {ARG_LOCKS, ARG_TTL, ARG_TOKENS}};
 
@@ -210,8 +217,8 @@ static const struct ask_row ask_state = {{SCRIPT(SURVEY), 1, {ARG_LOCK}}, dialec
 static const struct ask_row ask_whole = {{SCRIPT(SURVEY), 2, {ARG_LOCK, ARG_QUEUE, ARG_SOUGHT}}, dialect_finds_state};
 static const struct ask_row ask_look = {{SCRIPT(LOOK), 1, {ARG_LOCK}}, dialect_finds_mark};
 static const struct ask_row ask_end = {{SCRIPT(BREAK), 1, {ARG_LOCK, ARG_SOUGHT}}, dialect_finds_number};
-static const struct ask_row ask_hand_on = {{SCRIPT(BREAK), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_SOUGHT}},
-                                           dialect_finds_number};
+static const struct ask_row ask_hand_on = {
+    {SCRIPT(BREAK), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_SOUGHT, ARG_CLOCK}}, dialect_finds_number};
 static const struct ask_row ask_renewal = {{SCRIPT(RENEW), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_finds_number};
 static const struct ask_row ask_wait = {{NULL, 0, {ARG_WAIT, ARG_REPLICAS, ARG_TIMEOUT}}, dialect_finds_number};
 

@@ -14,6 +14,7 @@
 struct reading {
     struct lease_answer answer;
     const char *words; /* with a status: why; valid for as long as the reply. Else NULL */
+    bool no_clock;     /* it was done without the server's clock, which a script could not read */
 };
 
 /* A command of a lease. */

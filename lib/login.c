@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "lacks.h"
+#include "minmax.h"
 #include "wire.h"
 
 /* Of one command, at most. */
@@ -32,7 +33,8 @@ enum login_step {
     KILL,
     COUNT,
     PUBLISH,
-    ANEW, /* no step of a login: where it is done, another */
+    ANEW,  /* no step of a login: where it is done, another */
+    CLOCK, /* no step of a login either */
 };
 
 static struct login *login_of(struct connection *connection) {
@@ -606,10 +608,24 @@ static void login_go_on(struct login *login, enum login_step step) {
     login->hooks->done(login, !login->unsettled || login->killed);
 }
 
+/* Of the server's clock: it may show more by now, and no less. */
+static void login_on_clock(struct login *login, const struct reply *reply) {
+    login->reading = false;
+    if (reply->type == REPLY_TIME)
+        login->clock =
+            (struct clock_reading){reply->integer, login->asked_clock_at, evl_turn_now(login->connection.turn)};
+    else if (reply->type == REPLY_ERROR && !evl_reply_passes(reply->text))
+        login->hides_clock = true;
+}
+
 void evl_login_greeted(struct connection *connection, int answered, const struct reply *reply) {
     struct login *login = login_of(connection);
     enum login_step step = (enum login_step)answered;
 
+    if (step == CLOCK) {
+        login_on_clock(login, reply);
+        return;
+    }
     if (step == ANEW) {
         login_on_anew(login, reply);
         return;
@@ -638,6 +654,8 @@ bool evl_login_greet(struct connection *connection) {
     login->renews_many = login->renews_by_tag = false;
     login->spells = login->lacks_evalsha = false;
     login->load_error[0] = '\0';
+    login->clock = (struct clock_reading){0};
+    login->reading = login->hides_clock = false;
     login->entered = login->again = false;
     return login_authenticate(login);
 }
@@ -662,6 +680,38 @@ void evl_login_lost(struct connection *connection) {
     login->unsettled = true;
     login->lost_id = login->id;
 }
+
+/* --- The server's clock, where scripts may not read it ------------------------------------------------------------ */
+
+/* So old may one be. */
+static const int64_t clock_stale = 1000000;
+
+static void login_read_clock(struct login *login, int64_t now) {
+    const char *words[] = {"TIME"};
+
+    if (login->reading || login->hides_clock)
+        return;
+    login->asked_clock_at = now;
+    login->reading = evl_connection_greet(&login->connection, CLOCK, 1, words);
+}
+
+bool evl_login_bring_clock(struct login *login, const char *why) {
+    evl_login_lacks(login, EVLOCK_MISSING_CLOCK, why);
+    if (!login->clock.server)
+        login_read_clock(login, evl_turn_now(login->connection.turn));
+    return !login->hides_clock;
+}
+
+/* By the clock here it goes on; it is not ahead of the server's by more than the two went apart since. */
+int64_t evl_login_clock(struct login *login, int64_t now) {
+    if (!login->clock.server)
+        return 0;
+    if (now - login->clock.received > clock_stale)
+        login_read_clock(login, now);
+    return login->clock.server + evl_max(now - login->clock.received, 0);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ */
 
 bool evl_login_load_scripts(struct login *login) {
     bool loads = login->connection.state == CONNECTION_READY && login->open > 0; /* ahead of whatever is sent now */

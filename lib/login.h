@@ -9,6 +9,7 @@
 
 #include "connection.h"
 #include "credentials.h"
+#include "drift.h"
 
 /* Of a run or replication id, with its NUL. */
 #define ID_SIZE 41
@@ -36,15 +37,19 @@ struct login {
     char old_run_id[ID_SIZE]; /* the same of the last connection that served */
     char replid[ID_SIZE];     /* the history of its data, which a promoted replica changes */
     char old_replid[ID_SIZE];
-    int64_t started;      /* when the server process began, at the latest; 0: unknown */
-    bool inherited;       /* its data may have been another server's, since its process began */
-    bool renews_by_tag;   /* of many, only those that have one hash tag: the server keeps others apart */
-    bool renews_many;     /* the server is new enough, and has not refused it */
-    bool shared;          /* the server sees one connection where others are as well: `id` is 0 */
-    bool killed;          /* the connection before has been ended on the server */
-    bool unsettled;       /* commands of an ended connection may still run */
-    bool spells;          /* scripts are sent whole, as they are not there */
-    bool lacks_evalsha;   /* the server has no such command */
+    int64_t started;            /* when the server process began, at the latest; 0: unknown */
+    bool inherited;             /* its data may have been another server's, since its process began */
+    bool renews_by_tag;         /* of many, only those that have one hash tag: the server keeps others apart */
+    bool renews_many;           /* the server is new enough, and has not refused it */
+    bool shared;                /* the server sees one connection where others are as well: `id` is 0 */
+    bool killed;                /* the connection before has been ended on the server */
+    bool unsettled;             /* commands of an ended connection may still run */
+    bool spells;                /* scripts are sent whole, as they are not there */
+    bool lacks_evalsha;         /* the server has no such command */
+    struct clock_reading clock; /* of a server that does not let scripts read it: the newest; 0: none yet */
+    int64_t asked_clock_at;
+    bool reading;         /* it is being asked for */
+    bool hides_clock;     /* it was refused */
     uint32_t missing;     /* what this connection's server lacks, as far as it is known: enum evlock_missing */
     uint32_t missed;      /* the same of the connections before, until this one serves */
     bool entered;         /* credentials were taken, or none were needed */
@@ -83,6 +88,13 @@ void evl_login_spell(struct login *login, const char *why);
 
 /* The server lacks something, for this reason: a line of the log, once for each connection. */
 void evl_login_lacks(struct login *login, enum evlock_missing what, const char *why);
+
+/* A script could not read the server's clock, for this reason: asks for it. False: it is refused, too. */
+bool evl_login_bring_clock(struct login *login, const char *why);
+
+/* The server's clock as commands are to bring it; 0: its scripts read it, or it is not known yet. One that is not quite
+ * new is asked for anew, ahead of what is sent now. */
+int64_t evl_login_clock(struct login *login, int64_t now);
 
 /* It is logged in: what the server has not given is lacking, too. */
 void evl_login_take_stock(struct login *login);

@@ -68,6 +68,21 @@ static struct reply pipe_mend_no_right(struct pipe *pipe, struct request *reques
     return (struct reply){.type = REPLY_ERROR, .text = words, .len = strlen(words)};
 }
 
+/* A script that may not read the clock has done nothing. It is sent again, behind the question for the clock, and when
+ * that is known, with it. */
+static struct reply pipe_mend_noclock(struct pipe *pipe, struct request *request, const struct reply *reply) {
+    const char *why = reply->text + strlen("NOCLOCK");
+
+    while (*why == ' ')
+        why++;
+    if (evl_login_bring_clock(&pipe->login, why) && request->noscripts < 2) {
+        request->noscripts++;
+        return *reply;
+    }
+    request->noscripts = 0;
+    return (struct reply){.type = REPLY_ERROR, .text = why, .len = strlen(why)};
+}
+
 /* Who may not send scripts whole may be allowed to load them by the next time. */
 static void pipe_note_refusal(struct login *login, const struct reply *reply) {
     if (!login->spells || reply->type != REPLY_ERROR || !evl_reply_is_lacking(evl_reply_meaning(reply->text)))
@@ -94,6 +109,9 @@ static void pipe_answer(struct pipe *pipe, struct request *request, const struct
         request->older--;
     } else if (noscript) {
         mended = pipe_mend_noscript(pipe, request, reply);
+        reply = &mended;
+    } else if (reply->type == REPLY_ERROR && strncmp(reply->text, "NOCLOCK", 7) == 0) {
+        mended = pipe_mend_noclock(pipe, request, reply);
         reply = &mended;
     } else if (pipe_may_not_call(reply)) {
         mended = pipe_mend_no_right(pipe, request, reply);

@@ -44,7 +44,7 @@ struct request {
                                 * behind it in `flying`; 0: it is no batch, or not the first of one */
     enum request_kind kind : 2;
     bool waiting : 1;
-    unsigned noscripts : 2; /* so many of the last answers were NOSCRIPT */
+    unsigned noscripts : 2; /* so many of the last answers were NOSCRIPT, or NOCLOCK */
 };
 
 TAILQ_HEAD(requests, request);

@@ -13,6 +13,7 @@ struct row {
 
 static const struct row rows[] = {
     {"NOSCRIPT", false, {LEASE_AGAIN, EVLOCK_EREFUSED, false}},
+    {"NOCLOCK", false, {LEASE_AGAIN, EVLOCK_EREFUSED, false}}, /* by our own scripts */
     {"LOADING", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
     {"BUSY", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
     {"MASTERDOWN", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},

@@ -20,6 +20,7 @@ enum reply_type {
     REPLY_INTEGER,
     REPLY_STRING,
     REPLY_ERROR,
+    REPLY_TIME, /* what TIME says, as microseconds in `integer` */
     REPLY_OTHER,
     /* To a member of a batch, and from no server: renewed for as long as was asked; to be sent again. */
     REPLY_RENEWED,

@@ -182,6 +182,7 @@ static bool tenure_take(struct request *request, int64_t now, struct command *co
         .ttl = evl_lease_ttl(lease, kind, now),
         .fence = evl_lease_fence(lease),
         .alone = evl_lease_nodes(lease) == 1,
+        .clock = evl_login_clock(&tenure_family_of(tenure)->deployment.nodes[request->node].pipe.login, now),
         .waiter = evl_tenure_waiter(tenure),
     };
     evl_command_write(command, &tenure_dialect_of(tenure)->commands[kind]->form, &subject);
@@ -230,6 +231,8 @@ static bool tenure_answer(struct request *request, const struct reply *reply, in
     }
     if (kind == LEASE_RENEW || kind == LEASE_REARM)
         deployment->stats.renewals += answer->verdict == LEASE_YES;
+    if (reading.no_clock)
+        evl_login_bring_clock(&deployment->nodes[request->node].pipe.login, "a release could not hand on");
     if (kind != LEASE_RELEASE)
         deployment->nodes[request->node].agreed = answer->verdict == LEASE_YES;
     tenure_note_words(tenure, words);

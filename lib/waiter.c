@@ -8,6 +8,9 @@
 #include "minmax.h"
 #include "queue.h"
 
+/* As the server's clock: it was not told, as its scripts do not read it. */
+static const int64_t time_untold = -1;
+
 /* In a queue: the shortest and the longest pause between looks of the first; the others look more rarely. Theirs is no
  * longer than that either, or than this for each who waits ahead if that is more, so that it matters little how many
  * there are; nor than the last, nor than ten of their ttls, as a hundredth of the pause is taken from the lease. */
@@ -38,9 +41,10 @@ void evl_waiter_queued(struct evlock *lock, int64_t sent, const struct lease_ans
     struct call *call = evl_call_pending(lock, CALL_ACQUIRE);
 
     assert(call && call->acquire.contended);
-    evl_node_compare_clocks(&lock->config->deployment->nodes[0], sent, answer->time);
+    if (answer->time)
+        evl_node_compare_clocks(&lock->config->deployment->nodes[0], sent, answer->time);
     call->acquire.asked_at = sent;
-    call->acquire.asked_time = answer->time;
+    call->acquire.asked_time = answer->time ? answer->time : time_untold;
     call->acquire.listens_anew = false;
     call->acquire.ahead = answer->ahead;
     evl_acquire_wait_on(call, (struct trouble){EVLOCK_EHELD, "waiting in the queue"});
@@ -63,7 +67,8 @@ void evl_waiters_left(struct locks *locks) {
             evl_call_wake(call, waiter_now_of(call->lock));
 }
 
-/* The lease counts from a moment that is no later than the grant: the newest answered look was before it, by as much as
+/* A grant whose time is not known is looked at: it may be one from before the last look, and is over then. Else the
+ * lease counts from a moment that is no later than the grant: the newest answered look was before it, by as much as
  * the server's clock went on meanwhile, less what that may be fast by. Before the first answer, it is when that look
  * was asked for. A grant from before that look is over, for the look found it waiting again; one without the fence that
  * was asked for is none. Of a new connection it is not known yet whether it leads to the server with that clock. */
@@ -74,6 +79,10 @@ static void waiter_grant(struct evlock *lock, int64_t time, int64_t fence) {
     int64_t now = waiter_now_of(lock);
 
     assert(evl_lock_queues(lock) && call->acquire.contended);
+    if (!time || call->acquire.asked_time == time_untold) {
+        evl_call_wake(call, now);
+        return;
+    }
     if (passed < 0 || (call->acquire.fenced && fence == 0))
         return;
     if (!call->acquire.asked_time)
@@ -113,7 +122,7 @@ static bool waiter_read_grant(const char *text, int64_t *ret_time, int64_t *ret_
 
     *ret_time = strtoll(text, &end, 10);
     *ret_fence = strtoll(end, &end, 10);
-    return !*end && *ret_time > 0 && *ret_time < LEASE_NEVER / 4 && *ret_fence >= 0;
+    return !*end && *ret_time >= 0 && *ret_time < LEASE_NEVER / 4 && *ret_fence >= 0;
 }
 
 /* "TICKET TIME FENCE": a grant, and the server's clock in microseconds at that. One that finds nobody is of an attempt

@@ -111,6 +111,8 @@ __attribute__((noinline)) static void wire_push_waiter(struct command *command, 
 
     if (subject->waiter.ticket)
         wire_push(command, text, evl_wire_waiter(text, subject->token, &subject->waiter));
+    else if (subject->clock)
+        wire_push(command, "", 0);
 }
 
 /* A tenth of a second, for several nodes: they seldom disagree about it. One that restarted, and so may know an old
@@ -186,6 +188,10 @@ static void wire_push_argument(struct command *command, enum argument which, con
         break;
     case ARG_WAITER:
         wire_push_waiter(command, subject);
+        break;
+    case ARG_CLOCK:
+        if (subject->clock)
+            wire_push_number(command, subject->clock);
         break;
     case ARG_SOUGHT:
         wire_push_bytes(command, subject->sought);

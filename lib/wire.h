@@ -51,7 +51,8 @@ struct subject {
     struct bytes token;
     int64_t ttl; /* 0, of what takes the lock: no expiry */
     int64_t fence;
-    bool alone; /* the node is the only one */
+    bool alone;    /* the node is the only one */
+    int64_t clock; /* the server's, of one that does not let scripts read it; else 0 */
     struct waiter waiter;
     struct bytes sought; /* a mark to break, or a member of the queue to find */
     int64_t replicas;
@@ -88,13 +89,14 @@ enum argument {
     ARG_FENCE_TTL, /* that of the fence counter */
     ARG_GRAIN,     /* what the clock is rounded to for a fence */
     ARG_FENCED,    /* whether the waiter wants a fence: 1 or 0 */
-    ARG_WAITER,    /* as grant.lua takes it apart; without a ticket, nothing */
+    ARG_WAITER,    /* as grant.lua takes it apart; without a ticket, nothing, or an empty one ahead of a clock */
+    ARG_CLOCK,     /* if there is one: else nothing */
     ARG_SOUGHT,
     ARG_REPLICAS,
     ARG_TIMEOUT,
 };
 
-#define FORM_ARGUMENTS 8
+#define FORM_ARGUMENTS 9
 
 struct form {
     const struct script *script;       /* NULL: a plain command, whose first argument is its verb */

@@ -1,10 +1,10 @@
 -- Takes the lock and draws its fence. KEYS: lock, fence counter. ARGV: token, ttl in ms (0: no expiry), the counter's
--- ttl in ms, the grain of the clock in microseconds.
+-- ttl in ms, the grain of the clock in microseconds; and the clock, if it is brought (see reason.lua).
 -- The fence. 0: another has the lock.
 --@ include fence.lua
-local time = redis.pcall('TIME')
-if time.err then return time end
-local fence = next_fence(KEYS[2], tonumber(time[1]) * 1000000 + tonumber(time[2]), tonumber(ARGV[4]))
+local us = clock(ARGV[5])
+if type(us) == 'table' then return us end
+local fence = next_fence(KEYS[2], tonumber(us), tonumber(ARGV[4]))
 if type(fence) == 'table' then return fence end
 local set
 if ARGV[2] == '0' then

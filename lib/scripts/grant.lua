@@ -1,12 +1,11 @@
--- Included by the scripts that know the queue. KEYS: lock, queue, fence counter.
+-- Included by the scripts that know the queue. KEYS: lock, queue, fence counter. `brought`: see reason.lua.
 -- A waiter is "CHANNEL TICKET TTL FENCED TOKEN": where its client listens, what tells it from that client's others, its
 -- ttl in ms, 1 if it wants a fence, its token. Its score is the server's clock, in microseconds, when it came.
 --@ include fence.lua
 
--- The server's clock in microseconds, as text; or an error.
-local function clock()
-  local time = redis.pcall('TIME')
-  return time.err and time or time[1] .. string.sub('00000' .. time[2], -6)
+-- The clock as waiters are told it: one that was brought says nothing of when this was.
+local function told(us)
+  return brought and '0' or us
 end
 
 -- Draws a fence, as text; or gives an error.
@@ -25,7 +24,7 @@ local function listens(channel)
 end
 
 -- Gives the lock, to which nobody else has a right now, to the first waiter whose client listens, and tells it by
--- "TICKET TIME FENCE"; those who are gone leave the queue. `asker` is the waiter that asks for itself:
+-- "TICKET TIME FENCE" (TIME 0: it is to look); those who are gone leave the queue. `asker` is the waiter that asks for itself:
 -- it is here, and needs no message.
 -- The waiter and its fence, or 0; nil: there is none; or an error: then the lock is free, or as it was, and the waiter
 -- that was to have it comes back when it looks.
@@ -39,17 +38,17 @@ local function grant(asker, us)
     local here = waiter == asker or (token and listens(channel))
     if type(here) == 'table' then return here end
     if here then
-      us = us or clock()
+      us = us or clock(brought)
       if type(us) == 'table' then return us end
       local fence = fenced == '1' and draw(us) or '0'
       if type(fence) == 'table' then return fence end
       local set = redis.pcall('SET', KEYS[1], token, 'PX', ttl)
       if set.err then return set end
       if waiter == asker then return waiter, tonumber(fence) end
-      local told = redis.pcall('PUBLISH', channel, ticket .. ' ' .. us .. ' ' .. fence)
-      if type(told) == 'number' then return waiter, fence end
+      local heard = redis.pcall('PUBLISH', channel, ticket .. ' ' .. told(us) .. ' ' .. fence)
+      if type(heard) == 'number' then return waiter, fence end
       redis.call('DEL', KEYS[1])
-      return told
+      return heard
     end
   end
 end

@@ -1,12 +1,14 @@
 -- Takes the lock, or a place in its queue; asked again, looks how things stand and keeps the place.
--- KEYS: lock, queue, fence counter. ARGV: waiter (see grant.lua), token, ttl in ms, 1 if it wants a fence, else 0.
--- 1, or the fence: the token has the lock. Else "TIME AHEAD LEFT": the server's clock in microseconds, how many waiters
+-- KEYS: lock, queue, fence counter. ARGV: waiter (see grant.lua), token, ttl in ms, 1 if it wants a fence, else 0; and
+-- the clock, if it is brought (see reason.lua).
+-- 1, or the fence: the token has the lock. Else "TIME AHEAD LEFT": the server's clock in microseconds (0: it was brought), how many waiters
 -- are ahead, and what the holder has left in ms (-1: no expiry, or not asked): asked where none is ahead, and where this
 -- found the lock free and granted it to another, who may not come to look either.
 local found = redis.pcall('GET', KEYS[1])
 if type(found) == 'table' then return found end
+local brought = ARGV[5]
 --@ include grant.lua
-local us = clock()
+local us = clock(brought)
 if type(us) == 'table' then return us end
 -- It had been granted, and the message is under way or was lost.
 if found == ARGV[2] then
@@ -37,4 +39,4 @@ if added == 0 or ahead == 0 or string.sub(ARGV[2], -1) == '0' then
 end
 if ahead == 0 or not found then left = redis.pcall('PTTL', KEYS[1]) end
 if type(left) == 'table' then return left end
-return us .. ' ' .. ahead .. ' ' .. left
+return told(us) .. ' ' .. ahead .. ' ' .. left

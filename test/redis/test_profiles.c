@@ -385,6 +385,179 @@ static void replicas_are_not_asked_on_a_shared_connection(void **state) {
     assert_hopeless(f, replicated(f, 1, LONG), EVLOCK_EUNSUPPORTED, "shares its connections");
 }
 
+/* --- The server's clock, brought ---------------------------------------------------------------------------------- */
+
+/* Scripts cannot ask for TIME by its name; plain commands come by the proxy. */
+static const char *const hides_time[] = {"--rename-command", "TIME", "SECRETTIME", NULL};
+static const struct mux_rule shows_time[] = {{"TIME", "SECRETTIME"}, {NULL, NULL}};
+
+static void start_without_time(struct fixture *f, size_t index) {
+    server_start(&servers[index], false, hides_time);
+    mux_start(&muxes[index], &servers[index], false, shows_time);
+    f->server = &servers[0];
+}
+
+static int draw_fence(struct fixture *f, evlock *lock, uint64_t *last) {
+    int status = await_try(f, lock);
+    if (status != EVLOCK_OK)
+        return status;
+    assert_true(evlock_fence(lock) > *last);
+    *last = evlock_fence(lock);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    return EVLOCK_OK;
+}
+
+static evlock_options fenced(void) {
+    evlock_options options = with_ttl(TTL);
+    options.fence = true;
+    return options;
+}
+
+/* The fence is about the server's clock: it goes on growing where the counter is lost. */
+static void fences_are_drawn_by_a_clock_that_is_brought(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = fenced();
+    uint64_t last = 0;
+    start_without_time(f, 0);
+    evlock_client *client = quick_client(f, muxes[0].url);
+    evlock *lock = lock_new(f, "a", &options);
+    for (int i = 0; i < 5; i++) {
+        assert_status(draw_fence(f, lock, &last), EVLOCK_OK);
+        redisReply *reply = server_command(&servers[0], "SECRETTIME");
+        int64_t now = strtoll(reply->element[0]->str, NULL, 10) * 1000000 + strtoll(reply->element[1]->str, NULL, 10);
+        freeReplyObject(reply);
+        assert_int_in_range(last, now - WAIT_MS * 1000, now);
+        server_do(&servers[0], "DEL {a}:fence");
+        run_for(f, 1100 * (i == 2)); /* so that it is read anew */
+    }
+    assert_int_equal(missing(client), EVLOCK_MISSING_CLOCK);
+    assert_int_equal(times_logged(f, "lacks TIME in scripts"), 1);
+    assert_int_in_range(server_calls(&servers[0], "secrettime") + server_calls(&servers[0], "time"), 0, 20);
+    lock_works(f);
+}
+
+/* All who know that give it up hand it on, each by the clock that it brings. */
+static void a_queue_goes_on_by_a_clock_that_is_brought(void **state) {
+    enum { WAITERS = 6 };
+    struct fixture *f = *state;
+    struct record records[WAITERS] = {0};
+    evlock_options options = with_ttl(TTL);
+    evlock *waiters[WAITERS];
+    evlock_stats stats;
+    uint64_t last = 0;
+    options.wait = EVLOCK_WAIT_QUEUE;
+    options.retry_delay_ms = 500; /* looks are far apart */
+    options.fence = true;
+    start_without_time(f, 0);
+    evlock_client *client = quick_client(f, muxes[0].url);
+    evlock *first = lock_new(f, "a", &options);
+    assert_status(await_acquire(f, first, NULL), EVLOCK_OK);
+    for (int i = 0; i < WAITERS; i++) {
+        waiters[i] = lock_new(f, "a", &options);
+        assert_status(evlock_acquire(waiters[i], NULL, record_end, &records[i]), EVLOCK_OK);
+        await(f, ask_waiters(f, first) == i + 1);
+        assert_int_equal(ask_place(f, waiters[i]), i + 1);
+    }
+    int64_t begun = evlock_clock_us();
+    last = evlock_fence(first);
+    assert_status(await_release(f, first), EVLOCK_OK);
+    for (int i = 0; i < WAITERS; i++) {
+        await(f, records[i].count);
+        assert_ended(&records[i], EVLOCK_OK);
+        assert_true(evlock_is_held(waiters[i]) && evlock_fence(waiters[i]) > last);
+        assert_int_in_range(evlock_remaining_ms(waiters[i]), TTL / 2, key_ttl(&servers[0], "a"));
+        last = evlock_fence(waiters[i]);
+        if (i == 2)
+            assert_status(await_break(f, first), EVLOCK_OK); /* hands on as well */
+        else
+            assert_status(await_release(f, waiters[i]), EVLOCK_OK);
+    }
+    assert_int_in_range(evlock_clock_us() - begun, 0, 2400 * 1000); /* by messages, and not by looks after pauses */
+    assert_status(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
+    assert_int_equal(missing(client), EVLOCK_MISSING_CLOCK);
+    assert_false(key_exists(&servers[0], "a"));
+}
+
+/* Who has never drawn a fence or waited learns it by the first release that could not hand on. */
+static void a_holder_learns_that_its_clock_is_wanted(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = with_ttl(TTL);
+    options.wait = EVLOCK_WAIT_QUEUE;
+    start_without_time(f, 0);
+    evlock_client *client = quick_client(f, muxes[0].url), *other = client_new(f, muxes[0].url, NULL);
+    evlock *lock = lock_new_on(f, client, "a", &options), *waiter = lock_new_on(f, other, "a", &options);
+    for (int i = 0; i < 2; i++) {
+        assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+        record = (struct record){0};
+        assert_status(evlock_acquire(waiter, NULL, record_end, &record), EVLOCK_OK);
+        await(f, ask_waiters(f, lock) == 1);
+        assert_int_equal(missing(client), i == 0 ? 0 : EVLOCK_MISSING_CLOCK);
+        server_do(&servers[0], "CONFIG RESETSTAT");
+        assert_status(await_release(f, lock), EVLOCK_OK);
+        await(f, record.count);
+        assert_ended(&record, EVLOCK_OK);
+        assert_int_equal(server_calls(&servers[0], "publish"), i);
+        assert_status(await_release(f, waiter), EVLOCK_OK);
+    }
+}
+
+/* Nothing goes on for ever where the clock is nowhere to be had. */
+static void without_a_clock_there_is_no_fence_and_no_queue(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    struct extra extra;
+    evlock_options options = fenced(), queued = with_ttl(TTL);
+    queued.wait = EVLOCK_WAIT_QUEUE;
+    rename_away(&extra, "TIME");
+    server_start(&servers[0], false, extra.words);
+    quick_client(f, servers[0].url);
+    evlock *lock = lock_new(f, "a", &options), *holder = lock_new(f, "b", &queued), *waiter = lock_new(f, "b", &queued);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_EUNSUPPORTED);
+    assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
+    assert_status(evlock_acquire(waiter, NULL, record_end, &record), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_EUNSUPPORTED);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    lock_works(f);
+}
+
+/* A server that goes is asked anew: another's clock may be another. */
+static void a_clock_is_not_brought_to_another_connection(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = fenced();
+    uint64_t last = 0;
+    start_without_time(f, 0);
+    evlock_client *client = quick_client(f, muxes[0].url);
+    evlock *lock = lock_new(f, "a", &options);
+    assert_status(draw_fence(f, lock, &last), EVLOCK_OK);
+    mux_cut(&muxes[0]);
+    await(f, evlock_client_connection(client) != EVLOCK_CONNECTED);
+    await_connected(f, client);
+    assert_status(draw_fence(f, lock, &last), EVLOCK_OK);
+    assert_int_equal(times_logged(f, "lacks TIME in scripts"), 2);
+}
+
+/* Each node has its own clock; a number that a node did not draw is raised there. */
+static void a_quorum_draws_by_clocks_that_are_brought(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options durable = client_options(f);
+    evlock_options options = fenced();
+    uint64_t last = 0;
+    char url[512];
+    for (size_t i = 0; i < SERVERS; i++)
+        start_without_time(f, i);
+    snprintf(url, sizeof(url), "quorum:%s %s %s", muxes[0].url, muxes[1].url, muxes[2].url);
+    durable.durable = true;
+    f->client = NULL;
+    client_new(f, url, &durable);
+    evlock *lock = lock_new(f, "a", &options);
+    for (int i = 0; i < 10; i++) {
+        await(f, draw_fence(f, lock, &last) == EVLOCK_OK);
+        server_do(&servers[i % 3], "SET {a}:fence 5");
+    }
+}
+
 /* --- Profiles ----------------------------------------------------------------------------------------------------- */
 
 int main(void) {
@@ -400,6 +573,12 @@ int main(void) {
         PROFILE_TEST(a_server_that_counts_one_replica_at_most_is_told_at_once),
         PROFILE_TEST(too_few_replicas_are_told_as_that),
         PROFILE_TEST(replicas_are_not_asked_on_a_shared_connection),
+        PROFILE_TEST(fences_are_drawn_by_a_clock_that_is_brought),
+        PROFILE_TEST(a_queue_goes_on_by_a_clock_that_is_brought),
+        PROFILE_TEST(a_holder_learns_that_its_clock_is_wanted),
+        PROFILE_TEST(without_a_clock_there_is_no_fence_and_no_queue),
+        PROFILE_TEST(a_clock_is_not_brought_to_another_connection),
+        PROFILE_TEST(a_quorum_draws_by_clocks_that_are_brought),
     };
     return run_suite("profiles", tests);
 }

@@ -1293,6 +1293,34 @@ CASE(no_lease_that_is_handed_counts_from_later_than_now) {
     assert_int_equal(handed_after(PASSED, 60 * PASSED), PASSED);
 }
 
+/* Whether it holds the lock by a message, or looks first. */
+static void assert_looks(const char *queued, int64_t time) {
+    char message[128];
+    evlock_client *client = client_at_socket();
+    evlock *lock = queueing(client);
+    struct listener *listener = listening(client);
+
+    ring();
+    answer(client, request_of(lock), text(REPLY_STRING, queued));
+    loop.now += PASSED / 10;
+    snprintf(message, sizeof(message), "%s %" PRId64 " 7", evl_tenure_ticket(lock->tenure), time);
+    listener->hooks->heard(listener, message);
+    assert_false(evlock_is_held(lock));
+    assert_int_equal(lock->calls->alarm.at, loop.now);
+    evl_turn_rearm(evl_client_turn(client));
+    ring();
+    assert_true(request_of(lock)->waiting);
+    evlock_free(lock);
+    finish_at_socket(client);
+}
+
+/* It might be from before the newest look, and over. */
+CASE(a_grant_of_unknown_time_is_looked_at) {
+    assert_looks("0 0 20000", 0);
+    assert_looks("0 0 20000", 5100000);
+    assert_looks("5000000 0 20000", 0);
+}
+
 /* How long after an answered look the next one is due, of one with these options. */
 static int64_t look_pause(evlock_options options, const char *answered) {
     evlock_client *client = client_at_socket();
@@ -1554,6 +1582,7 @@ int main(void) {
         cmocka_unit_test(a_shorter_lease_that_was_sent_late_is_lost_by_its_own_time),
         cmocka_unit_test(a_lease_that_is_handed_counts_from_what_the_newest_look_found),
         cmocka_unit_test(no_lease_that_is_handed_counts_from_later_than_now),
+        cmocka_unit_test(a_grant_of_unknown_time_is_looked_at),
         cmocka_unit_test(no_look_is_as_old_as_ten_ttls),
         cmocka_unit_test(no_look_follows_at_once_however_short_the_retry_delay_is),
         cmocka_unit_test(a_listener_that_is_connected_is_in_the_log),

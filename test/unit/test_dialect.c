@@ -100,7 +100,8 @@ CASE(who_joins_has_the_lock_or_a_place) {
     assert_int_equal(reading.answer.ahead, 3);
     assert_int_equal(reading.answer.ttl, 200000);
     assert_cannot(queued(), LEASE_ACQUIRE, number(0));
-    assert_cannot(queued(), LEASE_ACQUIRE, text("0 3 200"));
+    assert_int_equal(read_it(queued(), LEASE_ACQUIRE, text("0 3 200")).answer.time, 0);
+    assert_cannot(queued(), LEASE_ACQUIRE, text("-1 3 200"));
     assert_cannot(queued(), LEASE_ACQUIRE, text("5 -1 200"));
     assert_cannot(queued(), LEASE_ACQUIRE, text("5 3 -2"));
     assert_cannot(queued(), LEASE_ACQUIRE, text("5 3 -9223372036854775808"));
@@ -145,6 +146,10 @@ CASE(a_member_of_a_batch_has_the_ttl_or_asks_again) {
 CASE(a_release_says_one_or_zero) {
     assert_says(plain(), LEASE_RELEASE, number(1), LEASE_YES, 0);
     assert_says(queued(), LEASE_RELEASE, number(0), LEASE_NO, 0);
+    assert_says(queued(), LEASE_RELEASE, number(2), LEASE_YES, 0);
+    assert_true(read_it(queued(), LEASE_RELEASE, number(2)).no_clock);
+    assert_false(read_it(queued(), LEASE_RELEASE, number(1)).no_clock);
+    assert_cannot(queued(), LEASE_RELEASE, number(3));
     assert_cannot(plain(), LEASE_RELEASE, number(2));
     assert_cannot(plain(), LEASE_RELEASE, number(-1));
     assert_cannot(plain(), LEASE_RELEASE, ok);

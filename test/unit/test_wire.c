@@ -236,6 +236,26 @@ CASE(a_waiter_may_want_no_fence) {
                         "join 3 a {a}:queue {a}:fence channel|ticket|10001|0|token token 10001 0");
 }
 
+CASE(a_clock_that_is_brought_is_the_last_argument) {
+    struct subject subject = subject_of(QUEUED);
+
+    subject.clock = INT64_C(1700000000000001);
+    assert_string_equal(words_of(&dialect(QUEUED)->commands[LEASE_ACQUIRE]->form, &subject),
+                        "join 3 a {a}:queue {a}:fence channel|ticket|10001|1|token token 10001 1 1700000000000001");
+    assert_string_equal(words_of(&dialect(QUEUED)->commands[LEASE_RELEASE]->form, &subject),
+                        "hand 3 a {a}:queue {a}:fence token channel|ticket|10001|1|token 1700000000000001");
+    subject.waiter.ticket = NULL;
+    assert_string_equal(words_of(&dialect(QUEUED)->commands[LEASE_RELEASE]->form, &subject),
+                        "hand 3 a {a}:queue {a}:fence token  1700000000000001");
+    assert_string_equal(words_of(&dialect(QUEUED)->asks[ASK_BREAK]->form, &subject),
+                        "break 3 a {a}:queue {a}:fence mark 1700000000000001");
+    assert_string_equal(words_of(&dialect(FENCED)->commands[LEASE_ACQUIRE]->form, &subject),
+                        "fenced 2 a {a}:fence token 10001 604800000 1 1700000000000001");
+    assert_string_equal(words_of(&dialect(FENCED)->commands[LEASE_RAISE]->form, &subject),
+                        "raise 1 {a}:fence 1234567890123456 604800000 1700000000000001");
+    assert_string_equal(words_of(&dialect(PLAIN)->commands[LEASE_RELEASE]->form, &subject), "release 1 a token");
+}
+
 CASE(what_belongs_to_a_lock_shares_its_slot) {
     struct subject subject = subject_of(PLAIN);
 
@@ -306,6 +326,7 @@ int main(void) {
         cmocka_unit_test(a_lock_without_expiry_is_taken_without_px),
         cmocka_unit_test(several_nodes_draw_by_a_coarse_clock),
         cmocka_unit_test(a_waiter_may_want_no_fence),
+        cmocka_unit_test(a_clock_that_is_brought_is_the_last_argument),
         cmocka_unit_test(what_belongs_to_a_lock_shares_its_slot),
         cmocka_unit_test(the_longest_commands_fit),
         cmocka_unit_test(a_batch_fits),
