@@ -384,6 +384,28 @@ static void call_something(void) {
     run.calling = false;
 }
 
+/* --- Credentials -------------------------------------------------------------------------------------------------- */
+
+/* The right ones, others, or a question for them. */
+static void log_in(evlock_client *to, size_t node, uint8_t how) {
+    static const char *const passwords[] = {password, "other", NULL};
+
+    if (how % 4 < 3)
+        check_status(evlock_client_login(to, node, NULL, passwords[how % 4]));
+}
+
+static void on_login(evlock_client *asking, size_t node, void *arg) {
+    (void)arg;
+    check(!run.calling && node < run.nodes);
+    log_in(asking, node, take_byte(&input));
+}
+
+static void log_in_unasked(void) {
+    run.calling = true;
+    log_in(client, EVLOCK_ALL_NODES, take_byte(&input));
+    run.calling = false;
+}
+
 /* --- The program -------------------------------------------------------------------------------------------------- */
 
 static void on_said(unsigned node, const char *key) {
@@ -468,8 +490,10 @@ static void step(void) {
         turn();
     else if (what < 224)
         answer_all();
-    else if (what < 254)
+    else if (what < 253)
         loop_pass(&loop, times[what % 8] * 1000);
+    else if (what == 253 && client)
+        log_in_unasked();
     else if (client && !run.closing)
         run.closing = evlock_client_close(client, on_closed, NULL) == EVLOCK_OK;
     check_handles();
@@ -492,8 +516,9 @@ static void begin(void) {
     for (int i = 0; i < SERVER_NODES; i++)
         urls[i] = server.urls[i];
     run.nodes = how & 1 ? SERVER_NODES : 1;
-    options.password = how & 2 ? password : NULL;
-    options.user = (how & 34) == 34 ? "worker" : NULL;
+    options.on_login = how & 64 ? on_login : NULL;
+    options.password = how & 2 && !options.on_login ? password : NULL;
+    options.user = options.password && how & 32 ? "worker" : NULL;
     options.max_inflight = how & 4 ? 1 : 0;
     options.durable = how & 8;
     options.log_level = how & 16 ? EVLOCK_LOG_DEBUG : EVLOCK_LOG_INFO;

@@ -1023,6 +1023,40 @@ CASE(no_other_address_is_tried_where_a_server_refused) {
     client_end(client);
 }
 
+static void nobody_answers(evlock_client *client, size_t node, void *arg) {
+    (void)client;
+    (void)node;
+    (void)arg;
+}
+
+/* Whether a connection that had served, and is logged out, is made anew at once. */
+static bool returns_at_once(evlock_login_cb on_login) {
+    evlock_client_options options = {.size = sizeof(evlock_client_options)};
+    struct connection *connection;
+    evlock_client *client;
+    bool quick;
+
+    options.on_login = on_login;
+    client = client_at("redis://never.resolved:1", &options);
+    connection = evl_node_connection(node_of(client));
+    open_up(&node_of(client)->pipe);
+    connection->state = CONNECTION_READY;
+    connection->proved = true;
+    evl_connection_break(connection, EVLOCK_EAUTH, "NOAUTH");
+    evl_connection_end_broken(connection);
+    assert_int_equal(connection->state, CONNECTION_ENDED);
+    quick = connection->quick;
+    evl_turn_rearm(connection->turn);
+    client_end(client);
+    return quick;
+}
+
+/* Others than those that are kept may be better. */
+CASE(who_is_logged_out_comes_back_at_once_if_it_is_asked_for_credentials) {
+    assert_true(returns_at_once(nobody_answers));
+    assert_false(returns_at_once(NULL));
+}
+
 /* --- Several nodes ------------------------------------------------------------------------------------------------ */
 
 static evlock_client *client_of_three(void) {
@@ -1279,6 +1313,30 @@ static int64_t handed_after(int64_t passed, int64_t by_server) {
     evlock_free(lock);
     finish_at_socket(client);
     return since - looked;
+}
+
+/* Two connections listen for a moment, where one takes the other's place. */
+CASE(a_grant_that_is_heard_twice_counts_once) {
+    char message[128];
+    evlock_client *client = client_at_socket();
+    evlock *lock = queueing(client);
+    struct listener *listener = listening(client);
+    evlock_stats stats;
+
+    ring();
+    answer(client, request_of(lock), text(REPLY_STRING, "5000000 0 20000"));
+    snprintf(message, sizeof(message), "%s 5000000 0", evl_tenure_ticket(lock->tenure));
+    listener->hooks->heard(listener, message);
+    listener->hooks->heard(listener, message);
+    evl_turn_rearm(evl_client_turn(client));
+    ring();
+    assert_true(evlock_is_held(lock));
+    listener->hooks->heard(listener, message);
+    assert_int_equal(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
+    assert_int_equal(stats.acquired, 1);
+    assert_int_equal(stats.handed, 1);
+    evlock_free(lock);
+    finish_at_socket(client);
 }
 
 enum { PASSED = 1000 * 1000 };
@@ -1576,6 +1634,8 @@ int main(void) {
         cmocka_unit_test(a_node_that_does_not_say_since_when_it_runs_does_not_count_yet),
         cmocka_unit_test(a_node_that_takes_the_token_by_a_renewal_has_renewed),
         cmocka_unit_test(a_server_that_has_voted_is_no_other_node_before_the_longest_lease_has_ended),
+        cmocka_unit_test(a_grant_that_is_heard_twice_counts_once),
+        cmocka_unit_test(who_is_logged_out_comes_back_at_once_if_it_is_asked_for_credentials),
         cmocka_unit_test(of_two_logins_of_one_server_at_a_time_the_later_is_refused),
         cmocka_unit_test(what_is_longer_than_its_room_is_not_known),
         cmocka_unit_test(a_login_begins_without_what_the_last_one_found),
