@@ -8,34 +8,42 @@
 #include <unistd.h>
 
 #include "bytes.h"
+#include "check.h"
 #include "memory.h"
 
 /* The longest password that a file may have. */
 #define LONGEST 65536
 
-/* Of the command, beside its words: at most so many bytes for the lengths of three words, and for their number. */
-#define HEADS 128
+/* In bytes, of the command: at most so much stands before a word, and behind it. */
+#define HEAD 32
+#define WORDS 3
 
 static const struct trouble no_memory = {EVLOCK_ENOMEM, "no memory for credentials"};
 
 /* --- The command -------------------------------------------------------------------------------------------------- */
 
 /* The secret has the room for it. */
-static void credentials_add_word(struct secret *secret, struct bytes word) {
-    char *to = secret->bytes + secret->len;
+static void credentials_add(struct secret *secret, const void *bytes, size_t len) {
+    assert(len <= secret->room - secret->len);
+    memcpy(secret->bytes + secret->len, bytes, len);
+    secret->len += len;
+}
 
-    to += sprintf(to, "$%zu\r\n", word.len);
-    memcpy(to, word.data, word.len);
-    memcpy(to + word.len, "\r\n", 2);
-    secret->len = (size_t)(to + word.len + 2 - secret->bytes);
+static void credentials_add_word(struct secret *secret, struct bytes word) {
+    char head[HEAD];
+    int len = snprintf(head, sizeof(head), "$%zu\r\n", word.len);
+
+    credentials_add(secret, head, (size_t)len);
+    credentials_add(secret, word.data, word.len);
+    credentials_add(secret, "\r\n", 2);
 }
 
 static struct trouble credentials_write(const char *user, struct bytes password, struct secret *ret) {
     size_t user_len = user ? strlen(user) : 0;
 
-    if (!evl_secret_make(ret, user_len + password.len + HEADS))
+    if (!evl_secret_make(ret, user_len + password.len + (WORDS + 1) * HEAD))
         return no_memory;
-    ret->len = (size_t)sprintf(ret->bytes, "*%d\r\n", user ? 3 : 2);
+    credentials_add(ret, user ? "*3\r\n" : "*2\r\n", 4);
     credentials_add_word(ret, (struct bytes){"AUTH", 4});
     if (user)
         credentials_add_word(ret, (struct bytes){user, user_len});
