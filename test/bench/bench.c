@@ -17,6 +17,9 @@ static const struct scenario {
 } scenarios[] = {
     {"memory", memory_run}, {"latency", latency_run}, {"pairs", pairs_run},     {"queue", queue_run},
     {"quorum", quorum_run}, {"growth", growth_run},   {"renewal", renewal_run},
+#ifdef EVLOCK_BENCH_TLS
+    {"tls", tls_run},
+#endif
 };
 enum { SCENARIOS = sizeof(scenarios) / sizeof(scenarios[0]) };
 

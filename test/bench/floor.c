@@ -27,12 +27,16 @@ static void load(struct server *server, const char *script, char sha[41]) {
     freeReplyObject(reply);
 }
 
-redisAsyncContext *floor_connect(struct event_base *base, struct server *server) {
+void floor_load(struct server *server) {
     load(server, "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0",
          release_sha);
     load(server,
          "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0",
          renew_sha);
+}
+
+redisAsyncContext *floor_connect(struct event_base *base, struct server *server) {
+    floor_load(server);
     redisAsyncContext *connection = redisAsyncConnectUnix(server->socket);
     CHECK(connection && !connection->err && redisLibeventAttach(connection, base) == REDIS_OK, "no connection");
     return connection;
@@ -58,14 +62,17 @@ static void queue(redisAsyncContext *connection, const char *command, const char
           "hiredis could not queue a command");
 }
 
+char *floor_put_acquire(char *to, const struct lease *lease) {
+    to = PUT(to, "*6\r\n$3\r\nSET\r\n$9\r\n");
+    to = put(to, lease->key, KEY_LEN);
+    to = PUT(to, "\r\n$36\r\n");
+    to = put(to, lease->token, TOKEN_LEN);
+    return PUT(to, "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n" FLOOR_TTL "\r\n");
+}
+
 void floor_acquire(redisAsyncContext *connection, const struct lease *lease, redisCallbackFn *cb, void *arg) {
-    char command[160];
-    char *end = PUT(command, "*6\r\n$3\r\nSET\r\n$9\r\n");
-    end = put(end, lease->key, KEY_LEN);
-    end = PUT(end, "\r\n$36\r\n");
-    end = put(end, lease->token, TOKEN_LEN);
-    end = PUT(end, "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n" FLOOR_TTL "\r\n");
-    queue(connection, command, end, cb, arg);
+    char command[COMMAND_MAX];
+    queue(connection, command, floor_put_acquire(command, lease), cb, arg);
 }
 
 static char *put_script(char *to, const char *sha, const struct lease *lease) {
@@ -78,14 +85,17 @@ static char *put_script(char *to, const char *sha, const struct lease *lease) {
     return PUT(to, "\r\n");
 }
 
+char *floor_put_release(char *to, const struct lease *lease) {
+    return put_script(PUT(to, "*5\r\n"), release_sha, lease);
+}
+
 void floor_release(redisAsyncContext *connection, const struct lease *lease, redisCallbackFn *cb, void *arg) {
-    char command[192];
-    char *end = put_script(PUT(command, "*5\r\n"), release_sha, lease);
-    queue(connection, command, end, cb, arg);
+    char command[COMMAND_MAX];
+    queue(connection, command, floor_put_release(command, lease), cb, arg);
 }
 
 void floor_renew(redisAsyncContext *connection, const struct lease *lease, redisCallbackFn *cb, void *arg) {
-    char command[192];
+    char command[COMMAND_MAX];
     char *end = put_script(PUT(command, "*6\r\n"), renew_sha, lease);
     end = PUT(end, "$5\r\n" FLOOR_TTL "\r\n");
     queue(connection, command, end, cb, arg);

@@ -13,6 +13,7 @@
 enum {
     KEY_LEN = 9, /* short names, all of one length */
     TOKEN_LEN = 36,
+    COMMAND_MAX = 192,
 };
 
 /* Writes the key of lock `number`, with a zero. */
@@ -23,11 +24,16 @@ struct lease {
     char token[TOKEN_LEN + 1];
 };
 
-/* Connects; the connection is freed by redisAsyncFree(). */
+/* Gives the server the scripts, and connects; the connection is freed by redisAsyncFree(). */
+void floor_load(struct server *server);
 redisAsyncContext *floor_connect(struct event_base *base, struct server *server);
 
 /* Draws a token as evlock does. */
 void floor_draw(struct lease *lease);
+
+/* Write a command, of COMMAND_MAX bytes at most, and return its end. */
+char *floor_put_acquire(char *to, const struct lease *lease);
+char *floor_put_release(char *to, const struct lease *lease);
 
 /* Queues SET NX PX; compare and delete; compare and PEXPIRE; PING. */
 void floor_acquire(redisAsyncContext *connection, const struct lease *lease, redisCallbackFn *cb, void *arg);

@@ -1,9 +1,8 @@
 /*
  * Pairs: acquire and release on distinct free keys, with so many in flight, evlock beside the floor. Every release
- * begins the next acquire of its lock. The server's own counts say afterwards that each lock was taken: its script
- * deletes a key only where it finds the token.
+ * begins the next acquire of its lock. See pairs.h.
  */
-#include "scenarios.h"
+#include "pairs.h"
 
 #include <stdio.h>
 
@@ -11,9 +10,7 @@
 #include "leases.h"
 #include "locks.h"
 #include "meter.h"
-#include "report.h"
-
-enum { WARM_UP = 1000 };
+#include "scenarios.h"
 
 static const size_t levels[] = {1, 64, 1000, 10000};
 
@@ -23,11 +20,6 @@ static struct {
     long wanted;  /* pairs still to be begun */
     long pending; /* begun and not ended */
 } run;
-
-/* What one of the two costs a pair, one number a repetition. */
-struct results {
-    struct samples throughput, client_cpu, server_cpu, commands, bytes;
-};
 
 /* --- evlock ------------------------------------------------------------------------------------------------------- */
 
@@ -90,7 +82,7 @@ static void run_leases(void *arg, long pairs) {
 
 /* --- Measuring ---------------------------------------------------------------------------------------------------- */
 
-static void measure(void (*run_pairs)(void *arg, long pairs), void *arg, long pairs, struct results *results) {
+void pairs_measure(void (*run_pairs)(void *arg, long pairs), void *arg, long pairs, struct pair_costs *costs) {
     struct cost begun = meter_begin(&servers[0]);
     run_pairs(arg, pairs);
     struct cost cost = meter_end(&servers[0], &begun);
@@ -99,36 +91,38 @@ static void measure(void (*run_pairs)(void *arg, long pairs), void *arg, long pa
     CHECK(cost.sets == count && cost.deletions == count, "of %ld pairs the server granted %.0f and ended %.0f", pairs,
           cost.sets, cost.deletions);
     check_keys(&servers[0], 0);
-    samples_add(&results->throughput, count / cost.wall);
-    samples_add(&results->client_cpu, cost.client_cpu / count * 1e6);
-    samples_add(&results->server_cpu, cost.server_cpu / count * 1e6);
-    samples_add(&results->commands, (cost.sets + cost.scripts) / count);
-    samples_add(&results->bytes, cost.bytes / count);
+    samples_add(&costs->throughput, count / cost.wall);
+    samples_add(&costs->client_cpu, cost.client_cpu / count * 1e6);
+    samples_add(&costs->server_cpu, cost.server_cpu / count * 1e6);
+    samples_add(&costs->commands, (cost.sets + cost.scripts) / count);
+    samples_add(&costs->bytes, cost.bytes / count);
 }
 
-static void measure_evlock(size_t level, long pairs, struct results *results) {
+void pairs_measure_evlock(struct event_base *base, size_t level, long pairs, struct pair_costs *costs) {
     struct locks locks;
-    locks_open(&locks, run.base, 1, level, NULL);
+    run.base = base;
+    locks_open(&locks, base, 1, level, NULL);
     locks_acquire_all(&locks);
     locks_check_held(&locks);
     locks_release_all(&locks);
     run_locks(&locks, WARM_UP + (long)level);
-    measure(run_locks, &locks, pairs, results);
+    pairs_measure(run_locks, &locks, pairs, costs);
     locks_close(&locks);
 }
 
-static void measure_floor(size_t level, long pairs, struct results *results) {
+static void measure_floor(struct event_base *base, size_t level, long pairs, struct pair_costs *costs) {
     struct leases leases;
-    leases_open(&leases, run.base, level);
+    run.base = base;
+    leases_open(&leases, base, level);
     leases_acquire_all(&leases);
     leases_check_held(&leases);
     leases_release_all(&leases);
     run_leases(&leases, WARM_UP + (long)level);
-    measure(run_leases, &leases, pairs, results);
+    pairs_measure(run_leases, &leases, pairs, costs);
     leases_close(&leases);
 }
 
-static void report(size_t level, const struct results *ours, const struct results *raw) {
+void pairs_report(size_t level, const struct pair_costs *ours, const struct pair_costs *raw) {
     struct {
         const char *what, *unit;
         const struct samples *value, *other;
@@ -147,32 +141,32 @@ static void report(size_t level, const struct results *ours, const struct result
     }
 }
 
-static void free_results(struct results *results) {
-    samples_free(&results->throughput);
-    samples_free(&results->client_cpu);
-    samples_free(&results->server_cpu);
-    samples_free(&results->commands);
-    samples_free(&results->bytes);
+void pairs_forget(struct pair_costs *costs) {
+    samples_free(&costs->throughput);
+    samples_free(&costs->client_cpu);
+    samples_free(&costs->server_cpu);
+    samples_free(&costs->commands);
+    samples_free(&costs->bytes);
 }
 
 void pairs_run(bool quick) {
     report_section("pairs", "acquire and release on distinct free keys");
     servers_start(1);
-    run.base = event_base_new();
+    struct event_base *base = event_base_new();
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-        struct results ours = {0}, raw = {0};
-        long pairs = levels[i] == 1 ? 8000 : 80000;
+        struct pair_costs ours = {0}, raw = {0};
+        long pairs = levels[i] == 1 ? PAIRS_ALONE : PAIRS;
         for (int repetition = 0; repetition < (quick ? 3 : 7); repetition++) {
             if (repetition % 2)
-                measure_floor(levels[i], pairs, &raw);
-            measure_evlock(levels[i], pairs, &ours);
+                measure_floor(base, levels[i], pairs, &raw);
+            pairs_measure_evlock(base, levels[i], pairs, &ours);
             if (repetition % 2 == 0)
-                measure_floor(levels[i], pairs, &raw);
+                measure_floor(base, levels[i], pairs, &raw);
         }
-        report(levels[i], &ours, &raw);
-        free_results(&ours);
-        free_results(&raw);
+        pairs_report(levels[i], &ours, &raw);
+        pairs_forget(&ours);
+        pairs_forget(&raw);
     }
-    event_base_free(run.base);
+    event_base_free(base);
     servers_stop();
 }

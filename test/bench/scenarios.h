@@ -12,5 +12,6 @@ void queue_run(bool quick);
 void quorum_run(bool quick);
 void growth_run(bool quick);
 void renewal_run(bool quick);
+void tls_run(bool quick);
 
 #endif

@@ -29,7 +29,8 @@ static void keep_to(const cpu_set_t *cores) {
     CHECK(sched_setaffinity(0, sizeof(*cores), cores) == 0, "no affinity");
 }
 
-void servers_start(size_t count) {
+/* What is started now keeps to the other cores. */
+static void leave_core(void) {
     static bool begun;
     if (!begun) {
         owner = getpid();
@@ -37,9 +38,21 @@ void servers_start(size_t count) {
         part_cores();
     }
     begun = true;
-    keep_to(&other_cores); /* servers stay where they were started */
+    keep_to(&other_cores);
+}
+
+void servers_start(size_t count) {
+    leave_core(); /* servers stay where they were started */
     for (size_t i = 0; i < count; i++)
         server_start(&servers[i], false, NULL);
+    keep_to(&own_core);
+}
+
+void servers_start_tls(const char *const *extra) {
+    leave_core();
+    setenv("EVLOCK_TEST_TLS", "1", 1);
+    server_start(&servers[0], true, extra);
+    unsetenv("EVLOCK_TEST_TLS");
     keep_to(&own_core);
 }
 

@@ -13,8 +13,9 @@ enum { SERVERS_MAX = 5 };
 
 extern struct server servers[SERVERS_MAX];
 
-/* Starts `count` servers, away from this process's core; ends all that run. */
+/* Starts `count` servers, away from this process's core, or one with TLS and with more arguments; ends all that run. */
 void servers_start(size_t count);
+void servers_start_tls(const char *const *extra);
 void servers_stop(void);
 
 /* Ends the benchmark unless exactly so many keys are there. */
