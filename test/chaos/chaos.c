@@ -303,6 +303,11 @@ int main(int argc, char **argv) {
     int64_t seconds = optind == argc - 1 ? atoll(argv[optind]) : 0;
     if (seconds <= 0)
         usage();
+    const char *missing = server_missing();
+    if (missing) {
+        printf("%s\n", missing);
+        return 77;
+    }
     for (int i = 0; i < MODES; i++)
         if (!wanted || strcmp(wanted, modes[i].title) == 0) {
             violations += run(&modes[i], wanted ? seconds : (seconds + MODES - 1) / MODES, seed);

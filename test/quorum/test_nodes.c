@@ -81,7 +81,6 @@ static void the_malformed_url_is_told(void **state) {
         int status;
     } bad[] = {
         {"redis://127.0.0.1:99999", EVLOCK_EURL},
-        {"rediss://127.0.0.1", EVLOCK_ESCHEME},
         {"http://127.0.0.1", EVLOCK_ESCHEME},
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)

@@ -124,7 +124,7 @@ int fixture_teardown(void **state) {
     struct fixture *fixture = *state;
     server_resume(&suite_server);
     over = true;
-    relay_stop(&fixture->relay);
+    relay_free(&fixture->relay);
     int left = fixture_free(fixture);
     if (left)
         fail_msg("%d registrations were left on the loop", left);

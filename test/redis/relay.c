@@ -32,19 +32,31 @@ static bool listen_to_path(struct relay *relay) {
            listen(relay->listener, 8) == 0;
 }
 
+/* A socket of the address, or of a free port, which is put there. Others may share it from then on. */
+static int bind_port(struct sockaddr_in *address, int type) {
+    socklen_t len = sizeof(*address);
+    int on = 1, fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+    if (fd < 0 || (address->sin_port && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on))) ||
+        bind(fd, (struct sockaddr *)address, len) || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) ||
+        getsockname(fd, (struct sockaddr *)address, &len))
+        fail_msg("no port: %s", strerror(errno));
+    return fd;
+}
+
 static bool listen_to_port(struct relay *relay) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(address);
-    relay->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (relay->listener < 0 || bind(relay->listener, (struct sockaddr *)&address, len) || listen(relay->listener, 8) ||
-        getsockname(relay->listener, (struct sockaddr *)&address, &len))
+    if (!relay->kept)
+        relay->kept = bind_port(&address, SOCK_STREAM);
+    else if (getsockname(relay->kept, (struct sockaddr *)&address, &len))
         return false;
+    relay->listener = bind_port(&address, SOCK_STREAM | SOCK_NONBLOCK);
     snprintf(relay->url, sizeof(relay->url), "rediss://127.0.0.1:%d", ntohs(address.sin_port));
-    return true;
+    return listen(relay->listener, 8) == 0;
 }
 
 void relay_start(struct relay *relay, const struct server *server) {
-    *relay = (struct relay){.server = server};
+    *relay = (struct relay){.server = server, .kept = relay->kept, .guest.client = -1};
     snprintf(relay->path, sizeof(relay->path), "%s/relay", server->folder);
     if (!(server->tls ? listen_to_port(relay) : listen_to_path(relay)))
         fail_msg("no relay: %s", strerror(errno));
@@ -64,9 +76,17 @@ void relay_stop(struct relay *relay) {
         return;
     for (int i = 0; i < relay->count; i++)
         end(&relay->pairs[i]);
+    relay_hang_up(relay);
     close(relay->listener);
     unlink(relay->path);
     relay->server = NULL;
+}
+
+void relay_free(struct relay *relay) {
+    relay_stop(relay);
+    if (relay->kept)
+        close(relay->kept);
+    relay->kept = 0;
 }
 
 void relay_cut(struct relay *relay, int pair) {
@@ -117,4 +137,28 @@ bool relay_pump(struct relay *relay) {
             end(pair);
     }
     return true;
+}
+
+bool relay_say(struct relay *relay, const char *said) {
+    struct relay_pair *guest = &relay->guest;
+    size_t len = strlen(said);
+    char bytes[4096];
+    if (guest->client < 0)
+        guest->client = accept4(relay->listener, NULL, NULL, SOCK_CLOEXEC);
+    if (guest->client < 0)
+        return false;
+    if (relay->server->tls && !guest->tls)
+        guest->tls = tls_end_new(guest->client);
+    if (guest->tls)
+        (void)tls_end_recv(guest->tls, bytes, sizeof(bytes)); /* the handshake */
+    return give(guest, false, said, len);
+}
+
+void relay_hang_up(struct relay *relay) {
+    struct relay_pair *guest = &relay->guest;
+    if (guest->client < 0)
+        return;
+    close(guest->client);
+    tls_end_free(guest->tls);
+    *guest = (struct relay_pair){.client = -1};
 }

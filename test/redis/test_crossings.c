@@ -723,6 +723,7 @@ static void a_silent_address_leaves_time_for_the_next(void **state) {
     ops.resolve_cancel = cancel_two;
     loop.ops = &ops;
     options.connect_timeout_ms = 4000;
+    options.tls_name = f->server->tls ? "localhost" : NULL;
     snprintf(url, sizeof(url), "%s://two.example:%d", server_scheme(), f->server->port);
     evlock_client *client = NULL;
     assert_status(evlock_client_new(&client, &loop, url, &options), EVLOCK_OK);

@@ -83,12 +83,12 @@ static void turns_away(struct fixture *f, const char *said, int status, const ch
     relay_start(&f->relay, f->server);
     evlock_client *client = quick_client(f, f->relay.url);
     evlock *lock = lock_new(f, "a", NULL);
-    int connection = accept(f->relay.listener, NULL, NULL);
-    assert_int_equal(send(connection, said, strlen(said), MSG_NOSIGNAL), strlen(said));
-    close(connection);
+    await(f, relay_say(&f->relay, said));
+    relay_hang_up(&f->relay);
     assert_status(await_try(f, lock), status);
     assert_words(f->ended.error, words);
     client_free(f, client);
+    relay_stop(&f->relay);
 }
 
 static void a_protected_server_explains_itself(void **state) {
@@ -104,14 +104,12 @@ static void a_protected_server_explains_itself(void **state) {
 /* Such a server has not said who it is, and could be taken for another. */
 static void what_is_refused_for_now_is_asked_again(void **state) {
     struct fixture *f = *state;
-    static const char said[] = "-LOADING Redis is loading the dataset in memory\r\n";
     relay_start(&f->relay, f->server);
     evlock_client *client = quick_client(f, f->relay.url);
-    int connection = accept(f->relay.listener, NULL, NULL);
-    assert_int_equal(send(connection, said, strlen(said), MSG_NOSIGNAL), strlen(said));
+    await(f, relay_say(&f->relay, "-LOADING Redis is loading the dataset in memory\r\n"));
     await(f, f->away.status == EVLOCK_EREFUSED);
     assert_words(f->away.error, "LOADING");
-    close(connection);
+    relay_hang_up(&f->relay);
     await(f, relay_pump(&f->relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
     client_free(f, client);
 }

@@ -28,22 +28,14 @@ const char *tls_missing(const char *program) {
 /* --- Servers and clients ------------------------------------------------------------------------------------------ */
 
 const char *const *tls_server_args(void) {
-    static const char *args[] = {"--tls-cert-file",
-                                 NULL,
-                                 "--tls-key-file",
-                                 NULL,
-                                 "--tls-ca-cert-file",
-                                 NULL,
-                                 "--tls-auth-clients",
-                                 "optional",
-                                 "--tls-replication",
-                                 "yes",
-                                 "--tls-cluster",
-                                 "yes",
-                                 NULL};
-    args[1] = cert_file("server");
-    args[3] = cert_key_file("server");
-    args[5] = cert_file("authority");
+    const char *const files[][2] = {
+        {"--tls-cert-file", cert_file("server")},        {"--tls-key-file", cert_key_file("server")},
+        {"--tls-client-cert-file", cert_file("client")}, {"--tls-client-key-file", cert_key_file("client")},
+        {"--tls-ca-cert-file", cert_file("authority")},
+    };
+    static const char *args[] = {"--tls-auth-clients", "optional", "--tls-replication", "yes",
+                                 "--tls-cluster",      "yes",      [16] = NULL};
+    memcpy(args + 6, files, sizeof(files));
     return args;
 }
 
