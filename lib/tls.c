@@ -131,11 +131,24 @@ static int tls_on_encrypted(char *buffer, int size, int writing, void *encrypted
     return -1;
 }
 
+/* OpenSSL takes a certificate apart when it looks at it first. One for which there is no memory then is distrusted for
+ * good, so that is done now. */
+static bool tls_take_trust_apart(SSL_CTX *context) {
+    STACK_OF(X509_OBJECT) *objects = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
+
+    for (int i = 0; i < sk_X509_OBJECT_num(objects); i++) {
+        X509 *cert = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
+        if (cert)
+            (void)X509_check_purpose(cert, -1, 0);
+    }
+    return ERR_GET_REASON(ERR_peek_last_error()) != ERR_R_MALLOC_FAILURE;
+}
+
 static struct trouble tls_load_trust(struct tls *tls, SSL_CTX *context, struct words *words) {
     const char *path = tls->files[CA].path;
 
     if (path ? SSL_CTX_load_verify_file(context, path) : SSL_CTX_set_default_verify_paths(context))
-        return evl_no_trouble;
+        return tls_take_trust_apart(context) ? evl_no_trouble : tls_no_memory;
     if (path)
         return tls_refuse_file(tls, CA, tls_reason(), words);
     return evl_trouble(words, EVLOCK_ETLS, "the system's certificates: %s", tls_reason());
@@ -280,9 +293,13 @@ struct trouble evl_tls_new(struct tls **ret, const evlock_client_options *option
 }
 
 void evl_tls_free(struct tls *tls) {
+    struct tls_queue queue;
+
     if (!tls)
         return;
+    tls_set_aside(&queue);
     SSL_CTX_free(tls->context);
+    tls_put_back(&queue);
     for (int i = 0; i < FILES; i++)
         evl_free(tls->files[i].path);
     evl_free(tls->name);
@@ -400,10 +417,14 @@ void evl_tls_end(struct tls_peer *peer) {
 }
 
 void evl_tls_peer_free(struct tls_peer *peer) {
+    struct tls_queue queue;
+
     if (!peer)
         return;
     evl_tls_end(peer);
+    tls_set_aside(&queue);
     tls_forget_session(peer);
+    tls_put_back(&queue);
     evl_free(peer);
 }
 
