@@ -96,7 +96,7 @@ static void a_cluster_is_asked_by_hash_tags(void **state) {
     static struct held held[LEASES];
     struct server cluster;
     char name[16];
-    server_start(&cluster, false, extra);
+    server_start(&cluster, true, extra);
     server_do(&cluster, "CLUSTER ADDSLOTSRANGE 0 16383");
     f->server = &cluster;
     f->client = NULL;

@@ -78,8 +78,21 @@ static void clear(struct fixture *f) {
     f->away = (struct record){0};
 }
 
-static evlock_client *quick_client(struct fixture *f, const char *url) {
+/* The proxies speak no TLS, whatever the suite does. */
+static evlock_client_options options_for(struct fixture *f, const char *url) {
     evlock_client_options options = client_options(f);
+    if (url && strstr(url, "unix:"))
+        options.tls_ca = options.tls_cert = options.tls_key = NULL;
+    return options;
+}
+
+static evlock_client *plain_client(struct fixture *f, const char *url) {
+    evlock_client_options options = options_for(f, url);
+    return client_new(f, url, &options);
+}
+
+static evlock_client *quick_client(struct fixture *f, const char *url) {
+    evlock_client_options options = options_for(f, url);
     options.backoff_max_ms = 200;
     f->client = NULL;
     return client_new(f, url, &options);
@@ -228,8 +241,8 @@ static void connections_say_whose_they_are(void **state) {
 static void a_name_that_is_refused_is_logged(void **state) {
     struct fixture *f = *state;
     static const struct mux_rule rules[] = {{"CLIENT SETNAME", "CLIENT NOTHING"}, {NULL, NULL}};
-    evlock_client_options options = client_options(f);
     mux_start(&muxes[0], f->server, false, rules);
+    evlock_client_options options = options_for(f, muxes[0].url);
     options.connection_name = "billing";
     await_connected(f, client_new(f, muxes[0].url, &options));
     assert_int_equal(times_logged(f, "refuses the connection's name"), 1);
@@ -267,7 +280,7 @@ static const struct mux_rule no_channels[] = {{"SUBSCRIBE", "NOTHING"}, {NULL, N
 
 /* What was sent last may still be on its way when the next connection is made. What the server sees is everybody's. */
 static void nobodys_connection_is_ended(struct fixture *f) {
-    evlock_client *other = client_new(f, muxes[0].url, NULL), *client = client_new(f, muxes[0].url, NULL);
+    evlock_client *other = plain_client(f, muxes[0].url), *client = plain_client(f, muxes[0].url);
     struct record tried = {0};
     evlock_options options = with_ttl(TTL);
     await_connected(f, other);
@@ -485,7 +498,7 @@ static void a_holder_learns_that_its_clock_is_wanted(void **state) {
     evlock_options options = with_ttl(TTL);
     options.wait = EVLOCK_WAIT_QUEUE;
     start_without_time(f, 0);
-    evlock_client *client = quick_client(f, muxes[0].url), *other = client_new(f, muxes[0].url, NULL);
+    evlock_client *client = quick_client(f, muxes[0].url), *other = plain_client(f, muxes[0].url);
     evlock *lock = lock_new_on(f, client, "a", &options), *waiter = lock_new_on(f, other, "a", &options);
     for (int i = 0; i < 2; i++) {
         assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
@@ -541,7 +554,7 @@ static void a_clock_is_not_brought_to_another_connection(void **state) {
 /* Each node has its own clock; a number that a node did not draw is raised there. */
 static void a_quorum_draws_by_clocks_that_are_brought(void **state) {
     struct fixture *f = *state;
-    evlock_client_options durable = client_options(f);
+    evlock_client_options durable = options_for(f, muxes[0].url);
     evlock_options options = fenced();
     uint64_t last = 0;
     char url[512];
@@ -559,6 +572,181 @@ static void a_quorum_draws_by_clocks_that_are_brought(void **state) {
 }
 
 /* --- Profiles ----------------------------------------------------------------------------------------------------- */
+
+/* What a service refuses, as its documents have it, and what comes of that. docs/services.md has the same table. */
+struct profile {
+    const char *name;
+    const char *away;   /* commands that it has not, nor its scripts */
+    const char *hidden; /* commands that scripts have, and clients have not */
+    const char *info;   /* what INFO server says; NULL: the server's own */
+    bool cluster;       /* all slots are there, and kept apart */
+    bool merged;        /* connections are shared */
+    bool brings_time;   /* TIME is refused to scripts alone */
+    int refused;        /* no lock is to be had, for this reason */
+    bool polls;         /* instead of waiting in line */
+    int replicas;       /* of an acquire that wants one, of which there is none */
+    uint32_t missing;
+};
+
+#define BEHIND_PROXY "SCRIPT CLIENT INFO SELECT WAIT SUBSCRIBE PUBSUB PUBLISH"
+#define NO_RUN_ID "\nredis_version:7.4.0\r\nuptime_in_seconds:1000\r\n"
+
+static const struct profile profiles[] = {
+    {.name = "a server of one's own", .replicas = EVLOCK_EREPLICAS},
+    {.name = "ElastiCache, MemoryDB: one shard",
+     .cluster = true,
+     .replicas = EVLOCK_EREPLICAS,
+     .missing = EVLOCK_MISSING_BATCHES},
+    {.name = "ElastiCache Serverless",
+     .away = "WAIT",
+     .cluster = true,
+     .brings_time = true,
+     .replicas = EVLOCK_EUNSUPPORTED,
+     .missing = EVLOCK_MISSING_BATCHES | EVLOCK_MISSING_CLOCK | EVLOCK_MISSING_WAIT},
+    {.name = "Azure, Redis Software", .replicas = EVLOCK_EREPLICAS},
+    {.name = "Upstash",
+     .hidden = "KILL",
+     .info = NO_RUN_ID,
+     .replicas = EVLOCK_EREPLICAS,
+     .missing = EVLOCK_MISSING_IDENTITY | EVLOCK_MISSING_KILL},
+    {.name = "Alibaba, Tencent: behind their proxies",
+     .hidden = "WAIT CLIENT",
+     .replicas = EVLOCK_EUNSUPPORTED,
+     .missing = EVLOCK_MISSING_WAIT | EVLOCK_MISSING_KILL},
+    {.name = "Envoy, twemproxy",
+     .hidden = BEHIND_PROXY,
+     .merged = true,
+     .polls = true,
+     .replicas = EVLOCK_EUNSUPPORTED,
+     .missing = EVLOCK_MISSING_DIGESTS | EVLOCK_MISSING_BATCHES | EVLOCK_MISSING_IDENTITY | EVLOCK_MISSING_KILL |
+                EVLOCK_MISSING_CHANNELS | EVLOCK_MISSING_WAIT},
+    {.name = "Dragonfly",
+     .info = NO_RUN_ID,
+     .replicas = EVLOCK_EREPLICAS,
+     .missing = EVLOCK_MISSING_IDENTITY | EVLOCK_MISSING_KILL},
+    {.name = "KeyDB, not active",
+     .info = "\nredis_version:6.3.4\r\nrun_id:0123456789012345678901234567890123456789\r\n",
+     .replicas = EVLOCK_EREPLICAS,
+     .missing = EVLOCK_MISSING_BATCHES},
+    {.name = "OCI, sharded", .away = "EVAL EVALSHA SCRIPT", .refused = EVLOCK_EUNSUPPORTED},
+    {.name = "Garnet", .info = "\nredis_version:7.4.3\r\ngarnet_version:1.0.84\r\n", .refused = EVLOCK_EUNSUPPORTED},
+};
+
+/* As rules and as options, of the server and of the proxy ahead of it. */
+struct setting {
+    struct extra extra;
+    struct mux_rule rules[16];
+    char hidden[128];
+};
+
+static void add_option(struct extra *extra, const char *const *words) {
+    size_t count = 0;
+    while (extra->words[count])
+        count++;
+    while (*words)
+        extra->words[count++] = *words++;
+    extra->words[count] = NULL;
+}
+
+static void make_setting(struct setting *setting, const struct profile *profile) {
+    static const char *const cluster[] = {"--cluster-enabled", "yes", NULL};
+    size_t count = 0;
+    *setting = (struct setting){0};
+    rename_away(&setting->extra, profile->away ? profile->away : "");
+    if (profile->cluster)
+        add_option(&setting->extra, cluster);
+    if (profile->brings_time)
+        add_option(&setting->extra, hides_time);
+    snprintf(setting->hidden, sizeof(setting->hidden), "%s", profile->hidden ? profile->hidden : "");
+    if (profile->brings_time)
+        setting->rules[count++] = shows_time[0];
+    if (profile->info)
+        setting->rules[count++] = (struct mux_rule){"INFO server", "GET info"};
+    for (char *word = strtok(setting->hidden, " "); word; word = strtok(NULL, " "))
+        setting->rules[count++] = (struct mux_rule){strcmp(word, "KILL") == 0 ? "CLIENT KILL" : word, "NOTHING"};
+}
+
+static void start_profile(const struct profile *profile, struct setting *setting, size_t index) {
+    server_start(&servers[index], profile->cluster, setting->extra.words);
+    if (profile->cluster)
+        server_do(&servers[index], "CLUSTER ADDSLOTSRANGE 0 16383");
+    for (bool up = !profile->cluster; !up;) {
+        redisReply *reply = server_command(&servers[index], "CLUSTER INFO");
+        up = strstr(reply->str, "cluster_state:ok");
+        freeReplyObject(reply);
+    }
+    if (profile->info)
+        server_do(&servers[index], "SET info %s", profile->info);
+    mux_start(&muxes[index], &servers[index], profile->merged, setting->rules);
+}
+
+static void use_alone(struct fixture *f, const struct profile *profile) {
+    evlock_options options = fenced();
+    uint64_t last = 0;
+    evlock_stats stats;
+    f->server = &servers[0];
+    evlock_client *client = quick_client(f, muxes[0].url);
+    if (profile->refused) {
+        assert_status(await_try(f, lock_new(f, "a", NULL)), profile->refused);
+        return;
+    }
+    lock_works(f);
+    renewals_work(f);
+    evlock *lock = lock_new(f, "fenced", &options);
+    for (int i = 0; i < 3; i++)
+        assert_status(draw_fence(f, lock, &last), EVLOCK_OK);
+    wait_in_line(f);
+    assert_status(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
+    assert_status(await_try(f, replicated(f, 1, 50)), profile->replicas);
+    assert_int_equal(server_calls(&servers[0], "zadd") == 0, profile->polls);
+    await(f, missing(client) == profile->missing);
+    assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
+}
+
+static void use_three(struct fixture *f) {
+    evlock_client_options durable = options_for(f, muxes[0].url);
+    evlock_options options = fenced();
+    uint64_t last = 0;
+    char url[512];
+    snprintf(url, sizeof(url), "quorum:%s %s %s", muxes[0].url, muxes[1].url, muxes[2].url);
+    durable.durable = true; /* or else those that do not say since when they run would not count yet */
+    f->client = NULL;
+    client_new(f, url, &durable);
+    evlock *lock = lock_new(f, "quorum", &options);
+    for (int i = 0; i < 3; i++)
+        await(f, draw_fence(f, lock, &last) == EVLOCK_OK);
+    options.auto_renewal = true;
+    options.renewal_interval_ms = 50;
+    evlock *renewed = lock_new(f, "renewed", &options);
+    evlock_stats stats;
+    assert_status(await_acquire(f, renewed, NULL), EVLOCK_OK);
+    await(f, evlock_client_stats(f->client, &stats, sizeof(stats)) == EVLOCK_OK && stats.renewals > 20);
+    assert_true(evlock_is_held(renewed));
+    assert_status(await_release(f, renewed), EVLOCK_OK);
+}
+
+/* Three of one run_id would be one server. */
+static bool has_own_identity(const struct profile *profile) {
+    return !profile->info || !strstr(profile->info, "run_id");
+}
+
+static void each_service_gives_what_is_told(void **state) {
+    struct fixture *f = *state;
+    struct setting setting;
+    for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]); i++) {
+        const struct profile *profile = &profiles[i];
+        print_message("# %s\n", profile->name);
+        make_setting(&setting, profile);
+        for (size_t at = 0; at < SERVERS; at++)
+            start_profile(profile, &setting, at);
+        use_alone(f, profile);
+        clear(f);
+        if (!profile->refused && has_own_identity(profile))
+            use_three(f);
+        clear(f);
+        stop_all();
+    }
+}
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -579,6 +767,7 @@ int main(void) {
         PROFILE_TEST(without_a_clock_there_is_no_fence_and_no_queue),
         PROFILE_TEST(a_clock_is_not_brought_to_another_connection),
         PROFILE_TEST(a_quorum_draws_by_clocks_that_are_brought),
+        PROFILE_TEST(each_service_gives_what_is_told),
     };
     return run_suite("profiles", tests);
 }
