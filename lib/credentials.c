@@ -15,7 +15,7 @@
 #define LONGEST 65536
 
 /* In bytes, of the command: at most so much stands before a word, and behind it. */
-#define HEAD 32
+#define HEAD ((size_t)32)
 #define WORDS 3
 
 static const struct trouble no_memory = {EVLOCK_ENOMEM, "no memory for credentials"};
