@@ -481,6 +481,33 @@ static void a_file_that_is_replaced_is_read_whatever_its_times(void **state) {
     works_on(f, client);
 }
 
+/* A copy of a fixed length, in place: nothing but the time says that it is another. */
+static void overwrite(const char *from, const char *to) {
+    char bytes[4096];
+    memset(bytes, '\n', sizeof(bytes));
+    FILE *in = fopen(from, "rb");
+    assert_non_null(in);
+    assert_true(fread(bytes, 1, sizeof(bytes), in) < sizeof(bytes));
+    fclose(in);
+    FILE *out = fopen(to, "wb");
+    assert_non_null(out);
+    assert_int_equal(fwrite(bytes, 1, sizeof(bytes), out), sizeof(bytes));
+    fclose(out);
+}
+
+static void a_file_that_is_written_over_is_read(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = trusting(f);
+    overwrite(cert_file("authority"), file("one_ca.crt"));
+    options.tls_ca = file("one_ca.crt");
+    evlock_client *client = client_new(f, url_of(f, "localhost"), &options);
+    works_on(f, client);
+    serve(f, "foreign", NULL, NULL);
+    overwrite(cert_file("foreign_authority"), file("one_ca.crt"));
+    reconnect(f, f->server);
+    works_on(f, client);
+}
+
 /* --- A context of the caller's own -------------------------------------------------------------------------------- */
 
 static evlock_client_options by_context(struct fixture *f, SSL_CTX *context) {
@@ -822,6 +849,7 @@ int main(void) {
         TLS_TEST(a_new_ca_is_read),
         TLS_TEST(a_new_pair_is_read),
         TLS_TEST(a_file_that_is_replaced_is_read_whatever_its_times),
+        TLS_TEST(a_file_that_is_written_over_is_read),
         TLS_TEST(a_context_of_ones_own_may_verify_nothing),
         TLS_TEST(a_context_of_ones_own_may_verify_all),
         TLS_TEST(errors_of_the_caller_harm_nothing_and_stay),
