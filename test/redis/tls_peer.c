@@ -172,6 +172,11 @@ static SSL_CTX *context_new(const struct tls_peer_options *options) {
         fail_msg("the TLS peer cannot use %s", options->client_ca);
     if (options->client_ca)
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    if (options->forgetful) {
+        SSL_CTX_set_num_tickets(context, 0);
+        SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+        SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    }
     SSL_CTX_set_session_id_context(context, (const unsigned char *)"peer", 4);
     SSL_CTX_set_tlsext_servername_callback(context, on_name);
     SSL_CTX_set_msg_callback(context, on_message);

@@ -21,6 +21,7 @@ struct tls_peer_options {
     const char *key;
     const char *client_ca; /* asks the client for a certificate of this one's; NULL: asks for none */
     int version;           /* the only one; 0: all that OpenSSL has */
+    bool forgetful;        /* resumes no session */
     size_t record;         /* so much plaintext goes into a record; 0: as much as fits */
     size_t piece;          /* so much ciphertext is sent in a pump; 0: all there is */
 };
