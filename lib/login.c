@@ -160,7 +160,7 @@ static bool login_ask_kill(struct login *login) {
 
     if (!login->unsettled || !login->lost_id || !evl_login_is_same_process(login))
         return true;
-    if (login->id <= login->lost_id)
+    if (login->id && login->id <= login->lost_id)
         login_share(login);
     if (login->shared)
         return true;
@@ -351,6 +351,10 @@ static void login_on_no_call(struct login *login, const char *error) {
     login_ask_more(login, login_ask_spell(login));
 }
 
+static void login_on_no_kill(struct login *login, const char *error) {
+    evl_login_lacks(login, EVLOCK_MISSING_KILL, error);
+}
+
 static void login_on_no_spell(struct login *login, const char *error) {
     if (evl_reply_is_lacking(evl_reply_meaning(error)))
         evl_login_lacks(login, EVLOCK_MISSING_SCRIPTS, error);
@@ -380,7 +384,7 @@ static const struct step {
     [LOAD] = {login_ask_load, login_on_load, login_on_no_load, false},
     [CALL] = {login_ask_call, NULL, login_on_no_call, false},
     [SPELL] = {login_ask_spell, NULL, login_on_no_spell, false},
-    [KILL] = {login_ask_kill, login_on_kill, NULL, false},
+    [KILL] = {login_ask_kill, login_on_kill, login_on_no_kill, false},
     [COUNT] = {login_ask_count, NULL, NULL, true},
     [PUBLISH] = {login_ask_publish, NULL, NULL, true},
 };

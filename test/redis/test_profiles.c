@@ -333,6 +333,27 @@ static void a_new_shared_connection_is_not_ended(void **state) {
     assert_int_equal(server_calls(f->server, "client|kill"), 0);
 }
 
+/* That is known when it is wanted. */
+static void an_end_that_is_refused_is_told(void **state) {
+    struct fixture *f = *state;
+    static const struct mux_rule rules[] = {{"CLIENT KILL", "NOTHING"}, {NULL, NULL}};
+    struct record tried = {0};
+    evlock_options options = with_ttl(TTL);
+    mux_start(&muxes[0], f->server, false, rules);
+    evlock_client *client = quick_client(f, muxes[0].url);
+    await_connected(f, client);
+    assert_int_equal(missing(client), 0);
+    server_do(f->server, "CLIENT PAUSE 3600000 WRITE");
+    assert_status(evlock_acquire(lock_new(f, "a", &options), NULL, record_end, &tried), EVLOCK_OK);
+    run_for(f, 50);
+    mux_cut(&muxes[0]);
+    await(f, evlock_client_connection(client) != EVLOCK_CONNECTED);
+    server_do(f->server, "CLIENT UNPAUSE");
+    await(f, tried.count);
+    assert_ended(&tried, EVLOCK_OK);
+    assert_int_equal(missing(client), EVLOCK_MISSING_KILL);
+}
+
 /* --- Replicas ----------------------------------------------------------------------------------------------------- */
 
 static evlock *replicated(struct fixture *f, int64_t count, int64_t timeout_ms) {
@@ -757,6 +778,7 @@ int main(void) {
         PROFILE_TEST(servers_that_cannot_keep_a_lock_are_left),
         PROFILE_TEST(a_shared_connection_is_not_ended),
         PROFILE_TEST(a_new_shared_connection_is_not_ended),
+        PROFILE_TEST(an_end_that_is_refused_is_told),
         PROFILE_TEST(replicas_that_cannot_be_asked_are_told_at_once),
         PROFILE_TEST(a_server_that_counts_one_replica_at_most_is_told_at_once),
         PROFILE_TEST(too_few_replicas_are_told_as_that),
