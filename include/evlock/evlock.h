@@ -639,8 +639,8 @@ typedef struct evlock_options {
                                 max_hold_ms do nothing, and on_at_risk is never called. evlock_hold() always renews */
     bool fence;            /**< every acquire draws a fence, see evlock_fence() */
     bool fail_when_away;   /**< An acquire waits for a lock that another holds, and not for the server. It ends at once
-                                with EVLOCK_EUNREACHABLE or EVLOCK_EREFUSED. With several nodes it ends with
-                                EVLOCK_EQUORUM while too few of them are connected. A client that still connects for
+                                with EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED or EVLOCK_EAUTH. With several nodes it ends
+                                with EVLOCK_EQUORUM while too few of them are connected. A client that still connects for
                               the first time is waited for */
     uint8_t reserved;      /**< zero */
     enum evlock_wait wait; /**< how to wait for a lock that another holds; default EVLOCK_WAIT_POLL, which works with
@@ -738,7 +738,7 @@ typedef struct evlock_acquire_options {
  *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   the attempts are used up, the last for this reason; or fail_when_away is set
  *   EVLOCK_EAUTH, EVLOCK_ECERT, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL   at once:
  *                        waiting is no use (EVLOCK_EWRONGTYPE on one node; among several, what is not a lock counts
- *                        as a holder)
+ *                        as a holder). With on_login or password_file, EVLOCK_EAUTH is as EVLOCK_EUNREACHABLE
  *   EVLOCK_EQUORUM       the attempts are used up, and too few nodes agreed
  *   EVLOCK_EREPLICAS     the attempts are used up, and too few replicas confirmed the last
  *   EVLOCK_EFENCE        at once: the fence went backwards, so the server has lost more than it may; or its counter is
