@@ -298,6 +298,7 @@ static void a_server_that_is_silent_in_the_handshake(void **state) {
 static void nothing_of_the_login_leaves_before_the_server_is_verified(void **state) {
     static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
     static const char *const certs[] = {"foreign", "expired", "named"};
+    static const int alerts[] = {SSL_AD_UNKNOWN_CA, SSL_AD_CERTIFICATE_EXPIRED, SSL_AD_BAD_CERTIFICATE};
     struct fixture *f = *state;
     char url[96];
     for (int i = 0; i < 6; i++) {
@@ -314,6 +315,7 @@ static void nothing_of_the_login_leaves_before_the_server_is_verified(void **sta
             assert_int_equal(peer.pairs[j].heard, 0);
             assert_false(peer.pairs[j].raw_login);
         }
+        assert_int_equal(peer.pairs[0].alert, alerts[i / 2]); /* the server is told why */
         tls_peer_stop(&peer);
     }
 }

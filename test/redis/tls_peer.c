@@ -154,8 +154,13 @@ static int on_name(SSL *ssl, int *alert, void *arg) {
 
 static void on_message(int sent, int version, int type, const void *bytes, size_t len, SSL *ssl, void *arg) {
     struct tls_peer_pair *pair = SSL_get_app_data(ssl);
+    const unsigned char *said = bytes;
     (void)version, (void)arg;
-    pair->hellos += !sent && type == SSL3_RT_HANDSHAKE && len > 0 && *(const char *)bytes == SSL3_MT_CLIENT_HELLO;
+    if (sent)
+        return;
+    pair->hellos += type == SSL3_RT_HANDSHAKE && len > 0 && said[0] == SSL3_MT_CLIENT_HELLO;
+    if (type == SSL3_RT_ALERT && len == 2)
+        pair->alert = said[1];
 }
 
 static SSL_CTX *context_new(const struct tls_peer_options *options) {
@@ -187,12 +192,14 @@ static SSL_CTX *context_new(const struct tls_peer_options *options) {
 void tls_peer_start(struct tls_peer *peer, const struct server *server, const struct tls_peer_options *options) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(address);
+    int narrow = 4096; /* so that a client has to wait for a peer that is deaf */
     memset(peer, 0, sizeof(*peer));
     peer->server = server;
     peer->options = *options;
     peer->cut_after = SIZE_MAX;
     peer->context = context_new(options);
     peer->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    setsockopt(peer->listener, SOL_SOCKET, SO_RCVBUF, &narrow, sizeof(narrow));
     if (peer->listener < 0 || bind(peer->listener, (struct sockaddr *)&address, len) || listen(peer->listener, 64) ||
         getsockname(peer->listener, (struct sockaddr *)&address, &len))
         fail_msg("no TLS peer: %s", strerror(errno));

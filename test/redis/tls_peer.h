@@ -51,6 +51,7 @@ struct tls_peer {
         size_t heard;      /* decrypted bytes */
         size_t received;   /* of ciphertext, and all else */
         size_t handshake;  /* of ciphertext, sent until the client could speak */
+        int alert;         /* the last that the client gave; 0: none */
         int hellos;        /* with which a client begins a handshake */
     } pairs[TLS_PEER_PAIRS];
 };
