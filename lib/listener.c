@@ -29,15 +29,16 @@ static void listener_on_heard(struct connection *connection, const char *message
 
 static void listener_on_login_done(struct login *login, bool settled) {
     (void)settled;
+    evl_connection_explain(&login->connection, NULL);
     evl_connection_listen(&login->connection, login->channel);
 }
 
-/* Whatever was refused, nothing can be heard without. */
+/* Whatever was refused, nothing can be heard without, but for what the login did without. */
 static bool listener_on_away(struct connection *connection, bool begins, int64_t now) {
     struct listener *listener = listener_of(connection);
 
     (void)begins, (void)now;
-    if (evl_reply_is_lacking(evl_reply_meaning(connection->error)))
+    if (!connection->explained && evl_reply_is_lacking(evl_reply_meaning(connection->error)))
         evl_lacks_note(&listener->missing, EVLOCK_MISSING_CHANNELS, connection->error, connection->index,
                        &connection->turn->log);
     return false;

@@ -258,6 +258,40 @@ static void a_late_message_does_not_prolong_the_lease(void **state) {
     }
 }
 
+/* The server refuses to hear about the library, as older ones do. Who listens has no answer any more. */
+static void mute_who_subscribes(struct relay *relay, char *bytes, size_t len, bool to_server) {
+    char *word;
+    while (to_server && (word = memmem(bytes, len, "SETINFO", 7)))
+        memcpy(word, "NOTHING", 7);
+    if (to_server && memmem(bytes, len, "SUBSCRIBE", 9))
+        relay->pairs[1].muted = true;
+}
+
+static void a_listener_that_ends_as_it_begins_is_no_sign_of_a_lack(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(20000);
+    struct record record = {0};
+    evlock_node_info info;
+    evlock *holder = held(f, "a", &options);
+    evlock_client *client = through_relay(f);
+
+    f->relay.edit = mute_who_subscribes;
+    evlock *lock = lock_new_on(f, client, "a", &options);
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, relay_pump(&f->relay) && f->relay.pairs[1].muted);
+    relay_cut(&f->relay, 1);
+    await(f, relay_pump(&f->relay) && strstr(f->log, "next try in"));
+    assert_null(strstr(f->log, "lacks messages"));
+    assert_null(strstr(f->log, "NOTHING"));
+    assert_status(evlock_client_node(client, 0, &info, sizeof(info)), EVLOCK_OK);
+    assert_int_equal(info.missing & EVLOCK_MISSING_CHANNELS, 0);
+    await(f, relay_pump(&f->relay) && waiting(f) == 1);
+    assert_status(evlock_release(holder, NULL, NULL), EVLOCK_OK);
+    await(f, relay_pump(&f->relay) && record.count);
+    assert_ended(&record, EVLOCK_OK);
+    frees_through_relay(f);
+}
+
 /* Nor does one from a connection of which no look has said yet whose clock speaks there. */
 static void a_message_on_a_new_connection_counts_from_the_look(void **state) {
     struct fixture *f = *state;
@@ -1187,6 +1221,7 @@ int main(void) {
         FAULT(a_wait_ends_by_its_time_also_without_a_server),
         FAULT(a_silent_server_is_told_from_a_wait),
         FAULT(a_late_message_does_not_prolong_the_lease),
+        FAULT(a_listener_that_ends_as_it_begins_is_no_sign_of_a_lack),
         FAULT(a_message_on_a_new_connection_counts_from_the_look),
         FAULT(a_message_that_is_older_than_a_look_grants_nothing),
         FAULT(a_message_that_no_server_sends_grants_nothing),
