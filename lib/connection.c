@@ -602,7 +602,8 @@ static void connection_on_resolved(const char *const *addresses, size_t count, c
     connection->resolution = NULL;
     if (!evl_turn_enter(turn))
         return;
-    if (connection->state == CONNECTION_RESOLVING) {
+    /* Its own alarm may have rung meanwhile: another resolution is not to be taken for this one. */
+    if (connection->state == CONNECTION_RESOLVING && !connection->resolution) {
         if (count == 0)
             connection_fail_to_begin(connection, EVLOCK_EUNREACHABLE, error);
         else if (!connection_keep_addresses(connection, addresses, count))
@@ -844,7 +845,7 @@ static void connection_check_state(const struct connection *connection) {
         break;
     case CONNECTION_RESOLVING:
         connection_check_closed(connection);
-        assert(connection->alarm.set && connection->resolution && !connection->addresses);
+        assert(connection->alarm.set && !connection->addresses); /* one that is just being told has no resolution */
         break;
     case CONNECTION_CONNECTING:
         assert(connection->alarm.set && connection->unanswered == 0 && connection->address_next > 0);

@@ -1008,6 +1008,17 @@ CASE(each_address_has_its_share_of_the_time) {
     client_end(client);
 }
 
+/* The loop stood still, and hears of the addresses when the time for them has passed: they are tried all the same. */
+CASE(addresses_that_are_found_while_the_loop_is_late_are_tried) {
+    evlock_client *client = client_new();
+    struct connection *connection = evl_node_connection(node_of(client));
+
+    loop.now = connection->connect_by;
+    find_two_addresses();
+    assert_int_equal(connection->address_next, 2);
+    client_end(client);
+}
+
 /* What one server says of a login, the other addresses would say again. */
 CASE(no_other_address_is_tried_where_a_server_refused) {
     evlock_client *client = client_new();
@@ -1630,6 +1641,7 @@ int main(void) {
         cmocka_unit_test(an_attempt_that_waits_for_its_token_again_waits_as_long_again),
         cmocka_unit_test(an_acquire_is_told_at_once_that_no_replica_can_be_asked),
         cmocka_unit_test(each_address_has_its_share_of_the_time),
+        cmocka_unit_test(addresses_that_are_found_while_the_loop_is_late_are_tried),
         cmocka_unit_test(no_other_address_is_tried_where_a_server_refused),
         cmocka_unit_test(a_node_that_does_not_say_since_when_it_runs_does_not_count_yet),
         cmocka_unit_test(a_node_that_takes_the_token_by_a_renewal_has_renewed),
