@@ -174,7 +174,6 @@ static void tls_be_strict(SSL_CTX *context) {
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
 }
 
 /* Puts a context made of the files in the place of the present one, or leaves that as it is. */

@@ -148,15 +148,16 @@ static struct trouble transport_hear(struct transport *transport, redisAsyncCont
 /* Hands all to hiredis that can be opened. */
 static struct trouble transport_unseal(struct transport *transport, redisAsyncContext *context) {
     char bytes[PIECE];
-    size_t len;
+    size_t len, longest = 0;
     struct trouble trouble;
 
     do {
         trouble = evl_tls_take(transport->peer, bytes, sizeof(bytes), &len);
+        longest = len > longest ? len : longest;
         if (len > 0 && redisReaderFeed(context->c.reader, bytes, len) != REDIS_OK)
             break; /* it says so when it is asked for replies */
     } while (len > 0);
-    explicit_bzero(bytes, sizeof(bytes));
+    explicit_bzero(bytes, longest);
     return trouble;
 }
 

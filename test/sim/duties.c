@@ -126,7 +126,8 @@ void duties_lost(const struct handle *handle) {
     const struct scenario *scenario = world->scenario;
 
     if (!handle->renews || handle->max_hold != NEVER || handle->shortened || handle->process->few_in_flight ||
-        plan->crowd || plan->lagging || scenario->beyond || scenario->steps || handle->length < 10 * round_trip(world))
+        plan->crowd || plan->lagging || scenario->beyond || scenario->steps ||
+        handle->length - handle->lead < 10 * round_trip(world)) /* one that is adopted may have little left */
         return;
     for (unsigned i = 0; i < plan->nodes; i++)
         if (reach_fails(handle->process, world->nodes[i], handle->since) || world->nodes[i]->replaced_at != NEVER)
