@@ -307,7 +307,8 @@ struct ssl_ctx_st;
  *     The reading blocks. The password is the first line, without its newline, and 64 KiB long at most. A file that
  *     cannot be read later makes the node EVLOCK_EAUTH, and is tried again. A relative path is looked for where the
  *     process is then.
- *   - `on_login`. It gives the user too, or else the user is that of the options or the URL.
+ *   - `on_login`. It gives the user too, or else the user is that of the options. A URL names no user without a
+ *     password.
  * With the last two nothing is kept, and EVLOCK_EAUTH is no end: the next login may have better ones. Acquires, holds
  * and waiters go on, unless `fail_when_away` is set. A server that refuses a password is sent one once more, at once.
  * If it refuses that as well, the node is away with EVLOCK_EAUTH, for the longest pause.
