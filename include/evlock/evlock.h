@@ -357,8 +357,8 @@ typedef struct evlock_client_options {
     const char *tls_name;               /**< the name or address that the servers' certificates must have, and that
                                              is asked for; default: the URL's host */
     struct ssl_ctx_st *tls_context;     /**< OpenSSL's SSL_CTX, in place of the files; see TLS below */
-    const char *password_file;          /**< file whose first line is the password; see CREDENTIALS below */
-    evlock_login_cb on_login;           /**< asked for credentials before each login; see CREDENTIALS below */
+    const char *password_file;          /**< file whose first line is the password; see CREDENTIALS above */
+    evlock_login_cb on_login;           /**< asked for credentials before each login; see CREDENTIALS above */
 } evlock_client_options;
 
 /**
