@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <hiredis/hiredis.h>
@@ -213,6 +214,11 @@ static void refused_credentials_are_asked_for_once_more_at_once(void **state) {
     evlock_client *client = asking_client(f, "wrong\0one\0");
     await_connected(f, client);
     assert_int_equal(asked.count, 2);
+    acquire_and_release(f);
+    answer_with("wrong\0one\0");
+    server_do(f->server, "CLIENT KILL USER worker");
+    await(f, reconnects(client) == 1);
+    assert_int_equal(asked.count, 2); /* each login may be refused once */
     assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
     assert_int_equal(server_errors(f->server, "WRONGPASS") > 0, 1);
 }
@@ -256,6 +262,23 @@ static void the_last_of_two_answers_counts(void **state) {
     assert_status(f->away.status, EVLOCK_EAUTH);
     answer_with("one\0");
     await_connected(f, client);
+}
+
+static void answer_wrong_twice(evlock_client *client, size_t node) {
+    evlock_client_login(client, node, "worker", "wrong");
+    evlock_client_login(client, node, "worker", "as wrong");
+}
+
+/* Only what it asked for itself is asked for once more. */
+static void a_second_answer_is_not_the_second_attempt(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = asking(f);
+    options.backoff_max_ms = 2000;
+    asked.then = answer_wrong_twice;
+    client_new(f, NULL, &options);
+    await(f, f->away.count);
+    assert_status(f->away.status, EVLOCK_EAUTH);
+    assert_int_equal(asked.count, 2);
 }
 
 static void ask_again(evlock_client *client, size_t node) {
@@ -388,6 +411,23 @@ static void those_given_on_the_way_are_used(void **state) {
     assert_status(f->away.status, EVLOCK_EAUTH);
     assert_status(login(client, NULL, "two"), EVLOCK_OK);
     await_connected(f, client);
+}
+
+/* The same on the way back: what was sent there is refused, and followed by them. */
+static void those_given_on_the_way_back_are_used(void **state) {
+    struct fixture *f = *state;
+    evlock_client *client = worker_by_options(f);
+    await_connected(f, client);
+    acquire_and_release(f);
+    rotate(f, "one", "two");
+    server_do(f->server, "CLIENT KILL USER worker");
+    server_pause(f->server);
+    await(f, evlock_client_connection(client) == EVLOCK_CONNECTING);
+    run_for(f, 20); /* so that the old ones are on their way */
+    assert_status(login(client, "worker", "two"), EVLOCK_OK);
+    server_resume(f->server);
+    await(f, reconnects(client) == 1);
+    assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
 }
 
 enum { IN_FLIGHT = 1000 };
@@ -775,6 +815,23 @@ static void a_file_is_read_once_more_when_its_password_is_refused(void **state) 
     unlink(path);
 }
 
+/* It is not read again for that, and the status is not that of a wrong password. */
+static void a_password_that_is_refused_for_now_is_not_wrong(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = by_file(f);
+    FILE_OF("one");
+    relay_start(&f->relay, f->server);
+    evlock_client *client = client_new(f, f->relay.url, &options);
+    await(f, relay_say(&f->relay, "-LOADING Redis is loading the dataset in memory\r\n"));
+    await(f, f->away.count);
+    assert_status(f->away.status, EVLOCK_EREFUSED);
+    assert_words(f->away.error, "LOADING");
+    relay_hang_up(&f->relay);
+    await(f, relay_pump(&f->relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+    client_free(f, client);
+    unlink(path);
+}
+
 static void refuses(struct fixture *f, const char *url, const evlock_client_options *options, int status,
                     const char *words) {
     evlock_client *client = NULL;
@@ -803,6 +860,9 @@ static void a_file_without_a_password_is_refused(void **state) {
     await(f, f->away.count);
     assert_status(f->away.status, EVLOCK_EAUTH);
     client_free(f, client);
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0); /* nobody writes to it, which is not waited for */
+    refuses(f, f->server->url, &options, EVLOCK_EFILE, "is empty");
     options.password_file = f->server->folder;
     refuses(f, f->server->url, &options, EVLOCK_EFILE, "Is a directory");
     free(text);
@@ -830,6 +890,9 @@ static void sources_exclude_each_other(void **state) {
 
 static void what_is_no_login_is_refused(void **state) {
     struct fixture *f = *state;
+    evlock_client_options options = client_options(f);
+    options.user = "worker";
+    refuses(f, f->server->url, &options, EVLOCK_EINVAL, "a user needs a password");
     evlock_client *client = client_new(f, NULL, NULL);
     await_connected(f, client);
     assert_status(evlock_client_login(NULL, 0, NULL, "one"), EVLOCK_EINVAL);
@@ -1040,6 +1103,7 @@ int main(void) {
         CREDENTIALS_TEST(refused_credentials_are_asked_for_once_more_at_once),
         CREDENTIALS_TEST(credentials_that_are_refused_twice_make_the_node_away),
         CREDENTIALS_TEST(the_last_of_two_answers_counts),
+        CREDENTIALS_TEST(a_second_answer_is_not_the_second_attempt),
         CREDENTIALS_TEST(a_question_may_be_answered_by_asking_anew),
         CREDENTIALS_TEST(an_answer_without_a_user_is_of_the_clients),
         CREDENTIALS_TEST(a_living_connection_logs_in_anew),
@@ -1047,6 +1111,7 @@ int main(void) {
         CREDENTIALS_TEST(a_connection_keeps_its_login_where_another_is_refused),
         CREDENTIALS_TEST(without_a_source_of_new_ones_those_given_are_kept),
         CREDENTIALS_TEST(those_given_on_the_way_are_used),
+        CREDENTIALS_TEST(those_given_on_the_way_back_are_used),
         CREDENTIALS_TEST(a_new_login_breaks_nothing_that_is_in_flight),
         CREDENTIALS_TEST(a_password_is_rotated_under_locks),
         CREDENTIALS_TEST(a_password_that_comes_late_loses_no_lock),
@@ -1062,6 +1127,7 @@ int main(void) {
         CREDENTIALS_TEST(a_password_is_read_from_a_file_at_each_login),
         CREDENTIALS_TEST(a_file_that_is_gone_is_waited_for),
         CREDENTIALS_TEST(a_file_is_read_once_more_when_its_password_is_refused),
+        CREDENTIALS_TEST(a_password_that_is_refused_for_now_is_not_wrong),
         CREDENTIALS_TEST(a_file_without_a_password_is_refused),
         CREDENTIALS_TEST(sources_exclude_each_other),
         CREDENTIALS_TEST(what_is_no_login_is_refused),

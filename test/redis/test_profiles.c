@@ -215,6 +215,17 @@ static void what_is_missing_is_told_of_each_connection(void **state) {
     assert_int_equal(times_logged(f, "carries its whole script"), 2);
 }
 
+/* What may be listened to again is not missing any more. */
+static void a_channel_that_is_allowed_again_is_not_missing(void **state) {
+    struct fixture *f = *state;
+    server_do(f->server, "ACL SETUSER default -subscribe");
+    evlock_client *client = quick_client(f, NULL);
+    wait_in_line(f);
+    await(f, missing(client) == EVLOCK_MISSING_CHANNELS);
+    server_do(f->server, "ACL SETUSER default +subscribe");
+    await(f, missing(client) == 0);
+}
+
 /* --- Who one is --------------------------------------------------------------------------------------------------- */
 
 static bool listed(struct server *server, const char *words) {
@@ -251,6 +262,14 @@ static void a_name_that_is_refused_is_logged(void **state) {
 
 /* --- Servers that are left ---------------------------------------------------------------------------------------- */
 
+/* How long the first pause is; the longest is 200 ms. */
+static int first_pause(const struct fixture *f) {
+    static const char words[] = "next try in ";
+    const char *at = f->log ? strstr(f->log, words) : NULL;
+    assert_non_null(at);
+    return atoi(at + strlen(words));
+}
+
 static void is_left(struct fixture *f, const char *section, const char *info, int status, const char *words) {
     const struct mux_rule rules[] = {{section, "GET info"}, {NULL, NULL}};
     server_do(f->server, "SET info %s", info);
@@ -261,6 +280,8 @@ static void is_left(struct fixture *f, const char *section, const char *info, in
     await(f, f->away.count);
     assert_status(f->away.status, status);
     assert_non_null(strstr(f->away.error, words));
+    if (status == EVLOCK_EUNSUPPORTED)
+        assert_int_in_range(first_pause(f), 100, 200); /* a quick return cannot help */
     assert_false(key_exists(f->server, "a"));
     clear(f);
     mux_stop(&muxes[0]);
@@ -354,6 +375,18 @@ static void an_end_that_is_refused_is_told(void **state) {
     assert_int_equal(missing(client), EVLOCK_MISSING_KILL);
 }
 
+/* What is asked on one connection may be answered by another. */
+static void a_connection_with_two_numbers_is_shared(void **state) {
+    struct fixture *f = *state;
+    static const struct mux_rule rules[] = {{"CLIENT INFO", "GET info"}, {NULL, NULL}};
+    server_do(f->server, "SET info %s", "id=999999 addr=? age=0 idle=0");
+    mux_start(&muxes[0], f->server, false, rules);
+    evlock_client *client = quick_client(f, muxes[0].url);
+    await_connected(f, client);
+    assert_int_equal(missing(client), EVLOCK_MISSING_KILL);
+    lock_works(f);
+}
+
 /* --- Replicas ----------------------------------------------------------------------------------------------------- */
 
 static evlock *replicated(struct fixture *f, int64_t count, int64_t timeout_ms) {
@@ -393,11 +426,35 @@ static void replicas_that_cannot_be_asked_are_told_at_once(void **state) {
     server_do(f->server, "ACL SETUSER default +wait");
 }
 
+static const struct mux_rule counts_one[] = {{"WAIT", "EVAL return(1) 0"}, {NULL, NULL}};
+
+static void replicas_that_can_be_asked_again_are_not_missing(void **state) {
+    struct fixture *f = *state;
+    mux_start(&muxes[0], f->server, false, counts_one);
+    evlock_client *client = quick_client(f, muxes[0].url);
+    evlock *lock = replicated(f, 1, LONG);
+    server_do(f->server, "ACL SETUSER default -eval");
+    assert_hopeless(f, lock, EVLOCK_EPERM, "NOPERM");
+    assert_int_equal(missing(client), EVLOCK_MISSING_WAIT);
+    server_do(f->server, "ACL SETUSER default +eval");
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_int_equal(missing(client), 0);
+}
+
+/* What is asked about is in the database of the lock. */
+static void replicas_are_asked_of_the_locks_database(void **state) {
+    struct fixture *f = *state;
+    char url[160];
+    mux_start(&muxes[0], f->server, false, counts_one);
+    snprintf(url, sizeof(url), "%s?db=1", muxes[0].url);
+    quick_client(f, url);
+    assert_status(await_try(f, replicated(f, 1, LONG)), EVLOCK_OK);
+}
+
 /* One that waits no longer for the second than for the first will never say two. */
 static void a_server_that_counts_one_replica_at_most_is_told_at_once(void **state) {
     struct fixture *f = *state;
-    static const struct mux_rule one[] = {{"WAIT", "EVAL return(1) 0"}, {NULL, NULL}};
-    mux_start(&muxes[0], f->server, false, one);
+    mux_start(&muxes[0], f->server, false, counts_one);
     quick_client(f, muxes[0].url);
     evlock *lock = replicated(f, 1, LONG);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
@@ -412,9 +469,13 @@ static void too_few_replicas_are_told_as_that(void **state) {
     assert_status(await_try(f, replicated(f, 2, 200)), EVLOCK_EREPLICAS);
 }
 
+/* Whether that shows by the connection's number, or by its age. */
 static void replicas_are_not_asked_on_a_shared_connection(void **state) {
     struct fixture *f = *state;
     mux_start(&muxes[0], f->server, true, no_channels);
+    quick_client(f, muxes[0].url);
+    assert_hopeless(f, replicated(f, 1, LONG), EVLOCK_EUNSUPPORTED, "shares its connections");
+    run_for(f, 3100);
     quick_client(f, muxes[0].url);
     assert_hopeless(f, replicated(f, 1, LONG), EVLOCK_EUNSUPPORTED, "shares its connections");
 }
@@ -447,11 +508,17 @@ static evlock_options fenced(void) {
     return options;
 }
 
+/* By whoever; it depends on the server under which name they are counted. */
+static long long readings_of(struct server *server) {
+    return server_calls(server, "secrettime") + server_calls(server, "time");
+}
+
 /* The fence is about the server's clock: it goes on growing where the counter is lost. */
 static void fences_are_drawn_by_a_clock_that_is_brought(void **state) {
     struct fixture *f = *state;
     evlock_options options = fenced();
     uint64_t last = 0;
+    long long readings = 0;
     start_without_time(f, 0);
     evlock_client *client = quick_client(f, muxes[0].url);
     evlock *lock = lock_new(f, "a", &options);
@@ -462,11 +529,14 @@ static void fences_are_drawn_by_a_clock_that_is_brought(void **state) {
         freeReplyObject(reply);
         assert_int_in_range(last, now - WAIT_MS * 1000, now);
         server_do(&servers[0], "DEL {a}:fence");
+        if (i == 1)
+            readings = readings_of(&servers[0]);
         run_for(f, 1100 * (i == 2)); /* so that it is read anew */
     }
+    await(f, readings_of(&servers[0]) > readings + 3); /* ours of those times, and one more */
     assert_int_equal(missing(client), EVLOCK_MISSING_CLOCK);
     assert_int_equal(times_logged(f, "lacks TIME in scripts"), 1);
-    assert_int_in_range(server_calls(&servers[0], "secrettime") + server_calls(&servers[0], "time"), 0, 20);
+    assert_int_in_range(readings_of(&servers[0]), 0, 20);
     lock_works(f);
 }
 
@@ -570,6 +640,44 @@ static void a_clock_is_not_brought_to_another_connection(void **state) {
     await_connected(f, client);
     assert_status(draw_fence(f, lock, &last), EVLOCK_OK);
     assert_int_equal(times_logged(f, "lacks TIME in scripts"), 2);
+}
+
+/* Nor does the next connection wait for what the last one asked for. */
+static void a_clock_that_was_not_answered_is_asked_for_again(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = fenced();
+    uint64_t last = 0;
+    start_without_time(f, 0);
+    evlock_client *client = quick_client(f, muxes[0].url);
+    evlock *lock = lock_new(f, "a", &options);
+    assert_status(draw_fence(f, lock, &last), EVLOCK_OK);
+    run_for(f, 1100); /* so that it is read anew */
+    server_pause(&servers[0]);
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    mux_cut(&muxes[0]);
+    await(f, evlock_client_connection(client) != EVLOCK_CONNECTED);
+    server_resume(&servers[0]);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_true(evlock_fence(lock) > last);
+}
+
+/* It may be allowed by the next login. */
+static void a_clock_that_was_refused_is_asked_for_by_the_next_connection(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = fenced();
+    uint64_t last = 0;
+    start_without_time(f, 0);
+    server_do(&servers[0], "ACL SETUSER default -time");
+    evlock_client *client = quick_client(f, muxes[0].url);
+    evlock *lock = lock_new(f, "a", &options);
+    assert_status(draw_fence(f, lock, &last), EVLOCK_EUNSUPPORTED);
+    server_do(&servers[0], "ACL SETUSER default +time");
+    mux_cut(&muxes[0]);
+    await(f, evlock_client_connection(client) != EVLOCK_CONNECTED);
+    await_connected(f, client);
+    assert_status(draw_fence(f, lock, &last), EVLOCK_OK);
 }
 
 /* Each node has its own clock; a number that a node did not draw is raised there. */
@@ -773,13 +881,17 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         PROFILE_TEST(what_is_missing_is_told),
         PROFILE_TEST(what_is_missing_is_told_of_each_connection),
+        PROFILE_TEST(a_channel_that_is_allowed_again_is_not_missing),
         PROFILE_TEST(connections_say_whose_they_are),
         PROFILE_TEST(a_name_that_is_refused_is_logged),
         PROFILE_TEST(servers_that_cannot_keep_a_lock_are_left),
         PROFILE_TEST(a_shared_connection_is_not_ended),
         PROFILE_TEST(a_new_shared_connection_is_not_ended),
         PROFILE_TEST(an_end_that_is_refused_is_told),
+        PROFILE_TEST(a_connection_with_two_numbers_is_shared),
         PROFILE_TEST(replicas_that_cannot_be_asked_are_told_at_once),
+        PROFILE_TEST(replicas_that_can_be_asked_again_are_not_missing),
+        PROFILE_TEST(replicas_are_asked_of_the_locks_database),
         PROFILE_TEST(a_server_that_counts_one_replica_at_most_is_told_at_once),
         PROFILE_TEST(too_few_replicas_are_told_as_that),
         PROFILE_TEST(replicas_are_not_asked_on_a_shared_connection),
@@ -788,6 +900,8 @@ int main(void) {
         PROFILE_TEST(a_holder_learns_that_its_clock_is_wanted),
         PROFILE_TEST(without_a_clock_there_is_no_fence_and_no_queue),
         PROFILE_TEST(a_clock_is_not_brought_to_another_connection),
+        PROFILE_TEST(a_clock_that_was_not_answered_is_asked_for_again),
+        PROFILE_TEST(a_clock_that_was_refused_is_asked_for_by_the_next_connection),
         PROFILE_TEST(a_quorum_draws_by_clocks_that_are_brought),
         PROFILE_TEST(each_service_gives_what_is_told),
     };
