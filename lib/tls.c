@@ -337,6 +337,12 @@ static bool tls_expect(SSL *ssl, char *name) {
     return SSL_set1_host(ssl, name) && SSL_set_tlsext_host_name(ssl, name);
 }
 
+/* Whatever a context of the caller's says: all is taken that is said, and all is handed on that has come. */
+static void tls_be_whole(SSL *ssl) {
+    SSL_clear_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE);
+    SSL_set_mode(ssl, SSL_MODE_AUTO_RETRY);
+}
+
 static bool tls_connect_buffers(SSL *ssl) {
     BIO *in = BIO_new(BIO_s_mem()), *out = BIO_new(BIO_s_mem());
 
@@ -367,6 +373,7 @@ static struct trouble tls_begin(struct tls_peer *peer, const char *host) {
         return tls_no_memory;
     }
     SSL_set_connect_state(ssl);
+    tls_be_whole(ssl);
     peer->ssl = ssl;
     peer->heard = false;
     tls_resume(peer);

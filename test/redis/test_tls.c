@@ -549,6 +549,22 @@ static void a_context_of_ones_own_may_verify_all(void **state) {
     works_on(f, client);
 }
 
+/* It may have OpenSSL take a part of what is said, or stop at what is no data; both lose nothing. */
+static void a_context_of_ones_own_may_take_parts(void **state) {
+    struct fixture *f = *state;
+    for (int i = 0; i < 2; i++) {
+        SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+        evlock_client_options options = by_context(f, context);
+        if (i == 0)
+            SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE);
+        else
+            SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
+        serve(f, "server", NULL, NULL);
+        works(f, url_of(f, "localhost"), &options);
+        SSL_CTX_free(context);
+    }
+}
+
 /* --- OpenSSL's queue of errors ------------------------------------------------------------------------------------ */
 
 enum { ERRORS = 3 };
@@ -853,6 +869,7 @@ int main(void) {
         TLS_TEST(a_file_that_is_written_over_is_read),
         TLS_TEST(a_context_of_ones_own_may_verify_nothing),
         TLS_TEST(a_context_of_ones_own_may_verify_all),
+        TLS_TEST(a_context_of_ones_own_may_take_parts),
         TLS_TEST(errors_of_the_caller_harm_nothing_and_stay),
         TLS_TEST(no_error_is_left_behind),
         TLS_TEST(a_child_frees_and_the_parent_goes_on),
