@@ -259,11 +259,11 @@ struct trouble evl_deployment_write_logins(const struct deployment *deployment, 
 void evl_deployment_log_in(struct deployment *deployment, unsigned first, unsigned last, struct secret *given) {
     for (unsigned i = first; i <= last; i++) {
         struct credentials *credentials = &deployment->nodes[i].credentials;
+        bool asks = !given[i].bytes && credentials->asks;
         if (given[i].bytes)
             evl_credentials_give(credentials, &given[i]);
-        else if (credentials->asks)
-            credentials->wanted = true;
-        if (!credentials->wanted && evl_credentials_newest(credentials)->bytes)
+        credentials->wanted |= asks;
+        if (!asks && evl_credentials_newest(credentials)->bytes)
             evl_logins_renew(credentials);
     }
 }

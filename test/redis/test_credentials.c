@@ -380,6 +380,18 @@ static void a_connection_keeps_its_login_where_another_is_refused(void **state) 
     assert_null(strstr(f->log, "wrong"));
 }
 
+/* They are not held back until the question that was wanted before is put and answered. */
+static void those_given_while_others_are_asked_for_are_used(void **state) {
+    struct fixture *f = *state;
+    evlock_client *client = asking_client(f, "one\0");
+    await_connected(f, client);
+    rotate(f, "one", "two");
+    answer_with(NULL);
+    assert_status(login(client, NULL, NULL), EVLOCK_OK);
+    assert_status(login(client, "worker", "two"), EVLOCK_OK);
+    await(f, logged(f, "logged in anew") && asked.count == 1);
+}
+
 /* They take the place of the options', and stay. */
 static void without_a_source_of_new_ones_those_given_are_kept(void **state) {
     struct fixture *f = *state;
@@ -1109,6 +1121,7 @@ int main(void) {
         CREDENTIALS_TEST(a_living_connection_logs_in_anew),
         CREDENTIALS_TEST(what_is_asked_for_anew_is_for_all_connections),
         CREDENTIALS_TEST(a_connection_keeps_its_login_where_another_is_refused),
+        CREDENTIALS_TEST(those_given_while_others_are_asked_for_are_used),
         CREDENTIALS_TEST(without_a_source_of_new_ones_those_given_are_kept),
         CREDENTIALS_TEST(those_given_on_the_way_are_used),
         CREDENTIALS_TEST(those_given_on_the_way_back_are_used),
