@@ -101,6 +101,21 @@ static void a_protected_server_explains_itself(void **state) {
     turns_away(f, "-SORROW as yet unknown\r\n", EVLOCK_EUNREACHABLE, "as yet unknown");
 }
 
+/* It may hang up later, when that was read: then its words are still why. */
+static void a_server_that_hangs_up_later_has_said_why(void **state) {
+    struct fixture *f = *state;
+    relay_start(&f->relay, f->server);
+    evlock_client *client = quick_client(f, f->relay.url);
+    await(f, relay_say(&f->relay, "-ERR unknown sorrow\r\n"));
+    run_for(f, 50);
+    assert_int_equal(f->away.count, 0);
+    relay_hang_up(&f->relay);
+    await(f, f->away.count);
+    assert_status(f->away.status, EVLOCK_EUNREACHABLE);
+    assert_words(f->away.error, "unknown sorrow");
+    client_free(f, client);
+}
+
 /* Such a server has not said who it is, and could be taken for another. */
 static void what_is_refused_for_now_is_asked_again(void **state) {
     struct fixture *f = *state;
@@ -525,6 +540,7 @@ int main(void) {
         LOGIN_TEST(a_refused_connection_is_told_as_refused),
         LOGIN_TEST(a_server_that_went_is_told_as_refused),
         LOGIN_TEST(a_protected_server_explains_itself),
+        LOGIN_TEST(a_server_that_hangs_up_later_has_said_why),
         LOGIN_TEST(what_is_refused_for_now_is_asked_again),
         cmocka_unit_test_setup_teardown(a_sentinel_is_told_as_one, fixture_setup_bare, sentinel_teardown),
         LOGIN_TEST(a_cluster_of_one_is_a_server),

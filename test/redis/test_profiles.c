@@ -680,6 +680,29 @@ static void a_clock_that_was_refused_is_asked_for_by_the_next_connection(void **
     assert_status(draw_fence(f, lock, &last), EVLOCK_OK);
 }
 
+/* A server that is busy for now has the clock all the same. */
+static void a_clock_that_is_refused_for_now_is_asked_for_again(void **state) {
+    static const struct mux_rule busy[] = {
+        {"TIME", "EVAL if(redis.call('EXISTS','busy')==1)then\treturn(redis.error_reply('BUSY\\32now'))end\t"
+                 "return(redis.call('SECRETTIME')) 0"},
+        {NULL, NULL},
+    };
+    struct fixture *f = *state;
+    evlock_options options = fenced();
+    uint64_t last = 0;
+    server_start(&servers[0], false, hides_time);
+    mux_start(&muxes[0], &servers[0], false, busy);
+    f->server = &servers[0];
+    evlock_client *client = quick_client(f, muxes[0].url);
+    evlock *lock = lock_new(f, "a", &options);
+    server_do(f->server, "SET busy 1");
+    assert_status(draw_fence(f, lock, &last), EVLOCK_EUNSUPPORTED);
+    server_do(f->server, "DEL busy");
+    assert_status(draw_fence(f, lock, &last), EVLOCK_OK);
+    assert_int_equal(missing(client), EVLOCK_MISSING_CLOCK);
+    assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
+}
+
 /* Each node has its own clock; a number that a node did not draw is raised there. */
 static void a_quorum_draws_by_clocks_that_are_brought(void **state) {
     struct fixture *f = *state;
@@ -902,6 +925,7 @@ int main(void) {
         PROFILE_TEST(a_clock_is_not_brought_to_another_connection),
         PROFILE_TEST(a_clock_that_was_not_answered_is_asked_for_again),
         PROFILE_TEST(a_clock_that_was_refused_is_asked_for_by_the_next_connection),
+        PROFILE_TEST(a_clock_that_is_refused_for_now_is_asked_for_again),
         PROFILE_TEST(a_quorum_draws_by_clocks_that_are_brought),
         PROFILE_TEST(each_service_gives_what_is_told),
     };
