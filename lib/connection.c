@@ -36,6 +36,19 @@ void evl_connection_explain(struct connection *connection, const char *why) {
         evl_connection_note(connection, why);
 }
 
+/* A server that does not know a command quotes what it was sent with it: a token, or a password. */
+static void connection_drop_quotes(char *error) {
+    char *quotes = strstr(error, ", with args");
+
+    if (quotes)
+        *quotes = '\0';
+}
+
+/* Another address of the server was connected to: what came of that says more than that this one fails. */
+static bool connection_has_better_words(const struct connection *connection) {
+    return connection->met && connection->state == CONNECTION_CONNECTING && !connection->transport.connected;
+}
+
 /* The server ended it. One that speaks TLS hangs up, without a word, on those who do not. */
 static void connection_note_end(struct connection *connection, const char *words) {
     const struct url *url = &connection->url;
@@ -43,6 +56,7 @@ static void connection_note_end(struct connection *connection, const char *words
 
     snprintf(connection->error, sizeof(connection->error), "%s%s", words,
              plain && !connection->greeted ? "; if it speaks TLS, use rediss://" : "");
+    connection_drop_quotes(connection->error);
 }
 
 /* It has a context, unless hiredis has freed that by itself. */
@@ -82,14 +96,6 @@ void evl_connection_break(struct connection *connection, int status, const char 
 }
 
 /* --- What it carries ---------------------------------------------------------------------------------------------- */
-
-/* A server that does not know a command quotes what it was sent with it: a token, or a password. */
-static void connection_drop_quotes(char *error) {
-    char *quotes = strstr(error, ", with args");
-
-    if (quotes)
-        *quotes = '\0';
-}
 
 /* Seconds, and microseconds beside them, as two numbers; false: they are something else. */
 static bool connection_read_time(const redisReply *from, int64_t *ret) {
@@ -341,6 +347,7 @@ static bool connection_opens(struct connection *connection) {
     if (transport->open)
         return true;
     connection_fail(connection, evl_transport_open(transport, &connection->context));
+    connection->met |= transport->connected;
     if (!transport->open || connection->broken)
         return false;
     connection_log_tls(connection);
@@ -491,7 +498,8 @@ static void connection_on_connect(const redisAsyncContext *context, int status) 
     if (!connection || status == REDIS_OK)
         return;
     connection->context = NULL; /* hiredis frees it */
-    evl_connection_note(connection, context->c.errstr);
+    if (!connection_has_better_words(connection))
+        evl_connection_note(connection, context->c.errstr);
 }
 
 static void connection_on_disconnect(const redisAsyncContext *context, int status) {
@@ -573,7 +581,10 @@ static void connection_open_next(struct connection *connection) {
         }
         if (!context)
             status = EVLOCK_ENOMEM;
-        evl_connection_note(connection, status == EVLOCK_ENOMEM ? evlock_strerror(EVLOCK_ENOMEM) : context->errstr);
+        if (status == EVLOCK_ENOMEM)
+            evl_connection_note(connection, evlock_strerror(EVLOCK_ENOMEM));
+        else if (!connection->met)
+            evl_connection_note(connection, context->errstr);
         connection_release_context(connection, false);
     } while (connection->address_next < connection->address_count);
     connection_back_off(connection, status);
@@ -619,6 +630,7 @@ static void connection_begin(struct connection *connection) {
     const struct evlock_loop *loop = &connection->turn->loop;
 
     assert(!connection->context && !connection->resolution && !connection->broken);
+    connection->met = false;
     connection_free_addresses(connection);
     if (connection->url.path || connection->url.literal) {
         connection_open_next(connection);
@@ -659,11 +671,12 @@ void evl_connection_return(struct connection *connection) {
 
 /* --- Its alarm ---------------------------------------------------------------------------------------------------- */
 
-static void connection_end_late(struct connection *connection, const char *what, int64_t timeout) {
-    char words[64];
+static void connection_end_late(struct connection *connection, const char *what, int64_t timeout, const char *hint) {
+    char words[96];
 
-    snprintf(words, sizeof(words), "no %s within %" PRId64 " ms", what, timeout / 1000);
-    evl_connection_note(connection, words);
+    snprintf(words, sizeof(words), "no %s within %" PRId64 " ms%s", what, timeout / 1000, hint);
+    if (!connection_has_better_words(connection))
+        evl_connection_note(connection, words);
     connection_end(connection, EVLOCK_EUNREACHABLE);
 }
 
@@ -676,20 +689,17 @@ static void connection_end_silent(struct connection *connection, int64_t now) {
     if (now < limit)
         connection_wake_at(connection, limit);
     else if (!evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, limit))
-        connection_end_late(connection, "answer", timeout);
-}
-
-/* What has not come to an end in time. */
-static const char *connection_lacks(const struct connection *connection) {
-    const struct transport *transport = &connection->transport;
-    bool shakes = connection->state == CONNECTION_CONNECTING && transport->connected && !transport->open;
-
-    return shakes ? "TLS handshake" : connection->awaited ? connection->awaited : "connection";
+        connection_end_late(connection, "answer", timeout, "");
 }
 
 static void connection_end_connecting(struct connection *connection) {
+    const struct transport *transport = &connection->transport;
+    bool shakes = connection->state == CONNECTION_CONNECTING && transport->connected && !transport->open;
+    const char *what = shakes ? "TLS handshake" : connection->awaited ? connection->awaited : "connection";
+
     if (!evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, connection->connect_by))
-        connection_end_late(connection, connection_lacks(connection), connection->config->connect_timeout);
+        connection_end_late(connection, what, connection->config->connect_timeout,
+                            shakes ? "; if it speaks no TLS, use redis://" : "");
 }
 
 static void connection_go_on_away(struct connection *connection, int64_t now) {

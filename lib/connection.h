@@ -105,6 +105,7 @@ struct connection {
     bool telling;        /* AWAY: not all have been told */
     bool proved;         /* READY: it has been of use */
     bool quick;          /* ENDED: it served, and is worth an immediate try */
+    bool met;            /* one of the addresses was connected to */
     bool greeted;        /* CONNECTING: a step of the login was answered */
     bool explained;      /* CONNECTING: the last answer was an error, and is in `error`: why, if the server hangs up */
 };
