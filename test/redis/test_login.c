@@ -374,11 +374,21 @@ static void eval_is_enough_after_a_refusal_too(void **state) {
     assert_status(await_release(f, lock), EVLOCK_OK);
 }
 
+static bool lacks_scripts(const evlock_client *client) {
+    evlock_node_info info;
+    assert_status(evlock_client_node(client, 0, &info, sizeof(info)), EVLOCK_OK);
+    return info.missing & EVLOCK_MISSING_SCRIPTS;
+}
+
 static void a_server_that_runs_no_scripts_is_told_at_once(void **state) {
     struct fixture *f = *state;
     static const char *const extra[] = {"--rename-command", "EVALSHA", "", "--rename-command", "EVAL", "", NULL};
     move_to_other(f, false, extra);
     login_fails(f, NULL, EVLOCK_EUNSUPPORTED, "unknown command");
+    evlock_client *client = quick_client(f, NULL);
+    f->away = (struct record){0};
+    await(f, f->away.count);
+    assert_true(lacks_scripts(client));
 }
 
 static evlock_client *client_of_worker(struct fixture *f) {
@@ -417,9 +427,11 @@ static void who_may_run_no_scripts_is_told(void **state) {
     evlock_client *client = client_of_worker(f);
     evlock *lock = lock_new(f, "lock:a", NULL);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_false(lacks_scripts(client));
     for (int i = 0; i < 3; i++) {
         assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_EPERM);
         assert_words(f->ended.error, "NOPERM");
+        assert_true(lacks_scripts(client));
     }
     server_do(f->server, "ACL SETUSER worker +evalsha");
     assert_status(await_release(f, lock), EVLOCK_OK);
