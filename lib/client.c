@@ -109,6 +109,8 @@ static struct trouble client_validate_login(const evlock_client *client, size_t 
         return (struct trouble){EVLOCK_ECLOSED, "the client is gone"};
     if (user && !password)
         return (struct trouble){EVLOCK_EINVAL, "a user needs a password"};
+    if (!password && deployment->asking)
+        return (struct trouble){EVLOCK_EINVAL, "on_login is asked for a password, and asks for one"};
     return evl_no_trouble;
 }
 

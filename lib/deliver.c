@@ -164,7 +164,9 @@ static bool deliver_question(struct evlock_client *client, unsigned *node) {
     while (deployment->config.on_login && *node < deployment->node_count)
         if (evl_credentials_take_question(&deployment->nodes[(*node)++].credentials)) {
             evl_error_set("");
+            deployment->asking = true;
             deployment->config.on_login(client, *node - 1, deployment->config.arg);
+            deployment->asking = false;
             return true;
         }
     return false;

@@ -27,6 +27,7 @@ struct deployment {
     char *password_file; /* NULL: none */
     struct pipe *sides;  /* second connections to the nodes; NULL: nobody needs them yet */
     unsigned node_count;
+    bool asking; /* the user is in on_login */
     struct evlock_stats stats;
 };
 

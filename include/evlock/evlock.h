@@ -526,7 +526,8 @@ EVLOCK_EXPORT int evlock_client_node(const evlock_client *client, size_t index, 
  *
  * Returns EVLOCK_OK, EVLOCK_ENOMEM, EVLOCK_ECLOSED (the client is gone; while it closes, this call is taken),
  * EVLOCK_EFORKED, EVLOCK_ETHREAD (evlock_client_post() hands it over), and:
- *   EVLOCK_EINVAL   NULL, no such node, a user without a password, or nothing to log in with
+ *   EVLOCK_EINVAL   NULL, no such node, a user without a password, nothing to log in with, or no password inside
+ *                   on_login
  *   EVLOCK_EFILE    the password file cannot be read, or holds no password; evlock_last_error() says why
  * After an error nothing has changed.
  */
