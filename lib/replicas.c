@@ -74,13 +74,18 @@ static void replicas_on_refused(struct call *call, struct request *request, cons
     replicas_deny(call, node, replicas_status_of(call, meaning), error);
 }
 
+/* Whether the server sees both as one connection. A number says nothing beside that of another process. */
+static bool replicas_are_one(const struct login *side, const struct login *own) {
+    return side->id && side->id == own->id && strcmp(side->run_id, own->run_id) == 0;
+}
+
 /* Why no answer of a node would say anything of its replicas; NULL: it would. What a proxy sends on a shared connection
  * is not known to be behind what it sent before. */
 static const char *replicas_hopeless(const struct call *call, unsigned node) {
     const struct login *side = replicas_login_of(call, node);
     const struct login *own = &call->lock->config->deployment->nodes[node].pipe.login;
 
-    if (side->shared || (side->id && side->id == own->id))
+    if (side->shared || replicas_are_one(side, own))
         return "a proxy shares its connections, on which replicas cannot be asked";
     return NULL;
 }

@@ -96,7 +96,7 @@ static void put_spoilt(struct socket *socket, char *bytes, size_t len) {
         socket_put(socket, bytes, len);
         break;
     case 3:
-        bytes[at] ^= 1 << run.spoil_at % 8;
+        bytes[at] = (char)(bytes[at] ^ 1 << run.spoil_at % 8);
         socket_put(socket, bytes, len);
         break;
     case 4:

@@ -56,7 +56,7 @@ static void check_whole(const struct url *url) {
     check(!url->user || url->password);
 }
 
-static void check_again(const struct url *url, size_t size) {
+static void check_again(struct url *url, size_t size) {
     char *text = malloc(3 * size + 64);
     struct words words;
     struct url again;
@@ -66,6 +66,8 @@ static void check_again(const struct url *url, size_t size) {
     check(evl_url_parse(&again, text, strlen(text), &words).status == EVLOCK_OK);
     check_same(url, &again);
     evl_url_free(&again);
+    evl_url_forget_login(url);
+    check(!url->user && !url->password);
     check(evl_url_copy(&again, url) == EVLOCK_OK);
     check_same(url, &again);
     evl_url_free(&again);
