@@ -165,6 +165,7 @@ void fails(struct fixture *f, const char *url, const evlock_client_options *opti
         assert_words(ended.error, words);
     }
     lock_free(f, lock);
+    await(f, tls_peer_pump(&peer) && ended.count); /* which is told of that, at the latest */
     client_free(f, client);
     assert_false(key_exists(f->server, "a"));
 }
