@@ -849,7 +849,7 @@ static void use_alone(struct fixture *f, const struct profile *profile) {
         assert_status(draw_fence(f, lock, &last), EVLOCK_OK);
     wait_in_line(f);
     assert_status(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
-    assert_status(await_try(f, replicated(f, 1, 50)), profile->replicas);
+    assert_status(await_try(f, replicated(f, 1, profile->replicas == EVLOCK_EREPLICAS ? 50 : LONG)), profile->replicas);
     assert_int_equal(server_calls(&servers[0], "zadd") == 0, profile->polls);
     await(f, missing(client) == profile->missing);
     assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
