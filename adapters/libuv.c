@@ -92,9 +92,19 @@ static void socket_ready(uv_poll_t *handle, int status, int events) {
     redisLibuvPoll(handle, 0, status == 0 ? events : hiredis->events);
 }
 
+/* libuv stops to look at a socket that fails. hiredis 1.x takes it for looked at, and what comes after the bytes that
+ * were still there, such as that the connection has ended, would never be read. */
+static void await_bytes(void *data) {
+    redisLibuvEvents *hiredis = data;
+    hiredis->events |= UV_READABLE;
+    uv_poll_start(&hiredis->handle, hiredis->events, socket_ready);
+}
+
 static int connection_attach(void *loop, struct redisAsyncContext *connection) {
-    if (redisLibuvAttach(connection, loop) == REDIS_OK)
+    if (redisLibuvAttach(connection, loop) == REDIS_OK) {
+        connection->ev.addRead = await_bytes;
         return 0;
+    }
     /* hiredis has left its functions there, and would call them with the data that it could not make. */
     memset(&connection->ev, 0, sizeof connection->ev);
     return -1;

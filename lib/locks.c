@@ -50,8 +50,25 @@ static void locks_enlist(struct handles *handles, struct evlock *lock) {
     evl_handle_ref(lock);
 }
 
-void evl_locks_notice(struct locks *locks, struct evlock *lock) {
+static void locks_unlist(struct handles *handles, struct evlock *lock) {
+    struct evlock *other;
+
+    STAILQ_FOREACH (other, handles, notice) {
+        if (other != lock)
+            continue;
+        STAILQ_REMOVE(handles, lock, evlock, notice);
+        lock->noticed = false;
+        evl_handle_unref(lock);
+        return;
+    }
+}
+
+void evl_locks_notice(struct locks *locks, struct evlock *lock, bool first) {
+    evl_handle_ref(lock);
+    if (first && lock->noticed)
+        locks_unlist(&locks->announced, lock);
     locks_enlist(&locks->noticed, lock);
+    evl_handle_unref(lock);
 }
 
 void evl_locks_announce(struct locks *locks, struct evlock *lock) {

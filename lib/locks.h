@@ -59,8 +59,9 @@ struct trouble evl_locks_validate_caller(const struct locks *locks);
 /* Whether calls may be made: as above, or EVLOCK_ECLOSED. */
 struct trouble evl_locks_validate(const struct locks *locks);
 
-/* Something is to be reported of this handle that is no end of a call. */
-void evl_locks_notice(struct locks *locks, struct evlock *lock);
+/* Something is to be reported of this handle that is no end of a call. `first`: nothing of the sort was before; then it
+ * also goes ahead of a hold's news. */
+void evl_locks_notice(struct locks *locks, struct evlock *lock, bool first);
 
 /* The hold of this handle may have news, which can wait for losses. */
 void evl_locks_announce(struct locks *locks, struct evlock *lock);

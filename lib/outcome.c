@@ -59,10 +59,12 @@ static void outcome_on_lost_untold(struct evlock *lock) {
 }
 
 static void outcome_notice(struct evlock *lock, bool lost, const struct lease_out *out) {
+    bool first = !lock->why;
+
     lock->why = (enum evlock_status)out->reason;
     lock->lost = lost;
     lock->agreed = out->agreed & 15U;
-    evl_locks_notice(evl_locks_of(lock), lock);
+    evl_locks_notice(evl_locks_of(lock), lock, first);
 }
 
 static void outcome_on_lost(struct evlock *lock, const struct lease_out *out) {

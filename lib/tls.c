@@ -355,6 +355,12 @@ static bool tls_connect_buffers(SSL *ssl) {
     return true;
 }
 
+/* As the client. What has no memory for that says so in the queue alone, and could not be used. */
+static bool tls_take_part(SSL *ssl) {
+    SSL_set_connect_state(ssl);
+    return !ERR_peek_error();
+}
+
 static void tls_resume(struct tls_peer *peer) {
     if (peer->session && peer->generation == peer->tls->generation)
         SSL_set_session(peer->ssl, peer->session);
@@ -368,12 +374,12 @@ static struct trouble tls_begin(struct tls_peer *peer, const char *host) {
     if (!tls_trim(name, sizeof(name), peer->tls->name ? peer->tls->name : host))
         return (struct trouble){EVLOCK_EURL, "the host's name is too long for TLS"};
     ssl = SSL_new(peer->tls->context);
-    if (!ssl || !tls_connect_buffers(ssl) || !tls_expect(ssl, name)) {
+    if (ssl)
+        tls_be_whole(ssl);
+    if (!ssl || !tls_connect_buffers(ssl) || !tls_expect(ssl, name) || !tls_take_part(ssl)) {
         SSL_free(ssl);
         return tls_no_memory;
     }
-    SSL_set_connect_state(ssl);
-    tls_be_whole(ssl);
     peer->ssl = ssl;
     peer->heard = false;
     tls_resume(peer);
@@ -392,6 +398,7 @@ struct trouble evl_tls_begin(struct tls_peer **ret_peer, struct tls *tls, const 
     evl_tls_end(peer);
     tls_set_aside(&queue);
     stale = tls_refresh(tls, words);
+    ERR_clear_error();
     trouble = tls_begin(peer, host);
     tls_put_back(&queue);
     return trouble.status == EVLOCK_OK ? stale : trouble;

@@ -239,13 +239,17 @@ static void a_client_certificate_may_be_refused(void **state) {
 /* --- Other servers ------------------------------------------------------------------------------------------------ */
 
 /* A plain redis-server waits for the end of the line. */
+/* Some wait for more of what they take for a command, others answer. */
 static void a_plain_server_behind_rediss(void **state) {
     struct fixture *f = *state;
     evlock_client_options options = trusting(f);
     char url[64];
     options.connect_timeout_ms = 500;
     snprintf(url, sizeof(url), "rediss://localhost:%d", f->server->port);
-    fails(f, url, &options, EVLOCK_EUNREACHABLE, "TLS");
+    client_new(f, url, &options);
+    await(f, f->away.count);
+    assert_true(f->away.status == EVLOCK_EUNREACHABLE || f->away.status == EVLOCK_EPROTOCOL);
+    assert_words(f->away.error, "TLS");
 }
 
 static void a_server_that_answers_something_else(void **state) {

@@ -18,7 +18,7 @@
 #include "world/chance.h"
 
 /* So much happening at one moment is a loop that spins. */
-enum { SPIN = 10000 };
+enum { SPIN = 30000 }; /* a server that stood still answers hundreds of logins at once */
 
 /* --- Chance ------------------------------------------------------------------------------------------------------- */
 
