@@ -170,7 +170,9 @@ void judge_made(struct promise *promise, int status) {
 /* Whether a call may have waited in vain for a node without a fault: for commands before its own; or, of a close, for
  * the undoing of what may come late, which takes a ttl. A close also tells of what a node once refused to delete. */
 static bool waits_long(const struct promise *promise, const struct node *node) {
-    if (promise->kind == P_CLOSE && (node->spares || node->refused))
+    bool stale = promise->process->world->scenario->loses_data; /* a copy counts connections anew, as a proxy may */
+
+    if (promise->kind == P_CLOSE && (node->spares || node->refused || stale))
         return true;
     return (promise->kind == P_CLOSE || promise->kind == P_RUN || promise->limit != NEVER) &&
            promise->process->few_in_flight;
