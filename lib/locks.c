@@ -50,25 +50,21 @@ static void locks_enlist(struct handles *handles, struct evlock *lock) {
     evl_handle_ref(lock);
 }
 
-static void locks_unlist(struct handles *handles, struct evlock *lock) {
-    struct evlock *other;
+static bool locks_have(const struct handles *handles, const struct evlock *lock) {
+    const struct evlock *other;
 
-    STAILQ_FOREACH (other, handles, notice) {
-        if (other != lock)
-            continue;
-        STAILQ_REMOVE(handles, lock, evlock, notice);
-        lock->noticed = false;
-        evl_handle_unref(lock);
-        return;
-    }
+    STAILQ_FOREACH (other, handles, notice)
+        if (other == lock)
+            return true;
+    return false;
 }
 
 void evl_locks_notice(struct locks *locks, struct evlock *lock, bool first) {
-    evl_handle_ref(lock);
-    if (first && lock->noticed)
-        locks_unlist(&locks->announced, lock);
+    if (first && lock->noticed && locks_have(&locks->announced, lock)) {
+        STAILQ_REMOVE(&locks->announced, lock, evlock, notice);
+        STAILQ_INSERT_TAIL(&locks->noticed, lock, notice);
+    }
     locks_enlist(&locks->noticed, lock);
-    evl_handle_unref(lock);
 }
 
 void evl_locks_announce(struct locks *locks, struct evlock *lock) {
