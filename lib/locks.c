@@ -59,9 +59,13 @@ static bool locks_have(const struct handles *handles, const struct evlock *lock)
     return false;
 }
 
+static void locks_take_out(struct handles *handles, struct evlock *lock) {
+    STAILQ_REMOVE(handles, lock, evlock, notice);
+}
+
 void evl_locks_notice(struct locks *locks, struct evlock *lock, bool first) {
     if (first && lock->noticed && locks_have(&locks->announced, lock)) {
-        STAILQ_REMOVE(&locks->announced, lock, evlock, notice);
+        locks_take_out(&locks->announced, lock);
         STAILQ_INSERT_TAIL(&locks->noticed, lock, notice);
     }
     locks_enlist(&locks->noticed, lock);
