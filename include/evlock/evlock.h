@@ -642,8 +642,8 @@ typedef struct evlock_options {
     bool fence;            /**< every acquire draws a fence, see evlock_fence() */
     bool fail_when_away;   /**< An acquire waits for a lock that another holds, and not for the server. It ends at once
                                 with EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED or EVLOCK_EAUTH. With several nodes it ends
-                                with EVLOCK_EQUORUM while too few of them are connected. A client that still connects for
-                              the first time is waited for */
+                                with EVLOCK_EQUORUM while too few of them are connected. A client that still connects
+                                for the first time is waited for */
     uint8_t reserved;      /**< zero */
     enum evlock_wait wait; /**< how to wait for a lock that another holds; default EVLOCK_WAIT_POLL, which works with
                                 every client and every server */
@@ -667,8 +667,8 @@ typedef struct evlock_options {
     int64_t node_timeout_ms;     /**< with several nodes: an attempt that has no quorum waits so long for a node's
                                       answer; default ttl / 10 */
     int64_t min_replicas;       /**< A grant counts only when so many replicas have it too (WAIT, on a connection of its
-                                     own). With several nodes, so many replicas of each node of a quorum. Default none. A
-                                     replica that is promoted goes by its own clock: if that is ahead of the old
+                                     own). With several nodes, so many replicas of each node of a quorum. Default none.
+                                     A replica that is promoted goes by its own clock: if that is ahead of the old
                                      primary's, the lock expires so much too early */
     int64_t replica_timeout_ms; /**< how long the replicas may take for that; default ttl / 10 */
     const char *holder;         /**< who holds the lock, for others to read by evlock_query(): 1 to 91 bytes, such as

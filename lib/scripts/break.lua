@@ -1,6 +1,7 @@
 -- Gives the lock up by force, if what holds it has this mark (see mark.lua): to the first in the queue who listens,
--- else to nobody. KEYS: lock, and, if it has a queue, that and its fence counter. ARGV: mark; and, if it has a queue, the
--- clock, if it is brought (see reason.lua).
+-- else to nobody.
+-- KEYS: lock, and, if it has a queue, that and its fence counter. ARGV: mark; and, if it has a queue, the clock, if it
+-- is brought (see reason.lua).
 -- 1: given up. 2: as well, though to nobody, as the clock could not be read. 0: something else holds it, or nothing.
 --@ include mark.lua
 local found = redis.pcall('GET', KEYS[1])

@@ -24,8 +24,8 @@ local function listens(channel)
 end
 
 -- Gives the lock, to which nobody else has a right now, to the first waiter whose client listens, and tells it by
--- "TICKET TIME FENCE" (TIME 0: it is to look); those who are gone leave the queue. `asker` is the waiter that asks for itself:
--- it is here, and needs no message.
+-- "TICKET TIME FENCE" (TIME 0: it is to look); those who are gone leave the queue. `asker` is the waiter that asks for
+-- itself: it is here, and needs no message.
 -- The waiter and its fence, or 0; nil: there is none; or an error: then the lock is free, or as it was, and the waiter
 -- that was to have it comes back when it looks.
 local function grant(asker, us)

@@ -1,6 +1,7 @@
 -- Gives the lock back if it holds the token: to the first in the queue who listens, else to nobody. What does not hold
--- it leaves the queue. KEYS: lock, queue, fence counter. ARGV: token, and its waiter (see grant.lua) if it may wait; and
--- the clock, if it is brought (see reason.lua): then behind an empty waiter, if there is none.
+-- it leaves the queue.
+-- KEYS: lock, queue, fence counter. ARGV: token, and its waiter (see grant.lua) if it may wait; and the clock, if it is
+-- brought (see reason.lua): then behind an empty waiter, if there is none.
 -- 1: given back. 2: as well, though to nobody, as the clock could not be read. 0: the token is not there, and does not
 -- wait.
 local found = redis.pcall('GET', KEYS[1])

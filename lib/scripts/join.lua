@@ -1,9 +1,9 @@
 -- Takes the lock, or a place in its queue; asked again, looks how things stand and keeps the place.
 -- KEYS: lock, queue, fence counter. ARGV: waiter (see grant.lua), token, ttl in ms, 1 if it wants a fence, else 0; and
 -- the clock, if it is brought (see reason.lua).
--- 1, or the fence: the token has the lock. Else "TIME AHEAD LEFT": the server's clock in microseconds (0: it was brought), how many waiters
--- are ahead, and what the holder has left in ms (-1: no expiry, or not asked): asked where none is ahead, and where this
--- found the lock free and granted it to another, who may not come to look either.
+-- 1, or the fence: the token has the lock. Else "TIME AHEAD LEFT": the server's clock in microseconds (0: it was
+-- brought), how many waiters are ahead, and what the holder has left in ms (-1: no expiry, or not asked): asked where
+-- none is ahead, and where this found the lock free and granted it to another, who may not come to look either.
 local found = redis.pcall('GET', KEYS[1])
 if type(found) == 'table' then return found end
 local brought = ARGV[5]

@@ -1,5 +1,5 @@
--- Gives the fence counter at least this value. KEYS: fence counter. ARGV: value, the counter's ttl in ms; and the clock, if it is
--- brought (see reason.lua).
+-- Gives the fence counter at least this value.
+-- KEYS: fence counter. ARGV: value, the counter's ttl in ms; and the clock, if it is brought (see reason.lua).
 -- The counter as it is now.
 --@ include reason.lua
 local last = redis.pcall('GET', KEYS[1])
