@@ -10,7 +10,6 @@
 #include "check.h"
 #include "lacks.h"
 #include "minmax.h"
-#include "wire.h"
 
 /* Of one command, at most. */
 #define WORDS 4
@@ -707,9 +706,8 @@ bool evl_login_bring_clock(struct login *login, const char *why) {
 }
 
 /* By the clock here it goes on; it is not ahead of the server's by more than the two went apart since. */
-int64_t evl_login_clock(struct login *login, int64_t now) {
-    if (!login->clock.server)
-        return 0;
+int64_t evl_login_brought_clock(struct login *login, int64_t now) {
+    assert(login->clock.server);
     if (now - login->clock.received > clock_stale)
         login_read_clock(login, now);
     return login->clock.server + evl_max(now - login->clock.received, 0);

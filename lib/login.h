@@ -10,6 +10,7 @@
 #include "connection.h"
 #include "credentials.h"
 #include "drift.h"
+#include "wire.h"
 
 /* Of a run or replication id, with its NUL. */
 #define ID_SIZE 41
@@ -92,9 +93,14 @@ void evl_login_lacks(struct login *login, enum evlock_missing what, const char *
 /* A script could not read the server's clock, for this reason: asks for it. False: it is refused, too. */
 bool evl_login_bring_clock(struct login *login, const char *why);
 
-/* The server's clock as commands are to bring it; 0: its scripts read it, or it is not known yet. One that is not quite
- * new is asked for anew, ahead of what is sent now. */
-int64_t evl_login_clock(struct login *login, int64_t now);
+/* The server's clock, which is known. One that is not quite new is asked for anew, ahead of what is sent now. */
+int64_t evl_login_brought_clock(struct login *login, int64_t now);
+
+/* The server's clock as a command of this form is to bring it; 0: it brings none, or the server's scripts read it, or
+ * it is not known yet. */
+static inline int64_t evl_login_clock(struct login *login, const struct form *form, int64_t now) {
+    return login->clock.server && evl_form_has(form, ARG_CLOCK) ? evl_login_brought_clock(login, now) : 0;
+}
 
 /* It is logged in: what the server has not given is lacking, too. */
 void evl_login_take_stock(struct login *login);

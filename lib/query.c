@@ -223,14 +223,18 @@ static enum ask query_ask_of(struct request *request) {
 static bool query_take(struct request *request, int64_t now, struct command *command) {
     const struct call *call = evl_call_of(request);
     const struct finding *finding = query_finding_of(request);
-    struct subject subject = {.key = evl_handle_key(call->lock), .sought = {"", 0}};
+    const struct form *form = &evl_call_dialect(call)->asks[query_ask_of(request)]->form;
+    struct subject subject = {
+        .key = evl_handle_key(call->lock),
+        .clock = evl_login_clock(&evl_call_pipe(call, request->node)->login, form, now),
+        .sought = {"", 0},
+    };
 
-    if (query_is_second_step(request)) {
+    if (query_is_second_step(request))
         subject.sought = (struct bytes){finding->token, finding->token_len};
-        subject.clock = evl_login_clock(&evl_call_pipe(call, request->node)->login, now);
-    } else if (call->query.asked & EVLOCK_QUERY_PLACE)
+    else if (call->query.asked & EVLOCK_QUERY_PLACE)
         subject.sought = (struct bytes){call->query.sought, call->query.sought_len};
-    evl_command_write(command, &evl_call_dialect(call)->asks[query_ask_of(request)]->form, &subject);
+    evl_command_write(command, form, &subject);
     return true;
 }
 

@@ -176,16 +176,17 @@ static bool tenure_take(struct request *request, int64_t now, struct command *co
 
     if (kind == LEASE_NOTHING)
         return false;
+    const struct form *form = &tenure_dialect_of(tenure)->commands[kind]->form;
     const struct subject subject = {
         .key = evl_handle_key(tenure->lock),
         .token = evl_tenure_token(tenure),
         .ttl = evl_lease_ttl(lease, kind, now),
         .fence = evl_lease_fence(lease),
         .alone = evl_lease_nodes(lease) == 1,
-        .clock = evl_login_clock(&tenure_family_of(tenure)->deployment.nodes[request->node].pipe.login, now),
+        .clock = evl_login_clock(&tenure_family_of(tenure)->deployment.nodes[request->node].pipe.login, form, now),
         .waiter = evl_tenure_waiter(tenure),
     };
-    evl_command_write(command, &tenure_dialect_of(tenure)->commands[kind]->form, &subject);
+    evl_command_write(command, form, &subject);
     if (!evl_tenure_rest(tenure)->acting) /* a node that was away takes it later than it was asked for */
         tenure_set_alarm(tenure);
     return true;

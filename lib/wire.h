@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <evlock/evlock.h>
 
@@ -103,6 +104,11 @@ struct form {
     uint8_t keys;                      /* so many of the script's arguments are keys; 0: one for each renewal */
     uint8_t arguments[FORM_ARGUMENTS]; /* enum argument, to the first ARG_END */
 };
+
+/* Whether commands of this form have the argument. */
+static inline bool evl_form_has(const struct form *form, enum argument which) {
+    return memchr(form->arguments, which, sizeof(form->arguments));
+}
 
 /* A command as it is sent. Its head, which counts the arguments, is written in front of them when all are there. */
 struct command {

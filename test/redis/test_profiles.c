@@ -540,6 +540,27 @@ static void fences_are_drawn_by_a_clock_that_is_brought(void **state) {
     lock_works(f);
 }
 
+/* Neither a renewal nor a plain acquire brings it. */
+static void a_clock_is_asked_for_by_what_brings_it_alone(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = fenced(), renewed = with_ttl(TTL);
+    evlock_stats stats;
+    uint64_t last = 0;
+    renewed.auto_renewal = true;
+    renewed.renewal_interval_ms = 50;
+    start_without_time(f, 0);
+    evlock_client *client = quick_client(f, muxes[0].url);
+    assert_status(draw_fence(f, lock_new(f, "a", &options), &last), EVLOCK_OK);
+    long long readings = readings_of(&servers[0]);
+    assert_status(await_acquire(f, lock_new(f, "b", &renewed), NULL), EVLOCK_OK);
+    run_for(f, 1100); /* so that it would be read anew */
+    assert_status(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
+    uint64_t before = stats.renewals;
+    await(f, evlock_client_stats(client, &stats, sizeof(stats)) == EVLOCK_OK && stats.renewals > before);
+    lock_works(f);
+    assert_int_equal(readings_of(&servers[0]), readings);
+}
+
 /* All who know that give it up hand it on, each by the clock that it brings. */
 static void a_queue_goes_on_by_a_clock_that_is_brought(void **state) {
     enum { WAITERS = 6 };
@@ -547,7 +568,6 @@ static void a_queue_goes_on_by_a_clock_that_is_brought(void **state) {
     struct record records[WAITERS] = {0};
     evlock_options options = with_ttl(TTL);
     evlock *waiters[WAITERS];
-    evlock_stats stats;
     uint64_t last = 0;
     options.wait = EVLOCK_WAIT_QUEUE;
     options.retry_delay_ms = 500; /* looks are far apart */
@@ -577,7 +597,6 @@ static void a_queue_goes_on_by_a_clock_that_is_brought(void **state) {
             assert_status(await_release(f, waiters[i]), EVLOCK_OK);
     }
     assert_int_in_range(evlock_clock_us() - begun, 0, 2400 * 1000); /* by messages, and not by looks after pauses */
-    assert_status(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
     assert_int_equal(missing(client), EVLOCK_MISSING_CLOCK);
     assert_false(key_exists(&servers[0], "a"));
 }
@@ -835,7 +854,6 @@ static void start_profile(const struct profile *profile, struct setting *setting
 static void use_alone(struct fixture *f, const struct profile *profile) {
     evlock_options options = fenced();
     uint64_t last = 0;
-    evlock_stats stats;
     f->server = &servers[0];
     evlock_client *client = quick_client(f, muxes[0].url);
     if (profile->refused) {
@@ -848,7 +866,6 @@ static void use_alone(struct fixture *f, const struct profile *profile) {
     for (int i = 0; i < 3; i++)
         assert_status(draw_fence(f, lock, &last), EVLOCK_OK);
     wait_in_line(f);
-    assert_status(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
     assert_status(await_try(f, replicated(f, 1, profile->replicas == EVLOCK_EREPLICAS ? 50 : LONG)), profile->replicas);
     assert_int_equal(server_calls(&servers[0], "zadd") == 0, profile->polls);
     await(f, missing(client) == profile->missing);
@@ -919,6 +936,7 @@ int main(void) {
         PROFILE_TEST(too_few_replicas_are_told_as_that),
         PROFILE_TEST(replicas_are_not_asked_on_a_shared_connection),
         PROFILE_TEST(fences_are_drawn_by_a_clock_that_is_brought),
+        PROFILE_TEST(a_clock_is_asked_for_by_what_brings_it_alone),
         PROFILE_TEST(a_queue_goes_on_by_a_clock_that_is_brought),
         PROFILE_TEST(a_holder_learns_that_its_clock_is_wanted),
         PROFILE_TEST(without_a_clock_there_is_no_fence_and_no_queue),
