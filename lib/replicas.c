@@ -43,10 +43,14 @@ static void replicas_decide(struct call *call, struct trouble why) {
     }
 }
 
-static void replicas_deny(struct call *call, uint16_t node, int status, const char *words) {
+static void replicas_count_out(struct call *call, uint16_t node, int status) {
     call->acquire.denied |= node;
     if (status != EVLOCK_EREPLICAS)
         call->acquire.hopeless |= node;
+}
+
+static void replicas_deny(struct call *call, uint16_t node, int status, const char *words) {
+    replicas_count_out(call, node, status);
     replicas_decide(call, (struct trouble){status, words});
 }
 
@@ -153,7 +157,19 @@ void evl_replicas_fail(struct call *call, const char *why) {
     evl_acquire_drop(call, (struct trouble){EVLOCK_EREPLICAS, why});
 }
 
-/* A node whose last WAIT is not over, of an attempt before this one, is not asked. */
+/* Why a node is not asked: its answer would say nothing, its last WAIT is not over, of an attempt before this one, or
+ * it is away. */
+static struct trouble replicas_obstacle(struct call *call, unsigned node) {
+    const struct connection *side = evl_pipe_connection(evl_call_pipe(call, node));
+    const char *hopeless = side->state == CONNECTION_READY ? replicas_hopeless(call, node) : NULL;
+
+    if (hopeless)
+        return (struct trouble){EVLOCK_EUNSUPPORTED, hopeless};
+    if (call->requests[node].flying || side->state == CONNECTION_AWAY)
+        return (struct trouble){EVLOCK_EREPLICAS, side->error};
+    return evl_no_trouble;
+}
+
 void evl_replicas_ask(struct call *call) {
     int64_t now = evl_turn_now(evl_handle_turn(call->lock));
     struct trouble trouble = {EVLOCK_EREPLICAS, ""};
@@ -165,21 +181,15 @@ void evl_replicas_ask(struct call *call) {
     call->acquire.replicas_by = now + call->lock->config->replica_timeout;
     evl_call_wake(call, evl_min(call->acquire.replicas_by, call->acquire.wait_until));
     for (unsigned i = 0; i < call->count; i++) {
-        struct pipe *side = evl_call_pipe(call, i);
+        struct trouble obstacle = replicas_obstacle(call, i);
         uint16_t node = (uint16_t)(1U << i);
-        if (evl_pipe_connection(side)->state == CONNECTION_READY && replicas_hopeless(call, i)) {
-            trouble = (struct trouble){EVLOCK_EUNSUPPORTED, replicas_hopeless(call, i)};
-            call->acquire.denied |= node;
-            call->acquire.hopeless |= node;
-            continue;
-        }
-        if (call->requests[i].flying || evl_pipe_connection(side)->state == CONNECTION_AWAY) {
-            trouble = (struct trouble){EVLOCK_EREPLICAS, evl_pipe_connection(side)->error};
-            call->acquire.denied |= node;
+        if (obstacle.status != EVLOCK_OK) {
+            replicas_count_out(call, node, obstacle.status);
+            trouble = obstacle;
             continue;
         }
         call->acquire.asked |= node;
-        evl_pipe_submit(side, &call->requests[i], now);
+        evl_pipe_submit(evl_call_pipe(call, i), &call->requests[i], now);
     }
     replicas_decide(call, trouble);
 }

@@ -480,6 +480,54 @@ static void replicas_are_not_asked_on_a_shared_connection(void **state) {
     assert_hopeless(f, replicated(f, 1, LONG), EVLOCK_EUNSUPPORTED, "shares its connections");
 }
 
+/* The number that a connection has which is made now. */
+static long long next_number(const struct server *server) {
+    redisContext *context = redisConnectUnix(server->socket);
+    redisReply *reply = redisCommand(context, "CLIENT ID");
+    assert_non_null(reply);
+    long long number = reply->integer;
+    freeReplyObject(reply);
+    redisFree(context);
+    return number;
+}
+
+/* The next connection has this number, which is far ahead. */
+static void count_up_to(const struct server *server, long long number) {
+    for (long long last = 0; last < number - 1;)
+        last = next_number(server);
+}
+
+/* The grant is of the server before; by the time it is heard, the other connection is to the next one, and has the
+ * number there that the first one had. */
+static void equal_numbers_of_two_processes_are_no_shared_connection(void **state) {
+    enum { NUMBER = 40 };
+    struct fixture *f = *state;
+    struct record tried = {0};
+    evlock_acquire_options once = {.size = sizeof(once), .max_attempts = EVLOCK_TRY};
+    server_start(&servers[0], false, NULL);
+    count_up_to(&servers[0], NUMBER);
+    relay_start(&f->relay, &servers[0]);
+    evlock_client *client = quick_client(f, f->relay.url);
+    await(f, relay_pump(&f->relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+    assert_true(listed(&servers[0], "id=40 "));
+    evlock *lock = replicated(f, 1, LONG);
+    await(f, relay_pump(&f->relay) && times_logged(f, "node 0: connected") == 2);
+    f->relay.pairs[0].muted = true;
+    assert_status(evlock_acquire(lock, &once, record_end, &tried), EVLOCK_OK);
+    await(f, relay_pump(&f->relay) && key_exists(&servers[0], "replicated"));
+    server_do(&servers[0], "PING"); /* by which the grant has left */
+    server_restart(&servers[0]);
+    count_up_to(&servers[0], NUMBER);
+    await(f, relay_pump(&f->relay) && times_logged(f, "node 0: connected") == 3);
+    assert_true(listed(&servers[0], "id=40 "));
+    f->relay.pairs[0].muted = false;
+    relay_pump(&f->relay);
+    f->relay.pairs[0].muted = true; /* so that its end is not heard before the answer of the other one */
+    await(f, relay_pump(&f->relay) && tried.count);
+    assert_ended(&tried, EVLOCK_EREPLICAS);
+    assert_null(strstr(tried.error, "shares"));
+}
+
 /* --- The server's clock, brought ---------------------------------------------------------------------------------- */
 
 /* Scripts cannot ask for TIME by its name; plain commands come by the proxy. */
@@ -935,6 +983,7 @@ int main(void) {
         PROFILE_TEST(a_server_that_counts_one_replica_at_most_is_told_at_once),
         PROFILE_TEST(too_few_replicas_are_told_as_that),
         PROFILE_TEST(replicas_are_not_asked_on_a_shared_connection),
+        PROFILE_TEST(equal_numbers_of_two_processes_are_no_shared_connection),
         PROFILE_TEST(fences_are_drawn_by_a_clock_that_is_brought),
         PROFILE_TEST(a_clock_is_asked_for_by_what_brings_it_alone),
         PROFILE_TEST(a_queue_goes_on_by_a_clock_that_is_brought),
