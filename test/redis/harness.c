@@ -84,6 +84,29 @@ static void fixture_log(enum evlock_log_level level, const char *line, void *arg
     fixture->log_len += len + 1;
 }
 
+int times_logged(const struct fixture *fixture, const char *words) {
+    int count = 0;
+    for (const char *at = fixture->log; at && (at = strstr(at, words)); at++)
+        count++;
+    return count;
+}
+
+bool logged(const struct fixture *fixture, const char *words) {
+    return times_logged(fixture, words) > 0;
+}
+
+void forget_log(struct fixture *fixture) {
+    free(fixture->log);
+    fixture->log = NULL;
+    fixture->log_len = 0;
+}
+
+evlock_stats stats_of(const evlock_client *client) {
+    evlock_stats stats;
+    assert_status(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
+    return stats;
+}
+
 bool fixture_init(struct fixture *fixture, struct server *server) {
     over = false;
     *fixture = (struct fixture){.server = server, .loop = loop_new()};
@@ -351,6 +374,13 @@ void assert_status_at(int status, int expected, const char *what, const char *fi
         return;
     print_error("%s is %d (%s), not %d (%s); last error: \"%s\"\n", what, status, evlock_strerror(status), expected,
                 evlock_strerror(expected), evlock_last_error());
+    _fail(file, line);
+}
+
+void assert_says_at(const char *said, const char *words, const char *file, int line) {
+    if (strstr(said, words))
+        return;
+    print_error("the words are \"%s\", not \"%s\"\n", said, words);
     _fail(file, line);
 }
 

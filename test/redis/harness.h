@@ -126,6 +126,15 @@ void client_free(struct fixture *fixture, evlock_client *client);
 /* Plain options with a ttl. */
 evlock_options with_ttl(int64_t ttl_ms);
 
+/* How often the log of the fixture's clients says this, and whether it does. */
+int times_logged(const struct fixture *fixture, const char *words);
+bool logged(const struct fixture *fixture, const char *words);
+/* It begins anew. */
+void forget_log(struct fixture *fixture);
+
+/* A client's statistics as they are now; its thread's alone. */
+evlock_stats stats_of(const evlock_client *client);
+
 /* --- Running the loop --------------------------------------------------------------------------------------------- */
 
 /* Runs the loop until the condition holds; false if it does not within `ms`. */
@@ -182,6 +191,10 @@ int in_child_by(pid_t (*make)(void), int (*body)(void *arg), void *arg);
 /* A status, told by name when it is another. */
 #define assert_status(status, expected) assert_status_at((status), (expected), #status, __FILE__, __LINE__)
 void assert_status_at(int status, int expected, const char *what, const char *file, int line);
+
+/* A reason, of which these words are a part. */
+#define assert_says(said, words) assert_says_at((said), (words), __FILE__, __LINE__)
+void assert_says_at(const char *said, const char *words, const char *file, int line);
 
 /* An ended call: once, not early, with this status. */
 #define assert_ended(record, expected)                                                                                 \

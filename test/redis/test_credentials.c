@@ -105,22 +105,6 @@ static void rotate(struct fixture *f, const char *from, const char *to) {
     server_do(f->server, "ACL SETUSER worker >%s <%s", to, from);
 }
 
-static bool logged(const struct fixture *f, const char *words) {
-    return f->log && strstr(f->log, words);
-}
-
-static int times_logged(const struct fixture *f, const char *words) {
-    int count = 0;
-    for (const char *at = f->log; at && (at = strstr(at, words)); at++)
-        count++;
-    return count;
-}
-
-static void assert_words(const char *said, const char *words) {
-    if (!strstr(said, words))
-        fail_msg("the words are \"%s\", not \"%s\"", said, words);
-}
-
 static int count_in(const char *text, const char *words) {
     int count = 0;
     for (; (text = strstr(text, words)); text++)
@@ -134,12 +118,6 @@ static int connections_with(struct fixture *f, const char *words) {
     int count = count_in(reply->str, words);
     freeReplyObject(reply);
     return count;
-}
-
-static uint64_t reconnects(evlock_client *client) {
-    evlock_stats stats;
-    assert_status(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
-    return stats.reconnects;
 }
 
 static void acquire_and_release(struct fixture *f) {
@@ -190,7 +168,7 @@ static void a_question_that_is_never_answered_ends_the_attempt(void **state) {
     evlock_client *client = client_new(f, NULL, &options);
     await(f, f->away.count);
     assert_status(f->away.status, EVLOCK_EUNREACHABLE);
-    assert_words(f->away.error, "no credentials within 100 ms");
+    assert_says(f->away.error, "no credentials within 100 ms");
     await(f, asked.count >= 3);
     answer_with("one\0");
     await_connected(f, client);
@@ -217,7 +195,7 @@ static void refused_credentials_are_asked_for_once_more_at_once(void **state) {
     acquire_and_release(f);
     answer_with("wrong\0one\0");
     server_do(f->server, "CLIENT KILL USER worker");
-    await(f, reconnects(client) == 1);
+    await(f, stats_of(client).reconnects == 1);
     assert_int_equal(asked.count, 2); /* each login may be refused once */
     assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
     assert_int_equal(server_errors(f->server, "WRONGPASS") > 0, 1);
@@ -234,7 +212,7 @@ static void credentials_that_are_refused_twice_make_the_node_away(void **state) 
     evlock_client *client = client_new(f, NULL, &options);
     assert_status(evlock_acquire(lock_new(f, "a", NULL), NULL, record_end, &waits), EVLOCK_OK);
     assert_status(await_acquire(f, lock_new(f, "b", NULL), &fails), EVLOCK_EAUTH);
-    assert_words(f->ended.error, "WRONGPASS");
+    assert_says(f->ended.error, "WRONGPASS");
     assert_status(await_try(f, lock_new(f, "c", NULL)), EVLOCK_EAUTH);
     await(f, f->away.count);
     assert_status(f->away.status, EVLOCK_EAUTH);
@@ -334,7 +312,7 @@ static void a_living_connection_logs_in_anew(void **state) {
     assert_int_equal(connections_with(f, "user=second"), 1);
     assert_int_equal(connections_with(f, "user=worker"), 0);
     acquire_and_release(f);
-    assert_int_equal(reconnects(client), 0);
+    assert_int_equal(stats_of(client).reconnects, 0);
     assert_int_equal(asked.count, 1);
     client_free(f, client);
     server_do(f->server, "ACL DELUSER second");
@@ -382,7 +360,7 @@ static void a_connection_keeps_its_login_where_another_is_refused(void **state) 
     assert_status(evlock_client_node(client, 0, &info, sizeof(info)), EVLOCK_OK);
     assert_int_equal(info.connection, EVLOCK_CONNECTED);
     assert_status(info.status, EVLOCK_OK);
-    assert_int_equal(reconnects(client), 0);
+    assert_int_equal(stats_of(client).reconnects, 0);
     assert_null(strstr(f->log, "wrong"));
 }
 
@@ -408,7 +386,7 @@ static void without_a_source_of_new_ones_those_given_are_kept(void **state) {
     await(f, logged(f, "logged in anew"));
     acquire_and_release(f);
     server_do(f->server, "CLIENT KILL USER worker");
-    await(f, reconnects(client) == 1);
+    await(f, stats_of(client).reconnects == 1);
     assert_status(login(client, NULL, NULL), EVLOCK_OK);
     await(f, times_logged(f, "logged in anew") == 2);
     assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
@@ -444,7 +422,7 @@ static void those_given_on_the_way_back_are_used(void **state) {
     run_for(f, 20); /* so that the old ones are on their way */
     assert_status(login(client, "worker", "two"), EVLOCK_OK);
     server_resume(f->server);
-    await(f, reconnects(client) == 1);
+    await(f, stats_of(client).reconnects == 1);
     assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
 }
 
@@ -468,17 +446,11 @@ static void a_new_login_breaks_nothing_that_is_in_flight(void **state) {
         assert_true(records[i].answer.owned);
     }
     await(f, times_logged(f, "logged in anew") == IN_FLIGHT / 250);
-    assert_int_equal(reconnects(client), 0);
+    assert_int_equal(stats_of(client).reconnects, 0);
     assert_true(evlock_is_held(lock));
 }
 
 /* --- Under locks -------------------------------------------------------------------------------------------------- */
-
-static uint64_t renewals(evlock_client *client) {
-    evlock_stats stats;
-    assert_status(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
-    return stats.renewals;
-}
 
 /* The channel of the only client that listens; NULL: none does. */
 static char *channel_of(struct fixture *f) {
@@ -527,9 +499,9 @@ static void set_scene(struct fixture *f, struct scene *s, evlock_client *client)
 
 /* Nothing was lost, each is in its place, and they are served in order. */
 static void check_scene(struct fixture *f, struct scene *s) {
-    uint64_t before = renewals(s->client);
+    uint64_t before = stats_of(s->client).renewals;
     evlock *next = s->holder;
-    await(f, renewals(s->client) > before);
+    await(f, stats_of(s->client).renewals > before);
     assert_int_equal(s->lost.count, 0);
     assert_true(evlock_is_held(s->renewed) && evlock_is_held(s->held));
     assert_int_equal(waiting(f), WAITERS);
@@ -553,7 +525,7 @@ static void a_password_is_rotated_under_locks(void **state) {
     rotate(f, "one", "two");
     answer_with("two\0");
     server_do(f->server, "CLIENT KILL USER worker");
-    await(f, reconnects(s.client) == 1 && listeners_of(f, s.channel) == 1);
+    await(f, stats_of(s.client).reconnects == 1 && listeners_of(f, s.channel) == 1);
     assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
     check_scene(f, &s);
 }
@@ -568,7 +540,7 @@ static void a_password_that_comes_late_loses_no_lock(void **state) {
     await(f, f->away.count);
     assert_status(f->away.status, EVLOCK_EAUTH);
     answer_with("two\0");
-    await(f, reconnects(s.client) == 1 && listeners_of(f, s.channel) == 1);
+    await(f, stats_of(s.client).reconnects == 1 && listeners_of(f, s.channel) == 1);
     check_scene(f, &s);
 }
 
@@ -586,7 +558,6 @@ static void who_listens_is_replaced_before_it_ends(void **state) {
     struct fixture *f = *state;
     struct scene s;
     long long before;
-    evlock_stats stats;
     set_scene(f, &s, asking_client(f, "one\0"));
     rotate(f, "one", "two");
     answer_with("wrong\0");
@@ -597,10 +568,9 @@ static void who_listens_is_replaced_before_it_ends(void **state) {
         await(f, listeners_of(f, s.channel) > 0 && listener_id(f) != before && listeners_of(f, s.channel) == 1);
     }
     assert_int_equal(asked.count, 0);
-    assert_int_equal(reconnects(s.client), 0);
+    assert_int_equal(stats_of(s.client).reconnects, 0);
     check_scene(f, &s);
-    assert_status(evlock_client_stats(s.client, &stats, sizeof(stats)), EVLOCK_OK);
-    assert_int_equal(stats.handed, WAITERS);
+    assert_int_equal(stats_of(s.client).handed, WAITERS);
 }
 
 static bool listens_as(struct fixture *f, const char *user) {
@@ -624,7 +594,7 @@ static void who_listens_is_who_logged_in_last(void **state) {
         assert_status(login(s.client, "second", "two"), EVLOCK_OK);
         await(f, listener_id(f) != before && listens_as(f, "user=second") && connections_with(f, "user=second") == 2);
     }
-    assert_int_equal(reconnects(s.client), 0);
+    assert_int_equal(stats_of(s.client).reconnects, 0);
     check_scene(f, &s);
     client_free(f, s.client);
     server_do(f->server, "ACL DELUSER second");
@@ -781,13 +751,13 @@ static void a_password_is_read_from_a_file_at_each_login(void **state) {
     FILE_OF("two");
     rotate(f, "one", "two");
     server_do(f->server, "CLIENT KILL USER worker");
-    await(f, reconnects(s.client) == 1 && listeners_of(f, s.channel) == 1);
+    await(f, stats_of(s.client).reconnects == 1 && listeners_of(f, s.channel) == 1);
     rotate(f, "two", "three");
     FILE_OF("three\n");
     long long before = listener_id(f);
     assert_status(login(s.client, NULL, NULL), EVLOCK_OK);
     await(f, logged(f, "logged in anew") && listener_id(f) != before && listeners_of(f, s.channel) == 1);
-    assert_int_equal(reconnects(s.client), 1);
+    assert_int_equal(stats_of(s.client).reconnects, 1);
     check_scene(f, &s);
     unlink(path);
 }
@@ -801,12 +771,12 @@ static void a_file_that_is_gone_is_waited_for(void **state) {
     await_connected(f, client);
     unlink(path);
     assert_status(login(client, NULL, NULL), EVLOCK_EFILE);
-    assert_words(evlock_last_error(), "cannot be read: No such file");
+    assert_says(evlock_last_error(), "cannot be read: No such file");
     acquire_and_release(f);
     server_do(f->server, "CLIENT KILL USER worker");
     await(f, f->away.count);
     assert_status(f->away.status, EVLOCK_EAUTH);
-    assert_words(f->away.error, "cannot be read: No such file");
+    assert_says(f->away.error, "cannot be read: No such file");
     assert_status(evlock_acquire(lock_new(f, "a", NULL), NULL, record_end, &waits), EVLOCK_OK);
     FILE_OF("");
     await(f, strstr(f->away.error, "is empty"));
@@ -826,7 +796,7 @@ static void a_file_is_read_once_more_when_its_password_is_refused(void **state) 
     evlock_client *client = client_new(f, NULL, &options);
     await(f, f->away.count);
     assert_status(f->away.status, EVLOCK_EAUTH);
-    assert_words(f->away.error, "WRONGPASS");
+    assert_says(f->away.error, "WRONGPASS");
     assert_int_equal(server_calls(f->server, "auth"), 2);
     FILE_OF("one");
     await_connected(f, client);
@@ -843,7 +813,7 @@ static void a_password_that_is_refused_for_now_is_not_wrong(void **state) {
     await(f, relay_say(&f->relay, "-LOADING Redis is loading the dataset in memory\r\n"));
     await(f, f->away.count);
     assert_status(f->away.status, EVLOCK_EREFUSED);
-    assert_words(f->away.error, "LOADING");
+    assert_says(f->away.error, "LOADING");
     relay_hang_up(&f->relay);
     await(f, relay_pump(&f->relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
     client_free(f, client);
@@ -854,7 +824,7 @@ static void refuses(struct fixture *f, const char *url, const evlock_client_opti
                     const char *words) {
     evlock_client *client = NULL;
     assert_status(evlock_client_new(&client, loop_for_evlock(f->loop), url, options), status);
-    assert_words(evlock_last_error(), words);
+    assert_says(evlock_last_error(), words);
     assert_null(client);
 }
 
@@ -915,11 +885,11 @@ static void what_is_no_login_is_refused(void **state) {
     await_connected(f, client);
     assert_status(evlock_client_login(NULL, 0, NULL, "one"), EVLOCK_EINVAL);
     assert_status(evlock_client_login(client, 1, NULL, "one"), EVLOCK_EINVAL);
-    assert_words(evlock_last_error(), "no such node");
+    assert_says(evlock_last_error(), "no such node");
     assert_status(evlock_client_login(client, 0, "worker", NULL), EVLOCK_EINVAL);
-    assert_words(evlock_last_error(), "a user needs a password");
+    assert_says(evlock_last_error(), "a user needs a password");
     assert_status(evlock_client_login(client, EVLOCK_ALL_NODES, NULL, NULL), EVLOCK_EINVAL);
-    assert_words(evlock_last_error(), "nothing to log in with");
+    assert_says(evlock_last_error(), "nothing to log in with");
     assert_status(evlock_client_login(client, EVLOCK_ALL_NODES, "worker", "one"), EVLOCK_OK);
     await(f, logged(f, "logged in anew"));
     assert_int_equal(connections_with(f, "user=worker"), 1);
@@ -1101,14 +1071,14 @@ static void nodes_have_credentials_of_their_own(void **state) {
         set_node_password(f, i, "new");
         server_do(server_of(f, i), "CLIENT KILL USER worker");
         await(f, asked.by_node[i] == 2);
-        await(f, reconnects(client) == (uint64_t)i + 1);
+        await(f, stats_of(client).reconnects == (uint64_t)i + 1);
     }
     for (int i = 0; i < NODES; i++)
         set_node_password(f, i, "newer");
     assert_status(evlock_client_login(client, EVLOCK_ALL_NODES, NULL, NULL), EVLOCK_OK);
     await(f, times_logged(f, "logged in anew") == NODES);
     assert_int_equal(asked.by_node[1], 3);
-    assert_int_equal(reconnects(client), NODES);
+    assert_int_equal(stats_of(client).reconnects, NODES);
     assert_int_equal(lost.count, 0);
     assert_true(evlock_is_held(lock));
     client_free(f, client);

@@ -47,13 +47,6 @@ static void show_wrong_times(struct relay *relay, char *bytes, size_t len, bool 
     }
 }
 
-static int count_of(const struct fixture *f, const char *words) {
-    int count = 0;
-    for (const char *at = f->log; at && (at = strstr(at, words)); at++)
-        count++;
-    return count;
-}
-
 /* A new connection to a server with such a clock. */
 static void reconnect(struct fixture *f, int newest, int64_t shift, int rate) {
     int count = f->relay.count;
@@ -86,16 +79,16 @@ static void a_clock_that_goes_wrong_is_told_once_for_a_connection(void **state) 
     reconnect(f, 0, HOUR, 0); /* the next server's clock may be any */
     pump_for(f, 1500);
     assert_true(waiting(f) == 1 && since);
-    assert_int_equal(count_of(f, "the server's clock"), 0);
+    assert_int_equal(times_logged(f, "the server's clock"), 0);
 
     reconnect(f, f->relay.count - 1, 0, 5);
-    await(f, relay_pump(&f->relay) && count_of(f, "the server's clock gained") == 1);
+    await(f, relay_pump(&f->relay) && times_logged(f, "the server's clock gained") == 1);
     pump_for(f, 1500);
-    assert_int_equal(count_of(f, "the server's clock"), 1);
+    assert_int_equal(times_logged(f, "the server's clock"), 1);
 
     reconnect(f, f->relay.count - 1, 0, -5);
-    await(f, relay_pump(&f->relay) && count_of(f, "the server's clock lost") == 1);
-    assert_int_equal(count_of(f, "the server's clock"), 2);
+    await(f, relay_pump(&f->relay) && times_logged(f, "the server's clock lost") == 1);
+    assert_int_equal(times_logged(f, "the server's clock"), 2);
     assert_int_equal(record.count, 0);
 }
 

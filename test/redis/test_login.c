@@ -21,11 +21,6 @@ static int teardown(void **state) {
 
 #define LOGIN_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_setup_bare, teardown)
 
-static void assert_words(const char *said, const char *words) {
-    if (!strstr(said, words))
-        fail_msg("the words are \"%s\", not \"%s\"", said, words);
-}
-
 /* A server of its own for the rest of the test. */
 static void move_to_other(struct fixture *f, bool tcp, const char *const *extra) {
     server_stop(&other);
@@ -46,10 +41,10 @@ static void login_fails(struct fixture *f, const char *url, int status, const ch
     evlock_client *client = quick_client(f, url);
     evlock *lock = lock_new(f, "a", NULL);
     assert_status(await_try(f, lock), status);
-    assert_words(f->ended.error, words);
+    assert_says(f->ended.error, words);
     await(f, f->away.count); /* of a later try, if the next one had begun before the client could say so */
     assert_status(f->away.status, status);
-    assert_words(f->away.error, words);
+    assert_says(f->away.error, words);
     client_free(f, client);
 }
 
@@ -75,7 +70,7 @@ static void a_server_that_went_is_told_as_refused(void **state) {
     server_kill9(&other);
     await(f, f->away.status == EVLOCK_EUNREACHABLE && strstr(f->away.error, "refused"));
     assert_status(await_try(f, lock_new(f, "a", NULL)), EVLOCK_EUNREACHABLE);
-    assert_words(f->ended.error, "Connection refused");
+    assert_says(f->ended.error, "Connection refused");
 }
 
 /* What a server says by itself to whom it does not want, before it hangs up. */
@@ -86,7 +81,7 @@ static void turns_away(struct fixture *f, const char *said, int status, const ch
     await(f, relay_say(&f->relay, said));
     relay_hang_up(&f->relay);
     assert_status(await_try(f, lock), status);
-    assert_words(f->ended.error, words);
+    assert_says(f->ended.error, words);
     client_free(f, client);
     relay_stop(&f->relay);
 }
@@ -112,7 +107,7 @@ static void a_server_that_hangs_up_later_has_said_why(void **state) {
     relay_hang_up(&f->relay);
     await(f, f->away.count);
     assert_status(f->away.status, EVLOCK_EUNREACHABLE);
-    assert_words(f->away.error, "unknown sorrow");
+    assert_says(f->away.error, "unknown sorrow");
     client_free(f, client);
 }
 
@@ -123,7 +118,7 @@ static void what_is_refused_for_now_is_asked_again(void **state) {
     evlock_client *client = quick_client(f, f->relay.url);
     await(f, relay_say(&f->relay, "-LOADING Redis is loading the dataset in memory\r\n"));
     await(f, f->away.status == EVLOCK_EREFUSED);
-    assert_words(f->away.error, "LOADING");
+    assert_says(f->away.error, "LOADING");
     relay_hang_up(&f->relay);
     await(f, relay_pump(&f->relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
     client_free(f, client);
@@ -155,16 +150,6 @@ static void a_sentinel_is_told_as_one(void **state) {
 }
 
 static const char *const cluster[] = {"--cluster-enabled", "yes", "--cluster-node-timeout", "3600000", NULL};
-
-static bool logged(struct fixture *f, const char *words) {
-    return f->log && strstr(f->log, words);
-}
-
-static void forget_log(struct fixture *f) {
-    free(f->log);
-    f->log = NULL;
-    f->log_len = 0;
-}
 
 static void lock_works(struct fixture *f, const char *name) {
     evlock_options options = with_ttl(60000);
@@ -430,7 +415,7 @@ static void who_may_run_no_scripts_is_told(void **state) {
     assert_false(lacks_scripts(client));
     for (int i = 0; i < 3; i++) {
         assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_EPERM);
-        assert_words(f->ended.error, "NOPERM");
+        assert_says(f->ended.error, "NOPERM");
         assert_true(lacks_scripts(client));
     }
     server_do(f->server, "ACL SETUSER worker +evalsha");
@@ -497,7 +482,7 @@ static void noscript_that_goes_on_is_told_where_the_text_is_refused(void **state
         assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &extended), EVLOCK_OK);
         pump_until(f, &extended);
         assert_ended(&extended, EVLOCK_EPERM);
-        assert_words(extended.error, "NOPERM");
+        assert_says(extended.error, "NOPERM");
         assert_int_equal(server_errors(f->server, "NOSCRIPT"), 2);
         assert_int_equal(server_errors(f->server, "NOPERM"), 1);
         assert_true(evlock_is_held(lock));

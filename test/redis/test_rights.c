@@ -64,14 +64,8 @@ static evlock_options prefixed(evlock_options options) {
 
 /* --- Without waiting in line -------------------------------------------------------------------------------------- */
 
-static int64_t renewals(evlock_client *client) {
-    evlock_stats stats;
-    assert_status(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
-    return (int64_t)stats.renewals;
-}
-
 static bool renewed_each(void *client) {
-    return renewals(client) >= 2 * MANY;
+    return stats_of(client).renewals >= 2 * MANY;
 }
 
 /* Many are due together. */
@@ -89,8 +83,8 @@ static void go_on_renewing(struct fixture *f, evlock_client *client) {
     for (int i = 0; i < MANY; i++)
         await(f, records[i].count);
     run_until(f, renewed_each, client, records[0].status == EVLOCK_OK ? 3000 : 0);
-    note_that("nothing is renewed", renewals(client) == 0);
-    note_that("each is renewed alone", renewals(client) > 0 && server_calls(f->server, "mget") == 0);
+    note_that("nothing is renewed", stats_of(client).renewals == 0);
+    note_that("each is renewed alone", stats_of(client).renewals > 0 && server_calls(f->server, "mget") == 0);
 }
 
 static void ask(struct fixture *f, evlock *lock) {

@@ -35,10 +35,6 @@ static int in_thread(int (*body)(void *arg), void *arg) {
     return errand.returned;
 }
 
-static bool logged(const struct fixture *f, const char *words) {
-    return f->log && strstr(f->log, words);
-}
-
 /* --- What is refused ---------------------------------------------------------------------------------------------- */
 
 struct strange {
