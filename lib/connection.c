@@ -414,6 +414,12 @@ static bool connection_is_hopeless(const struct connection *connection, int stat
            status == EVLOCK_EUNSUPPORTED || status == EVLOCK_ESAME || strncmp(connection->error, "ERR max", 7) == 0;
 }
 
+static enum evlock_log_level connection_level_of(const struct connection *connection, int status) {
+    if (connection->expected)
+        return EVLOCK_LOG_DEBUG;
+    return status == EVLOCK_EAUTH || status == EVLOCK_ECERT ? EVLOCK_LOG_ERROR : EVLOCK_LOG_WARN;
+}
+
 /* Pauses, half of it at random, before the next connection. */
 static void connection_back_off(struct connection *connection, int status) {
     int64_t most = connection->config->backoff_max;
@@ -424,10 +430,10 @@ static void connection_back_off(struct connection *connection, int status) {
     connection->backoff = pause * 2 < most ? pause * 2 : most;
     pause = pause / 2 + (int64_t)(evl_turn_random(connection->turn) % (uint64_t)(pause / 2 + 1));
     connection->retry_at = evl_turn_now(connection->turn) + pause;
+    connection->expected = false;
     connection->telling = connection->hooks->away && connection->hooks->away(connection, true, 0);
     connection_wake_at(connection, connection->telling ? 0 : connection->retry_at);
-    evl_log(&connection->turn->log,
-            status == EVLOCK_EAUTH || status == EVLOCK_ECERT ? EVLOCK_LOG_ERROR : EVLOCK_LOG_WARN,
+    evl_log(&connection->turn->log, connection_level_of(connection, status),
             "node %u: not connected: %s; next try in %" PRId64 " ms", connection->index,
             connection->error[0] ? connection->error : evlock_strerror(status), pause / 1000);
     connection_changed(connection);

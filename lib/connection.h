@@ -103,6 +103,7 @@ struct connection {
     void *resolution;
     const char *awaited; /* CONNECTING: what is missed if it comes to nothing in time; NULL: the connection */
     bool telling;        /* AWAY: not all have been told */
+    bool expected;       /* AWAY: its owner, which is told, knew why before: no more warnings */
     bool proved;         /* READY: it has been of use */
     bool quick;          /* ENDED: it served, and is worth an immediate try */
     bool met;            /* one of the addresses was connected to */

@@ -33,14 +33,17 @@ static void listener_on_login_done(struct login *login, bool settled) {
     evl_connection_listen(&login->connection, login->channel);
 }
 
-/* Whatever was refused, nothing can be heard without, but for what the login did without. */
+/* Whatever was refused, nothing can be heard without, but for what the login did without. It is tried for ever, as it
+ * may be allowed one day. */
 static bool listener_on_away(struct connection *connection, bool begins, int64_t now) {
     struct listener *listener = listener_of(connection);
 
     (void)begins, (void)now;
-    if (!connection->explained && evl_reply_is_lacking(evl_reply_meaning(connection->error)))
-        evl_lacks_note(&listener->missing, EVLOCK_MISSING_CHANNELS, connection->error, connection->index,
-                       &connection->turn->log);
+    if (connection->explained || !evl_reply_is_lacking(evl_reply_meaning(connection->error)))
+        return false;
+    connection->expected = listener->missing;
+    evl_lacks_note(&listener->missing, EVLOCK_MISSING_CHANNELS, connection->error, connection->index,
+                   &connection->turn->log);
     return false;
 }
 

@@ -75,7 +75,7 @@ static void fixture_log(enum evlock_log_level level, const char *line, void *arg
     struct fixture *fixture = arg;
     size_t len = strlen(line);
     char *log = realloc(fixture->log, fixture->log_len + len + 2);
-    (void)level;
+    fixture->log_lines[level]++;
     if (!log)
         return;
     memcpy(log + fixture->log_len, line, len);

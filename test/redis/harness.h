@@ -72,6 +72,7 @@ struct fixture {
     struct record ended;      /* the last callback that an await_ function waited for */
     char *log;                /* every log line of those clients, each with its newline; NULL for none */
     size_t log_len;
+    int log_lines[EVLOCK_LOG_ERROR + 1]; /* how many there were so far of each level */
     evlock *locks[MAX_LOCKS];
     size_t locks_len;
     evlock_client *clients[MAX_CLIENTS];

@@ -210,6 +210,20 @@ static void a_channel_that_is_allowed_again_is_not_missing(void **state) {
     await(f, missing(client) == 0);
 }
 
+/* It is tried for as long as the client lives. */
+static void a_channel_that_is_missing_is_warned_of_once(void **state) {
+    struct fixture *f = *state;
+    struct extra extra;
+    rename_away(&extra, "SUBSCRIBE");
+    server_start(&servers[0], false, extra.words);
+    evlock_client *client = quick_client(f, servers[0].url);
+    wait_in_line(f);
+    await(f, missing(client) == EVLOCK_MISSING_CHANNELS);
+    int tries = times_logged(f, "next try in"), warnings = f->log_lines[EVLOCK_LOG_WARN];
+    await(f, times_logged(f, "next try in") >= tries + 3);
+    assert_int_equal(f->log_lines[EVLOCK_LOG_WARN], warnings);
+}
+
 /* --- Who one is --------------------------------------------------------------------------------------------------- */
 
 static bool listed(struct server *server, const char *words) {
@@ -940,6 +954,7 @@ int main(void) {
         PROFILE_TEST(what_is_missing_is_told),
         PROFILE_TEST(what_is_missing_is_told_of_each_connection),
         PROFILE_TEST(a_channel_that_is_allowed_again_is_not_missing),
+        PROFILE_TEST(a_channel_that_is_missing_is_warned_of_once),
         PROFILE_TEST(connections_say_whose_they_are),
         PROFILE_TEST(a_name_that_is_refused_is_logged),
         PROFILE_TEST(servers_that_cannot_keep_a_lock_are_left),
