@@ -178,108 +178,33 @@ static bool login_ask_publish(struct login *login) {
 
 /* --- What is answered --------------------------------------------------------------------------------------------- */
 
-/* Copies the value of a line "field:value" of INFO. */
-static void login_info_field(const char *info, const char *field, char *ret, size_t size) {
-    const char *line = strstr(info, field);
-    size_t len;
+/* Which process this is, what it can do, and since when it runs. Of a cluster, one node may have all slots. */
+static void login_on_server(struct login *login, const struct reply *reply) {
+    struct info_server info;
 
-    ret[0] = '\0';
-    if (!line)
+    if (reply->type != REPLY_STRING)
         return;
-    line += strlen(field);
-    len = strcspn(line, "\r\n");
-    if (len < size) {
-        memcpy(ret, line, len);
-        ret[len] = '\0';
-    }
-}
-
-/* Keys with an expiry that a full server may evict are locks that it may drop. */
-static void login_warn_of_eviction(struct login *login, const char *info) {
-    char limit[24], policy[32];
-
-    login_info_field(info, "\nmaxmemory:", limit, sizeof(limit));
-    login_info_field(info, "\nmaxmemory_policy:", policy, sizeof(policy));
-    if (limit[0] && strcmp(limit, "0") != 0 && policy[0] && strcmp(policy, "noeviction") != 0)
-        evl_log(login_log_of(login), EVLOCK_LOG_WARN,
-                "the server's maxmemory-policy %s may evict locks; use noeviction", policy);
-}
-
-/* A lock whose slot another node of the cluster has is refused by this one. `info` is what is known of the cluster: how
- * many have slots is not, while it is down. */
-static void login_warn_of_shards(struct login *login, const char *info) {
-    char shards[8] = "";
-
-    if (strstr(info, "cluster_state:ok"))
-        login_info_field(info, "\ncluster_size:", shards, sizeof(shards));
-    if (strcmp(shards, "1") != 0)
-        evl_log(login_log_of(login), EVLOCK_LOG_WARN,
-                "node %u: belongs to a cluster%s%s%s; names whose slots are not on this node are refused",
-                login->connection.index, shards[0] ? " of " : "", shards, shards[0] ? " shards" : "");
-}
-
-/* Which kind of server this is. A Sentinel knows none of the commands; of a cluster, one node may have all slots. */
-static void login_meet_mode(struct login *login, const char *info) {
-    char mode[16];
-
-    login_info_field(info, "\nredis_mode:", mode, sizeof(mode));
-    if (!mode[0]) /* Valkey has a name of its own for it */
-        login_info_field(info, "\nserver_mode:", mode, sizeof(mode));
-    if (strcmp(mode, "sentinel") == 0)
-        login_refuse(login, EVLOCK_EUNSUPPORTED, "this is a Sentinel, which has no locks; give the server's address");
-    else if (strcmp(mode, "cluster") == 0)
+    evl_info_server(reply->text, &info);
+    memcpy(login->run_id, info.run_id, sizeof(login->run_id));
+    login->renews_many = info.renews_many;
+    if (info.uptime >= 0)
+        login->started = evl_turn_now(login->connection.turn) - (info.uptime - 1) * 1000000;
+    if (info.refusal.status != EVLOCK_OK)
+        login_refuse(login, info.refusal.status, info.refusal.words);
+    else if (info.clusters)
         login_ask_more(login, login_ask_shards(login));
-}
-
-/* Which process this is, what it can do, and since when it runs. The uptime is in whole seconds, of a clock read at two
- * moments: it may be one too many. One that is nonsense is taken for a start just now. */
-static void login_meet(struct login *login, const char *info) {
-    static const int64_t century = INT64_C(100) * 366 * 24 * 3600;
-    static const char garnet[] = "this is Garnet, where others' commands may run amid a script; locks need more";
-    char text[24];
-    int64_t uptime;
-
-    login_info_field(info, "\nrun_id:", login->run_id, sizeof(login->run_id));
-    if (strstr(info, "\ngarnet_version:"))
-        login_refuse(login, EVLOCK_EUNSUPPORTED, garnet);
-    login_info_field(info, "\nredis_version:", text, sizeof(text));
-    login->renews_many = strtol(text, NULL, 10) >= 7;
-    login_info_field(info, "\nuptime_in_seconds:", text, sizeof(text));
-    uptime = strtoll(text, NULL, 10);
-    if (uptime < 0 || uptime > century)
-        uptime = 0;
-    if (text[0])
-        login->started = evl_turn_now(login->connection.turn) - (uptime - 1) * 1000000;
-    login_meet_mode(login, info);
     if (login->hooks->met)
         login->hooks->met(login);
 }
 
-/* One that others write to as well grants what they grant. One that may not be written to may be promoted any moment.
- */
-static void login_meet_role(struct login *login, const char *role) {
-    if (strcmp(role, "active-replica") == 0)
-        login_refuse(login, EVLOCK_EUNSUPPORTED,
-                     "this server has other masters beside it (active-replica), and two may grant one lock");
-    else if (strcmp(role, "slave") == 0 || strcmp(role, "replica") == 0)
-        login_refuse(login, EVLOCK_EREFUSED, "READONLY this server is a replica; give the address of its primary");
-}
+/* A lock whose slot another node of the cluster has is refused by this one. `info` is what is known of the cluster. */
+static void login_warn_of_shards(struct login *login, const char *info) {
+    char shards[SHARDS_SIZE];
 
-/* Which history its data have, and whether that began here: a second one is that of a server whose data it took. */
-static void login_meet_data(struct login *login, const char *info) {
-    static const char none[] = "0000000000000000000000000000000000000000";
-    char role[16], second[ID_SIZE];
-
-    login_info_field(info, "\nmaster_replid:", login->replid, sizeof(login->replid));
-    login_info_field(info, "\nmaster_replid2:", second, sizeof(second));
-    login_info_field(info, "\nrole:", role, sizeof(role));
-    login->inherited = strcmp(role, "master") != 0 || strcmp(second, none) != 0;
-    login_meet_role(login, role);
-}
-
-static void login_on_server(struct login *login, const struct reply *reply) {
-    if (reply->type == REPLY_STRING)
-        login_meet(login, reply->text);
+    if (!evl_info_is_whole(info, shards))
+        evl_log(login_log_of(login), EVLOCK_LOG_WARN,
+                "node %u: belongs to a cluster%s%s%s; names whose slots are not on this node are refused",
+                login->connection.index, shards[0] ? " of " : "", shards, shards[0] ? " shards" : "");
 }
 
 static void login_on_shards(struct login *login, const struct reply *reply) {
@@ -292,27 +217,37 @@ static void login_on_id(struct login *login, const struct reply *reply) {
         login->id = reply->integer;
 }
 
-/* A line of "field=value" words. The server's connection cannot be older than this one: its age is in whole seconds of
- * a clock read at two moments. */
+/* The server's connection cannot be older than this one: its age is in whole seconds of a clock read at two moments. */
 static void login_on_self(struct login *login, const struct reply *reply) {
     int64_t passed = evl_turn_now(login->connection.turn) - login->connection.since;
-    const char *id = reply->type == REPLY_STRING ? strstr(reply->text, "id=") : NULL;
-    const char *age = reply->type == REPLY_STRING ? strstr(reply->text, " age=") : NULL;
+    int64_t id, age;
 
-    if (id && login->id && strtoll(id + strlen("id="), NULL, 10) != login->id)
-        login_share(login);
-    if (age && strtoll(age + strlen(" age="), NULL, 10) > passed / 1000000 + 2)
+    if (reply->type != REPLY_STRING)
+        return;
+    evl_info_connection(reply->text, &id, &age);
+    if ((id != -1 && login->id && id != login->id) || age > passed / 1000000 + 2)
         login_share(login);
 }
 
+/* Keys with an expiry that a full server may evict are locks that it may drop. */
 static void login_on_memory(struct login *login, const struct reply *reply) {
-    if (reply->type == REPLY_STRING)
-        login_warn_of_eviction(login, reply->text);
+    char policy[POLICY_SIZE];
+
+    if (reply->type == REPLY_STRING && evl_info_evicts(reply->text, policy))
+        evl_log(login_log_of(login), EVLOCK_LOG_WARN,
+                "the server's maxmemory-policy %s may evict locks; use noeviction", policy);
 }
 
 static void login_on_replication(struct login *login, const struct reply *reply) {
-    if (reply->type == REPLY_STRING)
-        login_meet_data(login, reply->text);
+    struct info_data info;
+
+    if (reply->type != REPLY_STRING)
+        return;
+    evl_info_data(reply->text, &info);
+    memcpy(login->replid, info.replid, sizeof(login->replid));
+    login->inherited = info.inherited;
+    if (info.refusal.status != EVLOCK_OK)
+        login_refuse(login, info.refusal.status, info.refusal.words);
 }
 
 static void login_on_load(struct login *login, const struct reply *reply) {

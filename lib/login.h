@@ -10,10 +10,8 @@
 #include "connection.h"
 #include "credentials.h"
 #include "drift.h"
+#include "info.h"
 #include "wire.h"
-
-/* Of a run or replication id, with its NUL. */
-#define ID_SIZE 41
 
 struct login;
 

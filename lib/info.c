@@ -1,0 +1,124 @@
+/* What a server says of itself; see info.h. */
+#include "info.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Copies the value of a line "field:value"; one that has no room is not said. */
+static void info_field(const char *text, const char *field, char *ret, size_t size) {
+    const char *line = strstr(text, field);
+    size_t len;
+
+    ret[0] = '\0';
+    if (!line)
+        return;
+    line += strlen(field);
+    len = strcspn(line, "\r\n");
+    if (len < size) {
+        memcpy(ret, line, len);
+        ret[len] = '\0';
+    }
+}
+
+/* --- INFO server -------------------------------------------------------------------------------------------------- */
+
+/* One that is nonsense is taken for a start just now. */
+static int64_t info_uptime(const char *text) {
+    static const int64_t century = INT64_C(100) * 366 * 24 * 3600;
+    char seconds[24];
+    int64_t uptime;
+
+    info_field(text, "\nuptime_in_seconds:", seconds, sizeof(seconds));
+    uptime = strtoll(seconds, NULL, 10);
+    if (!seconds[0])
+        return -1;
+    return uptime < 0 || uptime > century ? 0 : uptime;
+}
+
+static bool info_renews_many(const char *text) {
+    char version[24];
+
+    info_field(text, "\nredis_version:", version, sizeof(version));
+    return strtol(version, NULL, 10) >= 7;
+}
+
+/* A Sentinel knows none of the commands. */
+static struct trouble info_refusal(const char *text, const char *mode) {
+    static const char garnet[] = "this is Garnet, where others' commands may run amid a script; locks need more";
+    static const char sentinel[] = "this is a Sentinel, which has no locks; give the server's address";
+
+    if (strstr(text, "\ngarnet_version:"))
+        return (struct trouble){EVLOCK_EUNSUPPORTED, garnet};
+    if (strcmp(mode, "sentinel") == 0)
+        return (struct trouble){EVLOCK_EUNSUPPORTED, sentinel};
+    return evl_no_trouble;
+}
+
+void evl_info_server(const char *text, struct info_server *ret) {
+    char mode[16];
+
+    info_field(text, "\nrun_id:", ret->run_id, sizeof(ret->run_id));
+    info_field(text, "\nredis_mode:", mode, sizeof(mode));
+    if (!mode[0]) /* Valkey has a name of its own for it */
+        info_field(text, "\nserver_mode:", mode, sizeof(mode));
+    ret->uptime = info_uptime(text);
+    ret->renews_many = info_renews_many(text);
+    ret->clusters = strcmp(mode, "cluster") == 0;
+    ret->refusal = info_refusal(text, mode);
+}
+
+/* --- INFO replication --------------------------------------------------------------------------------------------- */
+
+/* One that others write to as well grants what they grant. One that may not be written to may be promoted any moment.
+ */
+static struct trouble info_refusal_of_role(const char *role) {
+    static const char active[] = "this server has other masters beside it (active-replica), and two may grant one lock";
+    static const char replica[] = "READONLY this server is a replica; give the address of its primary";
+
+    if (strcmp(role, "active-replica") == 0)
+        return (struct trouble){EVLOCK_EUNSUPPORTED, active};
+    if (strcmp(role, "slave") == 0 || strcmp(role, "replica") == 0)
+        return (struct trouble){EVLOCK_EREFUSED, replica};
+    return evl_no_trouble;
+}
+
+/* A second history is that of a server whose data it took. */
+void evl_info_data(const char *text, struct info_data *ret) {
+    static const char none[] = "0000000000000000000000000000000000000000";
+    char role[16], second[ID_SIZE];
+
+    info_field(text, "\nmaster_replid:", ret->replid, sizeof(ret->replid));
+    info_field(text, "\nmaster_replid2:", second, sizeof(second));
+    info_field(text, "\nrole:", role, sizeof(role));
+    ret->inherited = strcmp(role, "master") != 0 || strcmp(second, none) != 0;
+    ret->refusal = info_refusal_of_role(role);
+}
+
+/* --- The others --------------------------------------------------------------------------------------------------- */
+
+bool evl_info_evicts(const char *text, char ret_policy[POLICY_SIZE]) {
+    char limit[24];
+
+    info_field(text, "\nmaxmemory:", limit, sizeof(limit));
+    info_field(text, "\nmaxmemory_policy:", ret_policy, POLICY_SIZE);
+    return limit[0] && strcmp(limit, "0") != 0 && ret_policy[0] && strcmp(ret_policy, "noeviction") != 0;
+}
+
+bool evl_info_is_whole(const char *text, char ret_shards[SHARDS_SIZE]) {
+    ret_shards[0] = '\0';
+    if (strstr(text, "cluster_state:ok"))
+        info_field(text, "\ncluster_size:", ret_shards, SHARDS_SIZE);
+    return strcmp(ret_shards, "1") == 0;
+}
+
+/* Of a word "field=value". */
+static int64_t info_number(const char *text, const char *field) {
+    const char *word = strstr(text, field);
+
+    return word ? strtoll(word + strlen(field), NULL, 10) : -1;
+}
+
+void evl_info_connection(const char *text, int64_t *ret_id, int64_t *ret_age) {
+    *ret_id = info_number(text, "id=");
+    *ret_age = info_number(text, " age=");
+}
