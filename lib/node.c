@@ -15,12 +15,14 @@ static const struct log_sink *node_log_of(const struct node *node) {
 
 /* --- What may have been forgotten --------------------------------------------------------------------------------- */
 
-/* Until when, at the latest, it may have forgotten locks. */
+/* Until when, at the latest, it may have forgotten locks. An age says nothing of one that does not say who it is: at
+ * each login it may be another. */
 static int64_t node_may_have_forgotten_until(const struct node *node, int64_t now) {
     const struct login *login = &node->pipe.login;
     bool stranger = login->connection.config->distrust_uptime && !evl_login_is_same_process(login);
+    bool unknown = !login->run_id[0] || !login->started;
 
-    return node->replaced || evl_login_has_other_data(login) || !login->started || stranger ? now : login->started;
+    return node->replaced || evl_login_has_other_data(login) || unknown || stranger ? now : login->started;
 }
 
 /* Among several nodes, one that may have forgotten locks does not count before the longest of them must have ended.

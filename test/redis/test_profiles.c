@@ -911,7 +911,7 @@ static void use_three(struct fixture *f) {
     uint64_t last = 0;
     char url[512];
     snprintf(url, sizeof(url), "quorum:%s %s %s", muxes[0].url, muxes[1].url, muxes[2].url);
-    durable.durable = true; /* or else those that do not say since when they run would not count yet */
+    durable.durable = true; /* or else those that do not say who they are would not count yet */
     f->client = NULL;
     client_new(f, url, &durable);
     evlock *lock = lock_new(f, "quorum", &options);
@@ -924,6 +924,39 @@ static void use_three(struct fixture *f) {
     await(f, stats_of(f->client).renewals > 20);
     assert_true(evlock_is_held(renewed));
     assert_status(await_release(f, renewed), EVLOCK_OK);
+}
+
+static int64_t excluded_ms(const evlock_client *client, size_t node) {
+    evlock_node_info info;
+    assert_status(evlock_client_node(client, node, &info, sizeof(info)), EVLOCK_OK);
+    return info.excluded_ms;
+}
+
+/* Whatever age it has: another server may have that behind the same address, and none of the locks. */
+static void a_node_that_says_not_who_it_is_counts_late(void **state) {
+    enum { MAX_TTL = 1000 };
+    static const struct mux_rule rules[] = {{"INFO server", "GET info"}, {NULL, NULL}};
+    struct fixture *f = *state;
+    evlock_client_options options = options_for(f, "unix:");
+    evlock_options terms = with_ttl(MAX_TTL);
+    char url[512];
+    for (size_t i = 0; i < SERVERS; i++) {
+        server_start(&servers[i], false, NULL);
+        server_do(&servers[i], "SET info %s", NO_RUN_ID);
+        mux_start(&muxes[i], &servers[i], false, rules);
+    }
+    snprintf(url, sizeof(url), "quorum:%s %s %s", muxes[0].url, muxes[1].url, muxes[2].url);
+    options.max_ttl_ms = MAX_TTL;
+    f->client = NULL;
+    evlock_client *client = client_new(f, url, &options);
+    evlock *lock = lock_new(f, "a", &terms);
+    int64_t begun = evlock_clock_us();
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_true(evlock_clock_us() - begun >= MAX_TTL * 1000);
+    await(f, !excluded_ms(client, 0) && !excluded_ms(client, 1) && !excluded_ms(client, 2));
+    mux_cut(&muxes[1]); /* each login may have found another one */
+    await(f, excluded_ms(client, 1));
+    assert_int_equal(excluded_ms(client, 0), 0);
 }
 
 /* Three of one run_id would be one server. */
@@ -979,6 +1012,7 @@ int main(void) {
         PROFILE_TEST(a_clock_that_was_refused_is_asked_for_by_the_next_connection),
         PROFILE_TEST(a_clock_that_is_refused_for_now_is_asked_for_again),
         PROFILE_TEST(a_quorum_draws_by_clocks_that_are_brought),
+        PROFILE_TEST(a_node_that_says_not_who_it_is_counts_late),
         PROFILE_TEST(each_service_gives_what_is_told),
     };
     return run_suite("profiles", tests);

@@ -1078,17 +1078,23 @@ static evlock_client *client_of_three(void) {
     return client;
 }
 
-/* It may have started just now, without its locks. */
-CASE(a_node_that_does_not_say_since_when_it_runs_does_not_count_yet) {
+/* It may have started just now, without its locks; or it is another one that is as old. */
+CASE(a_node_that_does_not_say_which_it_is_or_since_when_does_not_count_yet) {
     evlock_client *client = client_of_three();
-    struct node *silent = node_of(client), *old = silent + 1;
+    struct node *silent = node_of(client), *nameless = silent + 1, *old = silent + 2;
 
+    strcpy(silent->pipe.login.run_id, "its own");
     log_in(silent, true);
     assert_int_equal(evl_node_trouble(silent, loop.now).status, EVLOCK_EEXCLUDED);
+    nameless->pipe.login.started = 1;
+    log_in(nameless, true);
+    assert_int_equal(evl_node_trouble(nameless, loop.now).status, EVLOCK_EEXCLUDED);
+    strcpy(old->pipe.login.run_id, "another");
     old->pipe.login.started = 1;
     log_in(old, true);
     assert_int_equal(evl_node_trouble(old, loop.now).status, EVLOCK_OK);
     cut(silent);
+    cut(nameless);
     cut(old);
     client_end(client);
 }
@@ -1643,7 +1649,7 @@ int main(void) {
         cmocka_unit_test(each_address_has_its_share_of_the_time),
         cmocka_unit_test(addresses_that_are_found_while_the_loop_is_late_are_tried),
         cmocka_unit_test(no_other_address_is_tried_where_a_server_refused),
-        cmocka_unit_test(a_node_that_does_not_say_since_when_it_runs_does_not_count_yet),
+        cmocka_unit_test(a_node_that_does_not_say_which_it_is_or_since_when_does_not_count_yet),
         cmocka_unit_test(a_node_that_takes_the_token_by_a_renewal_has_renewed),
         cmocka_unit_test(a_server_that_has_voted_is_no_other_node_before_the_longest_lease_has_ended),
         cmocka_unit_test(a_grant_that_is_heard_twice_counts_once),
