@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "waiters.h"
 
@@ -334,6 +335,32 @@ static void a_server_that_stays_away_is_reported_once(void **state) {
     server_restart(f->server);
     await(f, watch.count == 4);
     assert_status(newest(&watch), EVLOCK_OK);
+    ends_at_last(f, lock, &watch);
+}
+
+static void outlasts_the_lease(evlock *lock, int status, void *arg) {
+    record_risk(lock, status, arg);
+    while (evlock_remaining_ms(lock) > 0)
+        usleep(1000);
+}
+
+/* A hold that was told of a risk waits to be asked for news. The loss comes in that very turn, and goes ahead. */
+static void a_loss_right_after_a_risk_is_reported(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = quick(1000);
+    struct record risk = {0};
+    struct watch watch = {0};
+
+    options.on_at_risk = outlasts_the_lease;
+    options.arg = &risk;
+    evlock *lock = holding(f, client(f), &options, &watch);
+    server_pause(f->server);
+    await(f, risk.count);
+    await(f, watch.count > 1);
+    assert_reported(&watch, EVLOCK_OK, EVLOCK_EEXPIRED);
+    server_resume(f->server);
+    await(f, newest(&watch) == EVLOCK_OK && watch.count > 2);
+    assert_int_equal(risk.count, 1);
     ends_at_last(f, lock, &watch);
 }
 
@@ -771,6 +798,7 @@ int main(void) {
         KEEP_TEST(a_close_ends_one_that_waits),
         KEEP_TEST(a_server_that_forgets_is_a_loss),
         KEEP_TEST(a_server_that_stays_away_is_reported_once),
+        KEEP_TEST(a_loss_right_after_a_risk_is_reported),
         KEEP_TEST(no_server_at_the_beginning_is_reported),
         KEEP_TEST(one_in_the_queue_hears_of_troubles),
         KEEP_TEST(a_wrong_password_is_waited_out),
