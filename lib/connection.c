@@ -705,7 +705,7 @@ static void connection_end_connecting(struct connection *connection) {
     const char *what = shakes ? "TLS handshake" : connection->awaited ? connection->awaited : "connection";
 
     if (!evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, connection->connect_by))
-        connection_end_late(connection, what, connection->config->connect_timeout,
+        connection_end_late(connection, what, connection->connect_by - connection->since,
                             shakes ? "; if it speaks no TLS, use redis://" : "");
 }
 

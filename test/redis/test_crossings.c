@@ -678,62 +678,104 @@ static int dig_hole(int port, int fillers[3]) {
     return hole;
 }
 
-/* A resolver that knows one answer: the hole, then the server. */
+static void fill_hole(int hole, const int fillers[3]) {
+    if (hole < 0)
+        return;
+    for (int i = 0; i < 3; i++)
+        close(fillers[i]);
+    close(hole);
+}
+
+/* A resolver that knows one answer. */
 static struct {
     const evlock_loop_ops *loop; /* the real ones */
+    const char *addresses[2];
+    size_t count;
     void *timer;
     evlock_resolve_cb cb;
     void *arg;
 } resolver;
 
-static void answer_two(void *arg) {
-    const char *const addresses[] = {hole_address, "127.0.0.1"};
+static void answer_known(void *arg) {
     (void)arg;
     resolver.loop->timer_free(resolver.timer);
-    resolver.cb(addresses, 2, NULL, resolver.arg);
+    resolver.cb(resolver.addresses, resolver.count, NULL, resolver.arg);
 }
 
-static void *resolve_two(void *data, const char *host, evlock_resolve_cb cb, void *arg) {
+static void *resolve_known(void *data, const char *host, evlock_resolve_cb cb, void *arg) {
     (void)host;
     resolver.cb = cb;
     resolver.arg = arg;
-    resolver.timer = resolver.loop->timer_new(data, answer_two, NULL);
+    resolver.timer = resolver.loop->timer_new(data, answer_known, NULL);
     resolver.loop->timer_set(resolver.timer, 0);
     return &resolver;
 }
 
-static void cancel_two(void *resolution) {
+static void cancel_known(void *resolution) {
     (void)resolution;
     resolver.loop->timer_free(resolver.timer);
 }
 
-static void a_silent_address_leaves_time_for_the_next(void **state) {
-    struct fixture *f = *state;
+/* A client of a server that has these addresses; NULL for the second: one alone. Each is given so long. */
+static evlock_client *client_of_addresses(struct fixture *f, const char *first, const char *second, int each_ms) {
+    static evlock_loop_ops ops; /* outlives the client, also where the test fails */
     evlock_client_options options = client_options(f);
     evlock_loop loop = *loop_for_evlock(f->loop);
-    static evlock_loop_ops ops; /* outlives the client, also where the test fails */
-    int fillers[3];
+    evlock_client *client = NULL;
     char url[64];
+    resolver.loop = loop.ops;
+    resolver.addresses[0] = first;
+    resolver.addresses[1] = second;
+    resolver.count = second ? 2 : 1;
+    ops = *loop.ops;
+    ops.resolve = resolve_known;
+    ops.resolve_cancel = cancel_known;
+    loop.ops = &ops;
+    options.connect_timeout_ms = each_ms * (int)resolver.count;
+    options.tls_name = f->server->tls ? "localhost" : NULL;
+    snprintf(url, sizeof(url), "%s://two.example:%d", server_scheme(), f->server->port);
+    assert_status(evlock_client_new(&client, &loop, url, &options), EVLOCK_OK);
+    f->clients[f->clients_len++] = client;
+    return client;
+}
+
+static void a_silent_address_leaves_time_for_the_next(void **state) {
+    struct fixture *f = *state;
+    int fillers[3];
     int hole = dig_hole(f->server->port, fillers);
     if (hole < 0)
         skip();
-    resolver.loop = loop.ops;
-    ops = *loop.ops;
-    ops.resolve = resolve_two;
-    ops.resolve_cancel = cancel_two;
-    loop.ops = &ops;
-    options.connect_timeout_ms = 4000;
-    options.tls_name = f->server->tls ? "localhost" : NULL;
-    snprintf(url, sizeof(url), "%s://two.example:%d", server_scheme(), f->server->port);
-    evlock_client *client = NULL;
-    assert_status(evlock_client_new(&client, &loop, url, &options), EVLOCK_OK);
-    f->clients[f->clients_len++] = client;
+    evlock_client *client = client_of_addresses(f, hole_address, "127.0.0.1", 2000);
     await_connected(f, client);
     assert_int_equal(f->connection_states[EVLOCK_AWAY], 0); /* it was within the first connect_timeout */
     client_free(f, client);
-    for (int i = 0; i < 3; i++)
-        close(fillers[i]);
-    close(hole);
+    fill_hole(hole, fillers);
+}
+
+/* Why a client is away whose server accepts connections and is silent. */
+static const char *words_of_addresses(struct fixture *f, const char *second) {
+    f->away = (struct record){0};
+    evlock_client *client = client_of_addresses(f, "127.0.0.1", second, 300);
+    await(f, f->away.count);
+    client_free(f, client);
+    assert_status(f->away.status, EVLOCK_EUNREACHABLE);
+    return f->away.error;
+}
+
+/* Whether the others refuse, are silent, or cannot be tried at all. */
+static void the_words_are_those_of_the_address_that_was_connected_to(void **state) {
+    const char *const others[] = {"127.0.0.2", "255.255.255.255", hole_address};
+    struct fixture *f = *state;
+    char alone[256];
+    int fillers[3];
+    int hole = dig_hole(f->server->port, fillers);
+    server_pause(f->server);
+    snprintf(alone, sizeof(alone), "%s", words_of_addresses(f, NULL));
+    assert_string_not_equal(alone, "");
+    for (int i = 0; i < (hole < 0 ? 2 : 3); i++)
+        assert_string_equal(words_of_addresses(f, others[i]), alone);
+    server_resume(f->server);
+    fill_hole(hole, fillers);
 }
 
 /* --- The log ------------------------------------------------------------------------------------------------------ */
@@ -886,6 +928,7 @@ int main(void) {
         CROSSING(a_run_that_lost_its_lease_says_so_where_releases_are_forbidden),
         CROSSING(a_body_ends_without_memory),
         CROSSING(a_silent_address_leaves_time_for_the_next),
+        CROSSING(the_words_are_those_of_the_address_that_was_connected_to),
         CROSSING(a_label_with_a_newline_stays_one_line),
         CROSSING(an_idle_connections_end_is_no_warning),
         CROSSING(a_user_who_always_asks_again_does_not_hold_up_the_loop),
