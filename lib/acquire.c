@@ -13,6 +13,8 @@
 /* How often to look whether an earlier attempt with the same token, the caller's own, is undone at last. */
 static const int64_t settle_pause = 10000;
 
+static const char replicas_too_slow[] = "the replicas took too long";
+
 bool evl_acquire_is_refused(int status) {
     switch (status) {
     case EVLOCK_EAUTH:
@@ -212,10 +214,22 @@ void evl_acquire_drop(struct call *call, struct trouble why) {
     evl_acquire_failed(call, why);
 }
 
+/* An attempt that nobody has answered says more by why it was not sent, if it was not. */
+static const char *acquire_silence(const struct call *call) {
+    const struct deployment *deployment = call->lock->config->deployment;
+    const char *trouble = evl_node_connection_of(&deployment->nodes[0])->error;
+
+    if (evl_tenure_flies(call->lock->tenure))
+        return "no answer to the last attempt";
+    return deployment->node_count == 1 && trouble[0] ? trouble : "the last attempt could not be sent";
+}
+
 /* Unless it waits in the queue, as the server has said. */
 static void acquire_note_silence(struct call *call) {
-    if (!call->acquire.asked_time)
-        evl_acquire_note(call, (struct trouble){EVLOCK_EUNREACHABLE, "no answer to the last attempt"});
+    if (call->aside)
+        evl_call_note(call, replicas_too_slow);
+    else if (!call->acquire.asked_time)
+        evl_call_note(call, acquire_silence(call));
 }
 
 /* What else may be out is a question for replicas, of an attempt that has failed. */
@@ -268,7 +282,7 @@ void evl_acquire_ring(struct alarm *alarm, int64_t now) {
     if (now >= call->acquire.wait_until) {
         acquire_end_waiting(call);
     } else if (lock->tenure && call->aside) {
-        evl_acquire_drop(call, (struct trouble){EVLOCK_EREPLICAS, "the replicas took too long"});
+        evl_acquire_drop(call, (struct trouble){EVLOCK_EREPLICAS, replicas_too_slow});
     } else if (acquire_is_left_in_line(call, now, &trouble)) {
         acquire_end_in_line(call, trouble);
     } else if (lock->tenure) {

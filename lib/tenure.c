@@ -152,6 +152,13 @@ static void tenure_act(struct tenure *tenure, int64_t now, struct lease_out *out
 
 /* --- From the node ------------------------------------------------------------------------------------------------ */
 
+bool evl_tenure_flies(struct tenure *tenure) {
+    for (unsigned i = 0; i < evl_lease_nodes(evl_tenure_lease(tenure)); i++)
+        if (evl_tenure_request(tenure, i)->flying)
+            return true;
+    return false;
+}
+
 struct waiter evl_tenure_waiter(struct tenure *tenure) {
     if (!evl_lease_queued(evl_tenure_lease(tenure)))
         return (struct waiter){.ticket = NULL};

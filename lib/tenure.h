@@ -112,6 +112,9 @@ bool evl_tenure_watch(struct evlock *lock, struct bytes token, unsigned node);
 /* What it asks of nodes, for the table of requests. */
 extern const struct request_ops evl_tenure_requests;
 
+/* Whether a node owes an answer to a command of its. */
+bool evl_tenure_flies(struct tenure *tenure);
+
 /* As whom it waits in the queue; without a ticket, if it does not. */
 struct waiter evl_tenure_waiter(struct tenure *tenure);
 

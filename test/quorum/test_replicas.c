@@ -236,6 +236,7 @@ static void the_wait_for_replicas_is_part_of_the_wait(void **state) {
     acquire.max_wait_ms = 300;
     server_pause(&nodes[FIRST_REPLICA]);
     assert_status(await_acquire(f, lock, &acquire), EVLOCK_ETIMEDOUT);
+    assert_string_equal(f->ended.error, "the replicas took too long");
     await(f, !key_exists(&nodes[0], "a"));
 }
 

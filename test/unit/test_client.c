@@ -989,6 +989,32 @@ CASE(an_acquire_is_told_at_once_that_no_replica_can_be_asked) {
     finish(client);
 }
 
+/* --- Words of a wait that ends ------------------------------------------------------------------------------------ */
+
+/* What such an acquire is told, of a client that is still looking for its server, whose last trouble was this. */
+static const char *words_of_a_wait(const char *trouble) {
+    evlock_client *client = client_new();
+    evlock_options options = {.size = sizeof(evlock_options)};
+    evlock *lock;
+
+    options.max_wait_ms = 1000;
+    evl_connection_note(evl_node_connection(node_of(client)), trouble);
+    assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, &options), EVLOCK_OK);
+    assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
+    told = 0;
+    for (loop.now += 1000 * 1000; !told; loop.now++)
+        ring();
+    assert_int_equal(told_status, EVLOCK_ETIMEDOUT);
+    evlock_free(lock);
+    client_end(client);
+    return told_words;
+}
+
+CASE(what_was_not_sent_is_not_said_to_be_unanswered) {
+    assert_string_equal(words_of_a_wait(""), "the last attempt could not be sent");
+    assert_string_equal(words_of_a_wait("Connection refused"), "Connection refused");
+}
+
 /* --- Addresses ---------------------------------------------------------------------------------------------------- */
 
 /* The name has two, neither of which can be tried here: there are sockets of one kind alone. */
@@ -1646,6 +1672,7 @@ int main(void) {
         cmocka_unit_test(a_release_that_finds_nothing_is_no_disagreement),
         cmocka_unit_test(an_attempt_that_waits_for_its_token_again_waits_as_long_again),
         cmocka_unit_test(an_acquire_is_told_at_once_that_no_replica_can_be_asked),
+        cmocka_unit_test(what_was_not_sent_is_not_said_to_be_unanswered),
         cmocka_unit_test(each_address_has_its_share_of_the_time),
         cmocka_unit_test(addresses_that_are_found_while_the_loop_is_late_are_tried),
         cmocka_unit_test(no_other_address_is_tried_where_a_server_refused),
