@@ -92,17 +92,29 @@ static void socket_ready(uv_poll_t *handle, int status, int events) {
     redisLibuvPoll(handle, 0, status == 0 ? events : hiredis->events);
 }
 
+/* uv_poll_start() costs two system calls and more, also where it changes nothing: these two, which are called for each
+ * reading and each writing, do without it then. */
+
 /* libuv stops to look at a socket that fails. hiredis 1.x takes it for looked at, and what comes after the bytes that
  * were still there, such as that the connection has ended, would never be read. */
 static void await_bytes(void *data) {
     redisLibuvEvents *hiredis = data;
+    if (hiredis->events & UV_READABLE && uv_is_active((uv_handle_t *)&hiredis->handle))
+        return;
     hiredis->events |= UV_READABLE;
     uv_poll_start(&hiredis->handle, hiredis->events, socket_ready);
+}
+
+static void await_no_room(void *data) {
+    const redisLibuvEvents *hiredis = data;
+    if (hiredis->events & UV_WRITABLE)
+        redisLibuvDelWrite(data);
 }
 
 static int connection_attach(void *loop, struct redisAsyncContext *connection) {
     if (redisLibuvAttach(connection, loop) == REDIS_OK) {
         connection->ev.addRead = await_bytes;
+        connection->ev.delWrite = await_no_room;
         return 0;
     }
     /* hiredis has left its functions there, and would call them with the data that it could not make. */
