@@ -535,7 +535,8 @@ static redisAsyncContext *connection_new_context(const struct connection *connec
 /* The files of certificates may have changed to what cannot be used. */
 static bool connection_begin_transport(struct connection *connection) {
     struct words words;
-    struct trouble trouble = evl_transport_begin(&connection->transport, connection->url.host, &words);
+    struct trouble trouble =
+        evl_transport_begin(&connection->transport, connection->index, connection->url.host, &words);
 
     if (trouble.status == EVLOCK_ETLS)
         evl_log(&connection->turn->log, EVLOCK_LOG_WARN, "the certificates of before stay in use: %s", trouble.words);

@@ -79,7 +79,7 @@ struct connection {
     struct turn *turn;
     const struct client_config *config;
     const struct connection_hooks *hooks;
-    unsigned index; /* of the node, for log lines */
+    unsigned index; /* of the node */
     struct url url;
     struct redisAsyncContext *context; /* NULL: there is none, or hiredis has freed it */
     struct reply_guard guard;          /* before its reader */

@@ -23,6 +23,9 @@ bool evl_tls_is_wanted(const evlock_client_options *options) {
 /* As many errors as OpenSSL's queue holds. */
 #define ERRORS 16
 
+/* So many sessions are kept of a node: as many as it may have connections, with one that takes another's place. */
+#define SESSIONS 4
+
 /* Of the longest name that a server can be asked for, with its NUL. */
 #define NAME_SIZE (TLSEXT_MAXLEN_host_name + 1)
 
@@ -34,19 +37,27 @@ struct tls_file {
     struct stat read;
 };
 
+/* By which the next conversations with a node are shorter; the newest is the last. */
+struct tls_sessions {
+    SSL_SESSION *kept[SESSIONS];
+    unsigned count;
+};
+
 struct tls {
     struct tls_file files[FILES];
     char *name; /* which servers' certificates must have; NULL: that of their URL */
     SSL_CTX *context;
-    bool own;            /* the context is made of the files */
-    unsigned generation; /* of the context: sessions of another one are of no use */
+    bool own;                                       /* the context is made of the files */
+    unsigned generation;                            /* of the context */
+    struct tls_sessions sessions[EVLOCK_NODES_MAX]; /* by node; of this context's conversations */
 };
 
 struct tls_peer {
     struct tls *tls;
+    unsigned node;
     SSL *ssl;             /* NULL: there is no conversation */
-    SSL_SESSION *session; /* of the last one; NULL: none can be resumed */
-    unsigned generation;  /* of what it was verified by */
+    SSL_SESSION *offered; /* the session that is to be resumed; NULL: none, or it has become of no use */
+    unsigned generation;  /* of the context of this conversation */
     bool heard;           /* the first byte of this conversation has come */
     struct words words;   /* of the last trouble */
 };
@@ -112,6 +123,30 @@ static const char *tls_reason(void) {
     const char *reason = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code)) : ERR_reason_error_string(code);
 
     return reason ? reason : "OpenSSL does not say why";
+}
+
+/* --- Sessions ----------------------------------------------------------------------------------------------------- */
+
+static void tls_keep_session(struct tls_sessions *sessions, SSL_SESSION *session) {
+    if (sessions->count == SESSIONS) {
+        SSL_SESSION_free(sessions->kept[0]);
+        memmove(sessions->kept, sessions->kept + 1, (SESSIONS - 1) * sizeof(sessions->kept[0]));
+        sessions->count--;
+    }
+    sessions->kept[sessions->count++] = session;
+}
+
+/* A server may resume a session once only, so nobody else is to have it. NULL: there is none. */
+static SSL_SESSION *tls_take_session(struct tls_sessions *sessions) {
+    return sessions->count > 0 ? sessions->kept[--sessions->count] : NULL;
+}
+
+static void tls_forget_sessions(struct tls *tls) {
+    SSL_SESSION *session;
+
+    for (unsigned i = 0; i < EVLOCK_NODES_MAX; i++)
+        while ((session = tls_take_session(&tls->sessions[i])))
+            SSL_SESSION_free(session);
 }
 
 /* --- Files -------------------------------------------------------------------------------------------------------- */
@@ -196,6 +231,7 @@ static struct trouble tls_load(struct tls *tls, struct words *words) {
     SSL_CTX_free(tls->context);
     tls->context = context;
     tls->generation++;
+    tls_forget_sessions(tls);
     return evl_no_trouble;
 }
 
@@ -298,6 +334,7 @@ void evl_tls_free(struct tls *tls) {
     if (!tls)
         return;
     tls_set_aside(&queue);
+    tls_forget_sessions(tls);
     SSL_CTX_free(tls->context);
     tls_put_back(&queue);
     for (int i = 0; i < FILES; i++)
@@ -362,9 +399,10 @@ static bool tls_take_part(SSL *ssl) {
 }
 
 static void tls_resume(struct tls_peer *peer) {
-    if (peer->session && peer->generation == peer->tls->generation)
-        SSL_set_session(peer->ssl, peer->session);
     peer->generation = peer->tls->generation;
+    peer->offered = tls_take_session(&peer->tls->sessions[peer->node]);
+    if (peer->offered)
+        SSL_set_session(peer->ssl, peer->offered);
 }
 
 static struct trouble tls_begin(struct tls_peer *peer, const char *host) {
@@ -386,7 +424,8 @@ static struct trouble tls_begin(struct tls_peer *peer, const char *host) {
     return evl_no_trouble;
 }
 
-struct trouble evl_tls_begin(struct tls_peer **ret_peer, struct tls *tls, const char *host, struct words *words) {
+struct trouble evl_tls_begin(struct tls_peer **ret_peer, struct tls *tls, unsigned node, const char *host,
+                             struct words *words) {
     struct tls_peer *peer = *ret_peer ? *ret_peer : evl_alloc(sizeof(*peer));
     struct trouble stale, trouble;
     struct tls_queue queue;
@@ -395,6 +434,7 @@ struct trouble evl_tls_begin(struct tls_peer **ret_peer, struct tls *tls, const 
         return tls_no_memory;
     *ret_peer = peer;
     peer->tls = tls;
+    peer->node = node;
     evl_tls_end(peer);
     tls_set_aside(&queue);
     stale = tls_refresh(tls, words);
@@ -404,9 +444,25 @@ struct trouble evl_tls_begin(struct tls_peer **ret_peer, struct tls *tls, const 
     return trouble.status == EVLOCK_OK ? stale : trouble;
 }
 
-static void tls_forget_session(struct tls_peer *peer) {
-    SSL_SESSION_free(peer->session);
-    peer->session = NULL;
+static void tls_drop_offered(struct tls_peer *peer) {
+    SSL_SESSION_free(peer->offered);
+    peer->offered = NULL;
+}
+
+/* That of this conversation; or the one that was offered, where it did not come to that. It is the caller's. NULL:
+ * there is none that can be resumed. */
+static SSL_SESSION *tls_session_left(struct tls_peer *peer) {
+    SSL_SESSION *session = peer->offered;
+
+    peer->offered = NULL;
+    if (SSL_is_init_finished(peer->ssl)) {
+        SSL_SESSION_free(session);
+        session = SSL_get1_session(peer->ssl);
+    }
+    if (session && SSL_SESSION_is_resumable(session) && peer->generation == peer->tls->generation)
+        return session;
+    SSL_SESSION_free(session);
+    return NULL;
 }
 
 /* One that is not said to have ended well is not to be resumed, says OpenSSL, and nothing is said here. */
@@ -417,13 +473,9 @@ void evl_tls_end(struct tls_peer *peer) {
     if (!peer || !peer->ssl)
         return;
     tls_set_aside(&queue);
-    session = SSL_is_init_finished(peer->ssl) ? SSL_get1_session(peer->ssl) : NULL;
-    if (session && SSL_SESSION_is_resumable(session)) {
-        tls_forget_session(peer);
-        peer->session = session;
-    } else {
-        SSL_SESSION_free(session);
-    }
+    session = tls_session_left(peer);
+    if (session)
+        tls_keep_session(&peer->tls->sessions[peer->node], session);
     SSL_set_shutdown(peer->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(peer->ssl);
     peer->ssl = NULL;
@@ -431,14 +483,9 @@ void evl_tls_end(struct tls_peer *peer) {
 }
 
 void evl_tls_peer_free(struct tls_peer *peer) {
-    struct tls_queue queue;
-
     if (!peer)
         return;
     evl_tls_end(peer);
-    tls_set_aside(&queue);
-    tls_forget_session(peer);
-    tls_put_back(&queue);
     evl_free(peer);
 }
 
@@ -478,7 +525,7 @@ static struct trouble tls_fail(struct tls_peer *peer) {
     unsigned long code = ERR_peek_error();
     long verified = SSL_get_verify_result(peer->ssl);
 
-    tls_forget_session(peer);
+    tls_drop_offered(peer);
     if (ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE || verified == X509_V_ERR_OUT_OF_MEM ||
         verified == X509_V_ERR_UNSPECIFIED)
         return tls_no_memory;
@@ -605,8 +652,9 @@ void evl_tls_free(struct tls *tls) {
 
 static const struct trouble tls_none = {EVLOCK_ESCHEME, "TLS is not built in"};
 
-struct trouble evl_tls_begin(struct tls_peer **peer, struct tls *tls, const char *host, struct words *words) {
-    (void)peer, (void)tls, (void)host, (void)words;
+struct trouble evl_tls_begin(struct tls_peer **peer, struct tls *tls, unsigned node, const char *host,
+                             struct words *words) {
+    (void)peer, (void)tls, (void)node, (void)host, (void)words;
     return tls_none;
 }
 

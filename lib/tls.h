@@ -11,10 +11,11 @@
 
 #include "status.h"
 
-/* What a client trusts, and shows of itself. */
+/* What a client trusts, and shows of itself; and of each node the sessions by which the next conversations with it are
+ * shorter. */
 struct tls;
 
-/* A server as a connection sees it: the conversation, and the session by which the next one is shorter. */
+/* A server as a connection sees it: the conversation. */
 struct tls_peer;
 
 /* By a client's options, whose files are read. EVLOCK_OK, _EINVAL, _ESCHEME, _ETLS or _ENOMEM. */
@@ -26,12 +27,13 @@ void evl_tls_free(struct tls *tls);
 /* Whether the options say anything about TLS. */
 bool evl_tls_is_wanted(const evlock_client_options *options);
 
-/* Begins a conversation with `host`, after reading again the files that changed. `*peer` is made if it is NULL.
- * EVLOCK_OK; EVLOCK_ETLS: it began, with the files of before, as those of now cannot be used; EVLOCK_EURL: no
- * certificate can be of that host; EVLOCK_ENOMEM. */
-struct trouble evl_tls_begin(struct tls_peer **peer, struct tls *tls, const char *host, struct words *words);
+/* Begins a conversation with the client's node of this number, which is `host`, after reading again the files that
+ * changed. `*peer` is made if it is NULL. EVLOCK_OK; EVLOCK_ETLS: it began, with the files of before, as those of now
+ * cannot be used; EVLOCK_EURL: no certificate can be of that host; EVLOCK_ENOMEM. */
+struct trouble evl_tls_begin(struct tls_peer **peer, struct tls *tls, unsigned node, const char *host,
+                             struct words *words);
 
-/* The end of the conversation, if there is one: the session is kept. */
+/* The end of the conversation, if there is one: its session is kept for the next connection to the node. */
 void evl_tls_end(struct tls_peer *peer);
 
 /* NULL is allowed. */

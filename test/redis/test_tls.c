@@ -13,6 +13,8 @@
 
 #include <openssl/err.h>
 
+#include "waiters.h"
+
 /* --- Whom the client trusts --------------------------------------------------------------------------------------- */
 
 static void a_name_in_the_certificate_is_trusted(void **state) {
@@ -238,7 +240,6 @@ static void a_client_certificate_may_be_refused(void **state) {
 
 /* --- Other servers ------------------------------------------------------------------------------------------------ */
 
-/* A plain redis-server waits for the end of the line. */
 /* Some wait for more of what they take for a command, others answer. */
 static void a_plain_server_behind_rediss(void **state) {
     struct fixture *f = *state;
@@ -395,6 +396,48 @@ static void a_session_is_resumed(void **state) {
     }
 }
 
+/* The connection that listens makes room for another one, whose successor resumes the session of the first. */
+static void a_session_is_resumed_by_another_connection(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = trusting(f);
+    evlock_options patience = queueing(30000);
+    struct record ended = {0};
+    long long others = server_info(f->server, "clients", "connected_clients:");
+    server_do(f->server, "SET a stranger PX 600000");
+    evlock_client *client = client_new(f, url_of(f, "localhost"), &options);
+    evlock *lock = lock_new_on(f, client, "a", &patience);
+    assert_status(evlock_acquire(lock, NULL, record_end, &ended), EVLOCK_OK);
+    await(f, waiting(f) == 1);
+    for (int i = 3; i <= 4; i++) {
+        assert_int_equal(count_in_log(f, "resumed"), 0);
+        assert_status(evlock_client_login(client, EVLOCK_ALL_NODES, "default", "whatever"), EVLOCK_OK);
+        await(f, count_in_log(f, "speaks TLS") == i &&
+                     server_info(f->server, "clients", "connected_clients:") == others + 2);
+    }
+    assert_int_equal(count_in_log(f, "resumed"), 1);
+    client_free(f, client);
+}
+
+/* Nor is one lost by connections that come to nothing. */
+static void a_session_outlives_failures(void **state) {
+    static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+    struct fixture *f = *state;
+    for (int i = 0; i < 2; i++) {
+        evlock_client_options options = trusting(f);
+        start_peer(f, &(struct tls_peer_options){.version = versions[i]});
+        evlock_client *client = client_new(f, peer.url, &options);
+        await(f, tls_peer_pump(&peer) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+        peer.cut_after = 0;
+        tls_peer_end(&peer, TLS_PEER_NOTIFIES);
+        await(f, tls_peer_pump(&peer) && peer.count >= 4);
+        peer.cut_after = SIZE_MAX;
+        await(f, tls_peer_pump(&peer) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+        assert_int_equal(count_in_log(f, "resumed"), i + 1);
+        client_free(f, client);
+        tls_peer_stop(&peer);
+    }
+}
+
 /* What was trusted by other certificates, or shown with another one of this client's, is not trusted by these. */
 static void a_session_ends_when_the_files_change(void **state) {
     struct fixture *f = *state;
@@ -412,6 +455,29 @@ static void a_session_ends_when_the_files_change(void **state) {
     await_connected(f, client);
     works_on(f, client);
     assert_int_equal(count_in_log(f, "resumed"), 0);
+}
+
+/* Also of a connection that outlived the change, while another was refused by it. */
+static void a_session_of_before_is_not_kept_after_a_change(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = trusting(f);
+    evlock_options patience = queueing(30000);
+    struct record ended = {0};
+    copy(cert_file("authority"), file("own_ca.crt"));
+    options.tls_ca = file("own_ca.crt");
+    evlock_client *client = client_new(f, url_of(f, "localhost"), &options);
+    await_connected(f, client);
+    copy(cert_file("foreign_authority"), file("own_ca.crt"));
+    server_do(f->server, "SET a stranger PX 600000");
+    evlock *lock = lock_new_on(f, client, "a", &patience);
+    assert_status(evlock_acquire(lock, NULL, record_end, &ended), EVLOCK_OK);
+    await(f, count_in_log(f, "certificate in certificate chain"));
+    assert_int_equal(f->away.count, 0); /* it was the one that is to listen */
+    server_do(f->server, "CLIENT KILL TYPE normal");
+    await(f, f->away.count);
+    assert_status(f->away.status, EVLOCK_ECERT);
+    assert_int_equal(count_in_log(f, "resumed"), 0);
+    client_free(f, client);
 }
 
 /* --- Files that change -------------------------------------------------------------------------------------------- */
@@ -866,7 +932,10 @@ int main(void) {
         TLS_TEST(nothing_goes_in_the_clear),
         TLS_TEST(the_name_is_asked_for),
         TLS_TEST(a_session_is_resumed),
+        TLS_TEST(a_session_is_resumed_by_another_connection),
+        TLS_TEST(a_session_outlives_failures),
         TLS_TEST(a_session_ends_when_the_files_change),
+        TLS_TEST(a_session_of_before_is_not_kept_after_a_change),
         TLS_TEST(a_new_ca_is_read),
         TLS_TEST(a_new_pair_is_read),
         TLS_TEST(a_file_that_is_replaced_is_read_whatever_its_times),
