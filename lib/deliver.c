@@ -129,8 +129,10 @@ static void deliver_tell_call(struct evlock_client *client, struct call *call) {
     struct evlock *lock = call->lock;
     evlock *handle = lock->freed ? NULL : lock;
 
-    if (lock->untold == call)
+    if (lock->untold == call) {
         lock->untold = NULL;
+        evl_tenure_warn_anew(lock->tenure);
+    }
     if (call->sort->count)
         call->sort->count(call);
     if (call->body)

@@ -1210,6 +1210,14 @@ void evl_lease_export(struct lease *lease) {
     evl_check(evl_lease_check(lease));
 }
 
+bool evl_lease_warn_anew(struct lease *lease) {
+    bool warned = lease->warned;
+
+    assert(lease->state == LEASE_HELD);
+    lease->warned = false;
+    return warned;
+}
+
 /* How long an attempt waits for a node: while a yes would be of use, and among several nodes no longer than agreed. */
 static int64_t lease_patience_ends(const struct lease *lease, const struct lease_slot *slot) {
     int64_t limit = LEASE_NEVER;

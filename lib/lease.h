@@ -218,6 +218,9 @@ void evl_lease_export(struct lease *lease);
 /* Time went on. What had come by `heard` has been read: nothing is given up for want of an answer before that. */
 void evl_lease_time(struct lease *lease, int64_t now, int64_t heard, struct lease_out *out);
 
+/* It is held, and nobody has heard of a risk. False: there was none; else it is told anew, if it lasts. */
+bool evl_lease_warn_anew(struct lease *lease);
+
 /* When evl_lease_time() is wanted next. */
 int64_t evl_lease_next(const struct lease *lease);
 

@@ -407,6 +407,11 @@ void evl_tenure_export(struct tenure *tenure) {
     tenure_act(tenure, now, &out, "");
 }
 
+void evl_tenure_warn_anew(struct tenure *tenure) {
+    if (evl_lease_warn_anew(evl_tenure_lease(tenure)))
+        tenure_set_alarm(tenure);
+}
+
 void evl_tenure_ring(struct alarm *alarm, int64_t now) {
     struct tenure *tenure = EVL_OWNER(struct tenure, alarm, alarm);
     struct lease_out out = {0};

@@ -127,6 +127,9 @@ void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence, int
 /* Its handle extends the lease. The tenure may be gone on return, as after all inputs below. */
 void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl);
 
+/* Its handle's user is told of the grant now, and has heard of no risk before that. */
+void evl_tenure_warn_anew(struct tenure *tenure);
+
 /* Its handle releases the lease, and waits for that. */
 void evl_tenure_release(struct tenure *tenure);
 

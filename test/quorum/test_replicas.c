@@ -24,6 +24,10 @@ static bool is_replicated(size_t master) {
 /* How many clients wait for the replicas. */
 static const char waiting[] = "return tonumber(string.match(redis.call('INFO', 'clients'), 'blocked_clients:(%d+)'))";
 
+/* How many commands were refused for want of replicas. */
+static const char refused[] =
+    "return tonumber(string.match(redis.call('INFO', 'errorstats'), 'NOREPLICAS:count=(%d+)') or 0)";
+
 /* How many clients listen. */
 static const char channels[] = "return #redis.call('PUBSUB', 'CHANNELS')";
 
@@ -251,6 +255,35 @@ static void a_grant_of_replicas_that_comes_too_late_is_none(void **state) {
     if (status != EVLOCK_EREPLICAS)
         assert_status(status, EVLOCK_EUNREACHABLE);
     assert_false(evlock_is_held(lock));
+}
+
+/* Who is not yet told of the grant is told of the risk after it. */
+static void a_risk_that_comes_before_the_grant_is_told_after_it(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0}, risk = {0};
+    evlock_options options = replicated(1, LONG_TTL);
+    options.ttl_ms = LONG_TTL;
+    options.auto_renewal = true;
+    options.renewal_interval_ms = 100;
+    options.at_risk_percent = 99;
+    options.on_at_risk = record_risk;
+    options.arg = &risk;
+    evlock *lock = lock_new(f, "a", &options);
+    server_pause(&nodes[FIRST_REPLICA]);
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, server_integer(&nodes[0], "EVAL %s 0", waiting) == 1);
+    server_do(&nodes[0], "CONFIG SET min-replicas-to-write 5"); /* so no renewal is confirmed */
+    await(f, server_integer(&nodes[0], "EVAL %s 0", refused) >= 3);
+    assert_int_equal(risk.count, 0);
+    server_resume(&nodes[FIRST_REPLICA]);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    await(f, risk.count);
+    assert_ended(&risk, EVLOCK_EREFUSED);
+    server_do(&nodes[0], "CONFIG SET min-replicas-to-write 0");
+    await(f, evlock_remaining_ms(lock) > LONG_TTL * 98 / 100);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_int_equal(risk.count, 1);
 }
 
 static void a_held_lock_says_so_at_once(void **state) {
@@ -640,6 +673,7 @@ int main(void) {
         REPLICAS_TEST(a_wait_for_replicas_that_the_server_ends_grants_nothing),
         REPLICAS_TEST(the_wait_for_replicas_is_part_of_the_wait),
         REPLICAS_TEST(a_grant_of_replicas_that_comes_too_late_is_none),
+        REPLICAS_TEST(a_risk_that_comes_before_the_grant_is_told_after_it),
         REPLICAS_TEST(a_held_lock_says_so_at_once),
         REPLICAS_TEST(replicas_and_a_fence),
         REPLICAS_TEST(a_quorum_of_nodes_with_replicas),

@@ -364,6 +364,52 @@ static void a_loss_right_after_a_risk_is_reported(void **state) {
     ends_at_last(f, lock, &watch);
 }
 
+/* Which is to be held when the other's lease is lost, and is lost just then. */
+struct successor {
+    evlock *lock;
+    struct watch watch;
+    struct record lost;
+    int told_before; /* what the hold had reported by its loss */
+};
+
+static void hold_at_the_loss(evlock *lock, int status, void *arg) {
+    struct successor *successor = arg;
+
+    (void)lock;
+    assert_status(status, EVLOCK_EEXPIRED);
+    assert_false(evlock_is_held(successor->lock));
+    assert_status(evlock_hold(successor->lock, watched, &successor->watch), EVLOCK_OK);
+}
+
+static void successor_lost(evlock *lock, int status, void *arg) {
+    struct successor *successor = arg;
+
+    successor->told_before = successor->watch.count;
+    record_end(lock, status, &successor->lost);
+}
+
+static void the_loss_of_the_lease_before_is_not_its_own(void **state) {
+    struct fixture *f = *state;
+    struct successor successor = {.told_before = -1};
+    evlock_options options = quick(3000);
+
+    evlock_client *of = client(f);
+    options.on_lost = hold_at_the_loss;
+    options.arg = &successor;
+    evlock *lock = lock_new_on(f, of, "first", &options);
+    options.on_lost = successor_lost;
+    successor.lock = lock_new_on(f, of, "a", &options);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_status(await_acquire(f, successor.lock, NULL), EVLOCK_OK);
+    while (evlock_remaining_ms(successor.lock) > 0) /* both are lost in one turn of the loop */
+        usleep(1000);
+    await(f, successor.watch.count);
+    assert_ended(&successor.lost, EVLOCK_EEXPIRED);
+    assert_int_equal(successor.told_before, 0);
+    assert_reported(&successor.watch, EVLOCK_OK);
+    ends_at_last(f, successor.lock, &successor.watch);
+}
+
 static void no_server_at_the_beginning_is_reported(void **state) {
     struct fixture *f = *state;
     struct watch watch = {0};
@@ -799,6 +845,7 @@ int main(void) {
         KEEP_TEST(a_server_that_forgets_is_a_loss),
         KEEP_TEST(a_server_that_stays_away_is_reported_once),
         KEEP_TEST(a_loss_right_after_a_risk_is_reported),
+        KEEP_TEST(the_loss_of_the_lease_before_is_not_its_own),
         KEEP_TEST(no_server_at_the_beginning_is_reported),
         KEEP_TEST(one_in_the_queue_hears_of_troubles),
         KEEP_TEST(a_wrong_password_is_waited_out),

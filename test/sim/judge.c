@@ -657,7 +657,6 @@ void judge_lost(struct handle *handle, int reason) {
                  process_clock(process) - handle->deadline + handle->lead);
     else if (reason == EVLOCK_EEXPIRED && !still && handle->renews && !handle->extended && !handle->warned &&
              !fell(handle) && handle->risk > handle->lead + recovery(process) && /* else the loss may come first */
-             handle->length >= handle->risk && /* else the risk may have come before it was told as held */
              process->still_until < world->now - handle->ttl)
         violated(world, "h%u: lost, as it was not renewed, and never told at risk", handle->number);
     else if (reason == EVLOCK_ENOTOWNED && is_other_process(handle))

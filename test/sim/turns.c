@@ -22,7 +22,7 @@ struct waiter {
     TAILQ_ENTRY(waiter) link;
     unsigned key;
     struct token *token;
-    int64_t arrived; /* by the node's clock */
+    int64_t arrived; /* by the node's clock, or by the one that its client brought: that settles its place */
     int64_t looked;  /* true time of its last look */
     bool late;       /* nobody waits: it was let in by a command that came late */
     char channel[64];
@@ -45,6 +45,7 @@ struct turns {
     TAILQ_HEAD(, waiter) waiters;
     TAILQ_HEAD(, listener) listeners;
     int64_t ttl;                  /* that the command that runs asks for */
+    bool brought;                 /* with a clock of its client's */
     struct waiter *taken;         /* out of the queue, by the command that runs */
     const struct token *granted;  /* by it */
     int64_t idle_since[KEYS_FEW]; /* free, while somebody waits who listens; NEVER: it is not */
@@ -145,7 +146,8 @@ static struct token *token_of(const struct turns *turns, const char *member, siz
 
 /* --- What commands do --------------------------------------------------------------------------------------------- */
 
-static void add_waiter(struct turns *turns, struct node *node, unsigned key, const char *member, size_t len) {
+static void add_waiter(struct turns *turns, struct node *node, unsigned key, int64_t score, const char *member,
+                       size_t len) {
     struct world *world = turns->world;
     struct waiter *waiter = find_waiter(turns, key, member, len);
 
@@ -164,7 +166,7 @@ static void add_waiter(struct turns *turns, struct node *node, unsigned key, con
     if (waits(turns, node, waiter))
         return;
     waiter->late = judge_comes_late(turns->judge, turns->ttl);
-    waiter->arrived = clock_read(&node->clock, world->now);
+    waiter->arrived = turns->brought ? score : clock_read(&node->clock, world->now);
 }
 
 static void note_listener(struct turns *turns, const char *channel) {
@@ -177,14 +179,17 @@ static void note_listener(struct turns *turns, const char *channel) {
     TAILQ_INSERT_TAIL(&turns->listeners, listener, link);
 }
 
-/* A call of a script: "EVALSHA digest 3 lock queue counter waiter …", or EVAL and its text, if it is join.lua. */
+/* A call of a script: "EVALSHA digest 3 lock queue counter waiter …", or EVAL and its text, if it is join.lua; where
+ * scripts cannot read the clock, with one more word for it. */
 static void begin_script(struct turns *turns, int argc, const char *const *argv, const size_t *lens) {
-    int key = argc == 10 ? queue_index(argv[4], lens[4]) : -1;
+    bool joins = argc == 10 || argc == 11;
+    int key = joins ? queue_index(argv[4], lens[4]) : -1;
     struct waiter *waiter = key < 0 ? NULL : find_waiter(turns, (unsigned)key, argv[6], lens[6]);
 
     turns->taken = NULL;
     turns->granted = NULL;
-    turns->ttl = argc == 10 ? strtoll(argv[8], NULL, 10) * MS : 0;
+    turns->ttl = joins ? strtoll(argv[8], NULL, 10) * MS : 0;
+    turns->brought = argc == 11;
     if (waiter)
         waiter->looked = turns->world->now;
 }
@@ -198,7 +203,7 @@ void turns_command(struct turns *turns, struct node *node, int argc, const char 
     else if (strcasecmp(argv[0], "SUBSCRIBE") == 0 && turns->world->calm)
         note_listener(turns, argv[1]);
     else if (key >= 0 && strcasecmp(argv[0], "ZADD") == 0)
-        add_waiter(turns, node, (unsigned)key, argv[argc - 1], lens[argc - 1]);
+        add_waiter(turns, node, (unsigned)key, strtoll(argv[argc - 2], NULL, 10), argv[argc - 1], lens[argc - 1]);
     else if (key >= 0 && strcasecmp(argv[0], "ZPOPMIN") == 0)
         turns->taken = waiter_at(turns, node, (unsigned)key, 0);
     else if (key >= 0 && strcasecmp(argv[0], "ZREM") == 0 &&

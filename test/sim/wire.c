@@ -379,6 +379,7 @@ void wire_heal(struct wire *wire) {
             flows[i]->last = segment->at = segment->sent > flows[i]->last ? segment->sent : flows[i]->last;
         flow_plan(wire, flows[i]);
     }
-    if (!wire->connected && wire->connect.at > wire->world->now)
-        agenda_set(&wire->world->agenda, &wire->connect, wire->world->now);
+    if (!wire->connected) /* at once, but not before the process asked for it */
+        agenda_set(&wire->world->agenda, &wire->connect,
+                   wire->process->busy_until > wire->world->now ? wire->process->busy_until : wire->world->now);
 }

@@ -323,6 +323,21 @@ CASE(danger_is_told_once_an_episode) {
     tells_lost(&b, EVLOCK_EEXPIRED);
 }
 
+CASE(danger_of_which_nobody_heard_is_told_anew) {
+    struct bench b = bench_new();
+    renewing(&b);
+    assert_false(evl_lease_warn_anew(b.lease));
+    refused(&b, 0);
+    until(&b, evl_lease_deadline(b.lease) - RISK);
+    assert_true(b.out.events & LEASE_TELL_RISK);
+    assert_true(evl_lease_warn_anew(b.lease));
+    next_is(&b, evl_lease_deadline(b.lease) - RISK);
+    pass(&b, 0);
+    tells_risk(&b, EVLOCK_EREFUSED);
+    pass(&b, SECOND);
+    tells_nothing(&b);
+}
+
 CASE(a_renewal_just_asked_for_worries_nobody) {
     struct bench b = bench_new();
     b.terms.risk = 29 * SECOND; /* there is less left when the first renewal is due */
@@ -864,6 +879,7 @@ int main(void) {
         cmocka_unit_test(each_renewal_takes_a_quorum_of_its_own),
         cmocka_unit_test(a_node_that_refuses_last_hastens_nothing),
         cmocka_unit_test(danger_is_told_once_an_episode),
+        cmocka_unit_test(danger_of_which_nobody_heard_is_told_anew),
         cmocka_unit_test(a_renewal_just_asked_for_worries_nobody),
         cmocka_unit_test(a_renewal_that_cannot_be_sent_worries_at_once),
         cmocka_unit_test(danger_is_told_by_the_last_failure),
