@@ -92,7 +92,7 @@ static void outcome_on_released(struct evlock *lock, struct trouble trouble) {
 }
 
 static void outcome_on_risk(struct evlock *lock, const struct lease_out *out) {
-    if (evl_lock_acquiring(lock)) /* its user does not know yet that it holds, and is told of the risk after the grant */
+    if (evl_lock_acquiring(lock)) /* its user does not know yet that it holds: it is told of the risk after the grant */
         return;
     evl_handle_log(lock, EVLOCK_LOG_WARN, "at risk: %" PRId64 " ms left, and not renewed: %s",
                    evlock_remaining_ms(lock), evlock_strerror(out->reason));
