@@ -150,6 +150,12 @@ static bool dialect_finds_number(const struct reply *reply, struct found *ret) {
     return reply->type == REPLY_INTEGER;
 }
 
+/* Whether it was ended. 2: it was, and not handed on for want of the clock. */
+static bool dialect_finds_end(const struct reply *reply, struct found *ret) {
+    ret->no_clock = reply->type == REPLY_INTEGER && reply->integer == 2;
+    return dialect_finds_number(reply, ret);
+}
+
 /* One more of them can be counted, too. */
 static bool dialect_is_count(int64_t number) {
     return number >= 0 && number < INT64_MAX;
@@ -218,7 +224,7 @@ static const struct ask_row ask_whole = {{SCRIPT(SURVEY), 2, {ARG_LOCK, ARG_QUEU
 static const struct ask_row ask_look = {{SCRIPT(LOOK), 1, {ARG_LOCK}}, dialect_finds_mark};
 static const struct ask_row ask_end = {{SCRIPT(BREAK), 1, {ARG_LOCK, ARG_SOUGHT}}, dialect_finds_number};
 static const struct ask_row ask_hand_on = {
-    {SCRIPT(BREAK), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_SOUGHT, ARG_CLOCK}}, dialect_finds_number};
+    {SCRIPT(BREAK), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_SOUGHT, ARG_CLOCK}}, dialect_finds_end};
 static const struct ask_row ask_renewal = {{SCRIPT(RENEW), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_finds_number};
 static const struct ask_row ask_wait = {{NULL, 0, {ARG_WAIT, ARG_REPLICAS, ARG_TIMEOUT}}, dialect_finds_number};
 

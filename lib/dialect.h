@@ -48,6 +48,7 @@ struct found {
     int64_t waiters;
     int64_t place; /* 1: the first; 0: none */
     struct bytes text;
+    bool no_clock; /* as in a reading */
 };
 
 struct ask_row {

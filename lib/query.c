@@ -220,13 +220,17 @@ static enum ask query_ask_of(struct request *request) {
     return query_ask_for(call->query.asked);
 }
 
+static struct login *query_login_of(struct request *request) {
+    return &evl_call_pipe(evl_call_of(request), request->node)->login;
+}
+
 static bool query_take(struct request *request, int64_t now, struct command *command) {
     const struct call *call = evl_call_of(request);
     const struct finding *finding = query_finding_of(request);
     const struct form *form = &evl_call_dialect(call)->asks[query_ask_of(request)]->form;
     struct subject subject = {
         .key = evl_handle_key(call->lock),
-        .clock = evl_login_clock(&evl_call_pipe(call, request->node)->login, form, now),
+        .clock = evl_login_clock(query_login_of(request), form, now),
         .sought = {"", 0},
     };
 
@@ -321,6 +325,8 @@ static bool query_note(struct request *request, const struct reply *reply) {
         query_fail(request, EVLOCK_EPROTOCOL);
         return false;
     }
+    if (found.no_clock)
+        evl_login_bring_clock(query_login_of(request), "a break could not hand on");
     query_note_found(request, &found);
     return true;
 }

@@ -662,6 +662,33 @@ static void a_holder_learns_that_its_clock_is_wanted(void **state) {
     }
 }
 
+/* The same by its first break. */
+static void who_breaks_learns_that_its_clock_is_wanted(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(TTL);
+    options.wait = EVLOCK_WAIT_QUEUE;
+    start_without_time(f, 0);
+    evlock_client *client = quick_client(f, muxes[0].url), *other = plain_client(f, muxes[0].url);
+    evlock *breaks = lock_new_on(f, client, "a", &options);
+    await_connected(f, client);
+    for (int i = 0; i < 2; i++) {
+        struct record record = {0};
+        evlock *holder = lock_new_on(f, other, "a", &options), *waiter = lock_new_on(f, other, "a", &options);
+        assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
+        assert_status(evlock_acquire(waiter, NULL, record_end, &record), EVLOCK_OK);
+        await(f, ask_waiters(f, holder) == 1);
+        assert_int_equal(missing(client), i == 0 ? 0 : EVLOCK_MISSING_CLOCK);
+        server_do(&servers[0], "CONFIG RESETSTAT");
+        assert_status(await_break(f, breaks), EVLOCK_OK);
+        await(f, record.count);
+        assert_ended(&record, EVLOCK_OK);
+        assert_int_equal(server_calls(&servers[0], "publish"), i);
+        assert_int_equal(missing(client), EVLOCK_MISSING_CLOCK);
+        assert_status(await_release(f, waiter), EVLOCK_OK);
+        lock_free(f, holder);
+    }
+}
+
 /* Nothing goes on for ever where the clock is nowhere to be had. */
 static void without_a_clock_there_is_no_fence_and_no_queue(void **state) {
     struct fixture *f = *state;
@@ -1006,6 +1033,7 @@ int main(void) {
         PROFILE_TEST(a_clock_is_asked_for_by_what_brings_it_alone),
         PROFILE_TEST(a_queue_goes_on_by_a_clock_that_is_brought),
         PROFILE_TEST(a_holder_learns_that_its_clock_is_wanted),
+        PROFILE_TEST(who_breaks_learns_that_its_clock_is_wanted),
         PROFILE_TEST(without_a_clock_there_is_no_fence_and_no_queue),
         PROFILE_TEST(a_clock_is_not_brought_to_another_connection),
         PROFILE_TEST(a_clock_that_was_not_answered_is_asked_for_again),

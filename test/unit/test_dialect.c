@@ -232,6 +232,17 @@ CASE(numbers_are_found_as_they_are_meant) {
     assert_finds(ASK_REPLICAS, number(2), true, 2);
 }
 
+CASE(a_break_that_hands_on_says_where_it_had_no_clock) {
+    static const struct reply done = {.type = REPLY_INTEGER, .integer = 1},
+                              undone = {.type = REPLY_INTEGER, .integer = 2};
+    struct found found;
+
+    assert_true(evl_dialect_find(queued(), ASK_BREAK, &done, &found));
+    assert_false(found.no_clock);
+    assert_true(evl_dialect_find(queued(), ASK_BREAK, &undone, &found));
+    assert_true(found.no_clock && found.number);
+}
+
 CASE(what_is_no_such_number_is_not_found) {
     for (enum ask ask = ASK_TTL; ask < ASKS; ask++) {
         if (ask == ASK_MARK || ask == ASK_STATE || ask == ASK_WHOLE)
@@ -252,11 +263,11 @@ CASE(a_state_is_found_at_once) {
     for (enum ask ask = ASK_STATE; ask <= ASK_WHOLE; ask++) {
         assert_finds_state(ask, text("-2 0 -1 "), (struct found){0});
         assert_finds_state(ask, text("-2 3 2 "), (struct found){.waiters = 3, .place = 3});
-        assert_finds_state(ask, text("7 3 0 a b"), (struct found){true, 0, 7, 3, 1, {"a b", 3}});
-        assert_finds_state(ask, text("-1 0 -1 x"), (struct found){true, 0, INT64_MAX, 0, 0, {"x", 1}});
-        assert_finds_state(ask, text("0 0 -1 "), (struct found){true, 0, 1, 0, 0, {"", 0}});
+        assert_finds_state(ask, text("7 3 0 a b"), (struct found){true, 0, 7, 3, 1, {"a b", 3}, false});
+        assert_finds_state(ask, text("-1 0 -1 x"), (struct found){true, 0, INT64_MAX, 0, 0, {"x", 1}, false});
+        assert_finds_state(ask, text("0 0 -1 "), (struct found){true, 0, 1, 0, 0, {"", 0}, false});
         assert_finds_state(ask, text("9223372036854775807 9223372036854775806 9223372036854775806 x"),
-                           (struct found){true, 0, INT64_MAX, INT64_MAX - 1, INT64_MAX, {"x", 1}});
+                           (struct found){true, 0, INT64_MAX, INT64_MAX - 1, INT64_MAX, {"x", 1}, false});
     }
 }
 
@@ -299,6 +310,7 @@ int main(void) {
         cmocka_unit_test(an_error_is_read_with_its_words),
         cmocka_unit_test(a_text_is_found_or_not_there),
         cmocka_unit_test(numbers_are_found_as_they_are_meant),
+        cmocka_unit_test(a_break_that_hands_on_says_where_it_had_no_clock),
         cmocka_unit_test(what_is_no_such_number_is_not_found),
         cmocka_unit_test(a_state_is_found_at_once),
         cmocka_unit_test(what_is_no_state_is_not_found),
