@@ -60,8 +60,7 @@ static void connection_note_end(struct connection *connection, const char *words
     connection_drop_quotes(connection->error);
 }
 
-/* It has a context, unless hiredis has freed that by itself. */
-static bool connection_is_open(const struct connection *connection) {
+bool evl_connection_is_open(const struct connection *connection) {
     switch (connection->state) {
     case CONNECTION_CONNECTING:
     case CONNECTION_RETURNING:
@@ -78,7 +77,7 @@ static bool connection_is_open(const struct connection *connection) {
 
 /* Hiredis has freed the context by itself, or is about to. */
 static bool connection_is_gone(const struct connection *connection) {
-    return connection_is_open(connection) && !connection->context;
+    return evl_connection_is_open(connection) && !connection->context;
 }
 
 /* What is to be told stands in `error`. */
@@ -89,7 +88,7 @@ static void connection_mark_broken(struct connection *connection, int status) {
 }
 
 void evl_connection_break(struct connection *connection, int status, const char *words) {
-    assert(status != EVLOCK_OK && connection_is_open(connection));
+    assert(status != EVLOCK_OK && evl_connection_is_open(connection));
     if (connection->broken)
         return;
     evl_connection_note(connection, words);
@@ -181,7 +180,7 @@ static void connection_on_greeting(redisAsyncContext *context, void *raw, void *
 
     if (!connection)
         return;
-    assert(connection_is_open(connection));
+    assert(evl_connection_is_open(connection));
     connection->greeted = true;
     reply = connection_reply_from(raw);
     connection->hooks->greeted(connection, (int)(intptr_t)step, &reply);
@@ -474,7 +473,7 @@ static void connection_end_served(struct connection *connection, int status) {
 static void connection_open_next(struct connection *connection);
 
 static void connection_end(struct connection *connection, int status) {
-    assert(status != EVLOCK_OK && (connection_is_open(connection) || connection->state == CONNECTION_RESOLVING));
+    assert(status != EVLOCK_OK && (evl_connection_is_open(connection) || connection->state == CONNECTION_RESOLVING));
     connection_cancel_resolution(connection);
     connection_release_context(connection, false);
     connection->broken = EVLOCK_OK;

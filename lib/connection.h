@@ -115,6 +115,9 @@ struct connection {
 void evl_connection_init(struct connection *connection, struct connections *all, unsigned index, struct url *url,
                          const struct connection_hooks *hooks);
 
+/* Whether it has a context, unless hiredis has freed that by itself. */
+bool evl_connection_is_open(const struct connection *connection);
+
 /* Begins to connect. */
 void evl_connection_start(struct connection *connection);
 

@@ -454,18 +454,8 @@ static void login_on_anew(const struct login *login, const struct reply *reply) 
 static bool login_is_in(const struct login *login) {
     const struct connection *connection = &login->connection;
 
-    switch (connection->state) {
-    case CONNECTION_CONNECTING:
-    case CONNECTION_RETURNING:
-    case CONNECTION_READY:
-        return connection->transport.open && login->entered && connection->context && !connection->broken;
-    case CONNECTION_AWAY:
-    case CONNECTION_RESOLVING:
-    case CONNECTION_ENDED:
-    case CONNECTION_STOPPED:
-        break;
-    }
-    return false;
+    return evl_connection_is_open(connection) && connection->transport.open && login->entered && connection->context &&
+           !connection->broken;
 }
 
 bool evl_login_is_last(const struct login *login) {
