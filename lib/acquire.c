@@ -461,13 +461,12 @@ struct trouble evl_acquire_begin(struct call **ret, struct evlock *lock, const e
         return (struct trouble){EVLOCK_ENOMEM, "no memory for an acquire"};
     }
     trouble = acquire_begin(call);
-    if (trouble.status != EVLOCK_OK) {
+    if (trouble.status == EVLOCK_OK)
+        *ret = call;
+    else
         evl_call_drop(call);
-        return trouble;
-    }
-    evl_turn_rearm(evl_handle_turn(lock));
-    *ret = call;
-    return evl_no_trouble;
+    evl_turn_rearm(evl_handle_turn(lock)); /* in any case: a lease that was lost may have been given up */
+    return trouble;
 }
 
 int evlock_acquire(evlock *lock, const evlock_acquire_options *options, evlock_cb cb, void *arg) {

@@ -345,9 +345,8 @@ int evlock_adopt(evlock *lock, const void *token, size_t token_len, evlock_cb cb
     trouble = evl_tenure_begin(
         lock, &(struct tenure_entry){.token = {token, token_len}, .lease = {.adopt = true, .own = true}},
         evl_turn_now(evl_handle_turn(lock)));
-    if (trouble.status == EVLOCK_OK)
-        evl_turn_rearm(evl_handle_turn(lock));
-    else
+    if (trouble.status != EVLOCK_OK)
         evl_call_drop(call);
+    evl_turn_rearm(evl_handle_turn(lock));
     return evl_report(trouble);
 }

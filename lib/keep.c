@@ -135,9 +135,8 @@ int evlock_hold(evlock *lock, evlock_cb cb, void *arg) {
     if (!call)
         return evl_fail(EVLOCK_ENOMEM, "no memory for a hold");
     trouble = evl_acquire_endlessly(call);
-    if (trouble.status == EVLOCK_OK)
-        evl_turn_rearm(evl_handle_turn(lock));
-    else
+    if (trouble.status != EVLOCK_OK)
         evl_call_drop(call);
+    evl_turn_rearm(evl_handle_turn(lock));
     return evl_report(trouble);
 }

@@ -248,6 +248,24 @@ CASE(an_acquire_without_random_bytes_is_refused) {
     client_end(client);
 }
 
+/* It had an alarm, which was the first of all. */
+CASE(an_acquire_that_is_refused_leaves_the_timer_as_it_must_be) {
+    evlock_client *client = client_new();
+    evlock_acquire_options soon = {.size = sizeof(soon), .max_wait_ms = 4};
+    struct turn *turn = evl_client_turn(client);
+    evlock *lock;
+
+    assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, NULL), EVLOCK_OK);
+    ring();
+    assert_true(turn->armed > loop.now + 4000);
+    dry = true;
+    assert_int_equal(evlock_acquire(lock, &soon, failed, NULL), EVLOCK_ESYSTEM);
+    dry = false;
+    assert_true(turn->armed <= evl_alarms_next(&turn->alarms));
+    evlock_free(lock);
+    client_end(client);
+}
+
 /* What stood in the way before is not why it ends. */
 CASE(a_later_attempt_without_random_bytes_ends_the_acquire) {
     evlock_client_options options = {.size = sizeof(evlock_client_options)};
@@ -1648,6 +1666,7 @@ int main(void) {
         cmocka_unit_test(clients_renew_in_phases_of_their_own),
         cmocka_unit_test(a_lease_without_renewal_has_none),
         cmocka_unit_test(an_acquire_without_random_bytes_is_refused),
+        cmocka_unit_test(an_acquire_that_is_refused_leaves_the_timer_as_it_must_be),
         cmocka_unit_test(a_later_attempt_without_random_bytes_ends_the_acquire),
         cmocka_unit_test(a_pause_that_meets_the_end_of_the_wait_is_not_waited_out),
         cmocka_unit_test(the_end_of_a_client_wipes_its_random_bytes),
