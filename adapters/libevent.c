@@ -92,6 +92,12 @@ static int connection_attach(void *base, struct redisAsyncContext *connection) {
         hi_free(events);
         return -1;
     }
+#else
+    /* hiredis 0.14 would ask the loop anew for each reading, by two system calls. */
+    redisLibeventEvents *events = connection->ev.data;
+    event_del(events->rev);
+    event_assign(events->rev, base, connection->c.fd, EV_READ | EV_PERSIST, redisLibeventReadEvent, events);
+    event_add(events->rev, NULL);
 #endif
     return 0;
 }
