@@ -1,7 +1,6 @@
 /* The tests' certificates; see certs.h. OpenSSL makes them, so that no program is needed. */
 #include "certs.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +13,13 @@
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 
+#include "../folder.h"
+
 enum {
     CERTS_MAX = 64,
     PATH_LEN = 128,
     DAY_S = 24 * 3600,
     SERIAL_LEN = 8,
-    FOLDERS_OPEN = 4, /* at a time, while they are removed */
 };
 
 struct cert {
@@ -33,7 +33,7 @@ struct cert {
 };
 
 static struct {
-    char folder[64];
+    char folder[FOLDER_SIZE];
     pid_t maker;
     struct cert made[CERTS_MAX];
     size_t count;
@@ -51,14 +51,6 @@ static void need(bool done, const char *what, const char *label) {
 
 /* --- The folder --------------------------------------------------------------------------------------------------- */
 
-static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *at) {
-    (void)stat;
-    (void)type;
-    (void)at;
-    (void)remove(path);
-    return 0;
-}
-
 static void forget(void) {
     if (getpid() != certs.maker)
         return;
@@ -67,7 +59,7 @@ static void forget(void) {
         EVP_PKEY_free(certs.made[i].key);
     }
     certs.count = 0;
-    (void)nftw(certs.folder, remove_entry, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
+    folder_remove(certs.folder);
 }
 
 static struct cert *find(const char *label) {
@@ -79,11 +71,9 @@ static struct cert *find(const char *label) {
 
 static void begin(void) {
     static const struct cert_wish authority = {.authority = true}, server, client = {.client = true, .names = ""};
-    const char *base = getenv("TMPDIR");
     if (certs.maker)
         return;
-    snprintf(certs.folder, sizeof(certs.folder), "%s/evlock-XXXXXX", base && strlen(base) < 40 ? base : "/tmp");
-    need(mkdtemp(certs.folder), "its folder", "authority");
+    need(folder_make(certs.folder), "its folder", "authority");
     certs.maker = getpid();
     cert_make("authority", &authority);
     cert_make("server", &server);

@@ -270,10 +270,8 @@ static void *run(void *arg) {
 
 void mux_start(struct mux *mux, const struct server *server, bool merged, const struct mux_rule *rules) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    const char *folder = getenv("TMPDIR");
     *mux = (struct mux){.running = true, .merged = merged, .rules = rules};
-    snprintf(mux->folder, sizeof(mux->folder), "%.40s/mux-XXXXXX", folder ? folder : "/tmp");
-    assert_non_null(mkdtemp(mux->folder));
+    assert_true(folder_make(mux->folder));
     snprintf(mux->socket, sizeof(mux->socket), "%s/sock", mux->folder);
     snprintf(mux->server, sizeof(mux->server), "%s", server->socket);
     snprintf(mux->url, sizeof(mux->url), "unix://%s", mux->socket);

@@ -25,7 +25,7 @@ struct mux {
     int listener;
     int orders[2]; /* a pipe by which the thread is told to cut, or to end */
     pthread_t thread;
-    char folder[64];
+    char folder[FOLDER_SIZE];
     char socket[96];
     char server[96]; /* its socket */
     char url[128];   /* for evlock_client_new() */

@@ -14,7 +14,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,7 +30,6 @@ enum {
     PORT_TRIES = 1000,
     CLUSTER_OFFSET = 10000,
     MAX_ARGS = 64,
-    FOLDERS_OPEN = 8, /* at a time, while they are removed */
 };
 
 static void nap_ms(int ms) {
@@ -226,10 +224,8 @@ const char *server_missing(void) {
 }
 
 void server_start(struct server *server, bool tcp, const char *const *extra) {
-    const char *base = getenv("TMPDIR");
     *server = (struct server){.extra = extra, .tls = tls_wanted()};
-    snprintf(server->folder, sizeof(server->folder), "%s/evlock-XXXXXX", base && strlen(base) < 40 ? base : "/tmp");
-    if (!mkdtemp(server->folder))
+    if (!folder_make(server->folder))
         fail_msg("mkdtemp %s: %s", server->folder, strerror(errno));
     snprintf(server->socket, sizeof(server->socket), "%s/socket", server->folder);
     snprintf(server->socket_url, sizeof(server->socket_url), "unix://%s", server->socket);
@@ -262,19 +258,6 @@ void server_kill9(struct server *server) {
     server->paused = false;
 }
 
-static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *at) {
-    (void)stat;
-    (void)type;
-    (void)at;
-    (void)remove(path);
-    return 0;
-}
-
-/* With the folders in it, as one of an append-only file. */
-static void remove_folder(const char *folder) {
-    (void)nftw(folder, remove_entry, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
-}
-
 void server_stop(struct server *server) {
     server_kill9(server);
     if (server->side)
@@ -282,7 +265,7 @@ void server_stop(struct server *server) {
     server->side = NULL;
     give_up_ports(server);
     if (server->folder[0])
-        remove_folder(server->folder);
+        folder_remove(server->folder);
     server->folder[0] = '\0';
 }
 

@@ -16,6 +16,8 @@
 
 #include <hiredis/hiredis.h>
 
+#include "../folder.h"
+
 struct server {
     pid_t pid;   /* 0: not running */
     int port;    /* of 127.0.0.1, and of ::1 if `ipv6`; 0: no TCP */
@@ -23,7 +25,7 @@ struct server {
     bool ipv6;   /* the machine has an IPv6 loopback, and the server listens there */
     bool tls;    /* the port is for TLS */
     bool paused;
-    char folder[64];          /* its working directory */
+    char folder[FOLDER_SIZE]; /* its working directory */
     char socket[96];          /* the unix socket's path */
     char socket_url[128];     /* of the unix socket, for evlock_client_new() */
     char url[128];            /* the same, or, with TLS, `tcp_url` */

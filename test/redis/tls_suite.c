@@ -1,7 +1,6 @@
 /* What the tests of TLS share; see tls_suite.h. */
 #include "tls_suite.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,7 +9,7 @@ struct tls_peer peer;
 
 /* --- Files -------------------------------------------------------------------------------------------------------- */
 
-static char folder[64];
+static char folder[FOLDER_SIZE];
 
 const char *file(const char *name) {
     static char paths[8][128];
@@ -71,9 +70,7 @@ static void make_certificates(void) {
 }
 
 static void make_files(void) {
-    const char *base = getenv("TMPDIR");
-    snprintf(folder, sizeof(folder), "%s/evlock-XXXXXX", base && strlen(base) < 40 ? base : "/tmp");
-    assert_non_null(mkdtemp(folder));
+    assert_true(folder_make(folder));
     write_file("empty", "");
     write_file("garbage", "this is no certificate\n");
     write_file("broken", "-----BEGIN CERTIFICATE-----\nTHIS\n-----END CERTIFICATE-----\n");
@@ -209,12 +206,6 @@ int release_by_peer(struct fixture *f, evlock *lock) {
 
 /* --- The suite ---------------------------------------------------------------------------------------------------- */
 
-static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *at) {
-    (void)stat, (void)type, (void)at;
-    (void)remove(path);
-    return 0;
-}
-
 static int suite_setup(void **state) {
     (void)state;
     make_certificates();
@@ -226,7 +217,7 @@ static int suite_setup(void **state) {
 static int suite_teardown(void **state) {
     (void)state;
     server_stop(&suite_server);
-    (void)nftw(folder, remove_entry, 4, FTW_DEPTH | FTW_PHYS);
+    folder_remove(folder);
     return 0;
 }
 
