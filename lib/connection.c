@@ -701,12 +701,17 @@ static void connection_end_silent(struct connection *connection, int64_t now) {
 
 static void connection_end_connecting(struct connection *connection) {
     const struct transport *transport = &connection->transport;
-    bool shakes = connection->state == CONNECTION_CONNECTING && transport->connected && !transport->open;
-    const char *what = shakes ? "TLS handshake" : connection->awaited ? connection->awaited : "connection";
+    const char *what = "connection", *hint = "";
 
-    if (!evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, connection->connect_by))
-        connection_end_late(connection, what, connection->connect_by - connection->since,
-                            shakes ? "; if it speaks no TLS, use redis://" : "");
+    if (evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, connection->connect_by))
+        return;
+    if (connection->state == CONNECTION_CONNECTING && transport->open) {
+        what = connection->awaited ? connection->awaited : "answer to the login";
+    } else if (connection->state == CONNECTION_CONNECTING && transport->connected) {
+        what = "TLS handshake";
+        hint = "; if it speaks no TLS, use redis://";
+    }
+    connection_end_late(connection, what, connection->connect_by - connection->since, hint);
 }
 
 static void connection_go_on_away(struct connection *connection, int64_t now) {

@@ -101,7 +101,7 @@ struct connection {
     size_t address_count;
     size_t address_next;
     void *resolution;
-    const char *awaited; /* CONNECTING: what is missed if it comes to nothing in time; NULL: the connection */
+    const char *awaited; /* CONNECTING: what is missed if the login comes to nothing in time; NULL: an answer */
     bool telling;        /* AWAY: not all have been told */
     bool expected;       /* AWAY: its owner, which is told, knew why before: no more warnings */
     bool proved;         /* READY: it has been of use */

@@ -202,7 +202,7 @@ def check_no_server(context, *arguments, patient=True):
     context.server.freeze()
     silent = context.start(*arguments)
     wait_for(lambda: silent.errors, "a word about the silent server")
-    assert "no connection within" in silent.errors[0], silent.errors
+    assert "no answer to the login within" in silent.errors[0], silent.errors
     assert not patient or silent.end() == 1
     context.server.thaw()
     assert absent.end() == 1
