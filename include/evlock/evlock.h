@@ -415,7 +415,8 @@ typedef struct evlock_client_options {
  *     first seen. By then every lock that it may have forgotten has ended. So servers that have just started grant
  *     nothing for max_ttl_ms. It can be up to a second more, since a server reports its age in whole seconds.
  *     evlock_client_node() reports for how long. With `durable` they count at once. The start is reckoned from the age
- *     that the server claims, unless `distrust_uptime` is set.
+ *     that the server claims, unless `distrust_uptime` is set. A server that gives no age or no run_id may have changed
+ *     at each login.
  *   - A server that is given twice is refused. EVLOCK_ESAME is returned where two URLs name one host and port, or one
  *     socket, whatever the database. Otherwise the server's run_id shows it. Then the node that logs in later is kept
  *     away with that status, until max_ttl_ms after the other was last connected.
