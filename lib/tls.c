@@ -130,7 +130,8 @@ static const char *tls_reason(void) {
 static void tls_keep_session(struct tls_sessions *sessions, SSL_SESSION *session) {
     if (sessions->count == SESSIONS) {
         SSL_SESSION_free(sessions->kept[0]);
-        memmove(sessions->kept, sessions->kept + 1, (SESSIONS - 1) * sizeof(sessions->kept[0]));
+        for (unsigned i = 1; i < SESSIONS; i++)
+            sessions->kept[i - 1] = sessions->kept[i];
         sessions->count--;
     }
     sessions->kept[sessions->count++] = session;
