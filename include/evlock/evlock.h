@@ -314,7 +314,8 @@ struct ssl_ctx_st;
  * If it refuses that as well, the node is away with EVLOCK_EAUTH, for the longest pause.
  *
  * Passwords are in memory that core dumps leave out and forked children do not get, where the system can do that. What
- * is no longer needed is overwritten. evlock_set_allocator() does not concern this memory.
+ * is no longer needed is overwritten. One that is on its way to a server that reads nothing is in other memory until it
+ * is sent. evlock_set_allocator() does not concern this memory.
  */
 typedef struct evlock_client_options {
     size_t size;                     /**< of this struct; EVLOCK_CLIENT_OPTIONS() sets it */
@@ -511,7 +512,8 @@ EVLOCK_EXPORT int evlock_client_node(const evlock_client *client, size_t index, 
 /**
  * From now on, these are the credentials of a node; `node` is its number from 0, or EVLOCK_ALL_NODES. It answers
  * on_login, and may be called at any time: before a token ends, or when a password was changed. `user` may be NULL: the
- * options', or the URL's, or else the default user. Both strings are copied, and wiped after use.
+ * options', or the URL's, or else the default user. Both strings are copied, and wiped after use. The last call counts:
+ * a second answer to one question is no error, since credentials may change again before they are used.
  *
  *   - Connections that wait for credentials log in with these. So do those that are away or connecting, the next time.
  *   - Living connections log in anew (AUTH), behind what was sent before. Locks, commands and places in line stay. If
