@@ -58,17 +58,6 @@ struct trouble evl_credentials_write(const struct credentials *credentials, cons
 
 /* --- The file ----------------------------------------------------------------------------------------------------- */
 
-/* Reads as much as there is room for; false: `errno` says why not. */
-static bool credentials_read_all(int fd, struct secret *text) {
-    ssize_t count;
-
-    do {
-        count = read(fd, text->bytes + text->len, text->room - text->len);
-        text->len += count > 0 ? (size_t)count : 0;
-    } while ((count > 0 && text->len < text->room) || (count < 0 && errno == EINTR));
-    return count >= 0;
-}
-
 /* A pipe that nobody writes to is no reason to wait. */
 static bool credentials_read_file(const char *file, struct secret *text) {
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -77,7 +66,7 @@ static bool credentials_read_file(const char *file, struct secret *text) {
 
     if (fd < 0)
         return false;
-    done = credentials_read_all(fd, text);
+    done = evl_secret_read(text, fd);
     error = errno;
     (void)close(fd);
     errno = error;

@@ -18,6 +18,9 @@ struct secret {
 /* An empty one with room for so many bytes; false: the system has no pages to give. */
 bool evl_secret_make(struct secret *ret, size_t room);
 
+/* Adds what can be read, until there is no more or no room for it; false: `errno` says why not. */
+bool evl_secret_read(struct secret *secret, int fd);
+
 /* Wipes it and gives its pages back; from then on there is none. */
 void evl_secret_wipe(struct secret *secret);
 

@@ -9,22 +9,29 @@ bool evl_tls_is_wanted(const evlock_client_options *options) {
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
 #include "memory.h"
+#include "secret.h"
 
 /* As many errors as OpenSSL's queue holds. */
 #define ERRORS 16
 
 /* So many sessions are kept of a node: as many as it may have connections, with one that takes another's place. */
 #define SESSIONS 4
+
+/* No file is longer: the certificates of a whole system are a quarter of a MiB. */
+#define LONGEST ((off_t)16 << 20)
 
 /* Of the longest name that a server can be asked for, with its NUL. */
 #define NAME_SIZE (TLSEXT_MAXLEN_host_name + 1)
@@ -159,6 +166,43 @@ static struct trouble tls_refuse_file(const struct tls *tls, enum tls_file_kind 
     return evl_trouble(words, EVLOCK_ETLS, "%s: %s: %s", file_names[kind], tls->files[kind].path, why);
 }
 
+/* With room for a byte more, which a file has that grows. */
+static struct trouble tls_read_all(const struct tls *tls, enum tls_file_kind kind, int fd, struct secret *ret,
+                                   struct words *words) {
+    struct stat is;
+
+    if (fstat(fd, &is) != 0)
+        return tls_refuse_file(tls, kind, strerror(errno), words);
+    if (!S_ISREG(is.st_mode))
+        return tls_refuse_file(tls, kind, "it is no regular file", words);
+    if (is.st_size > LONGEST)
+        return tls_refuse_file(tls, kind, "it is longer than 16 MiB", words);
+    if (!evl_secret_make(ret, (size_t)is.st_size + 1))
+        return tls_no_memory;
+    if (!evl_secret_read(ret, fd))
+        return tls_refuse_file(tls, kind, strerror(errno), words);
+    return ret->len < ret->room ? evl_no_trouble : tls_refuse_file(tls, kind, "it grew while it was read", words);
+}
+
+/* What stands at the path may be a pipe that nobody writes to, or a device: that is no reason to wait. */
+static struct trouble tls_read(const struct tls *tls, enum tls_file_kind kind, struct secret *ret,
+                               struct words *words) {
+    int fd = open(tls->files[kind].path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    struct trouble trouble;
+
+    if (fd < 0)
+        return tls_refuse_file(tls, kind, strerror(errno), words);
+    trouble = tls_read_all(tls, kind, fd, ret, words);
+    (void)close(fd);
+    return trouble;
+}
+
+/* What is read of a file, and whether it wanted a passphrase. */
+struct tls_text {
+    BIO *bio;
+    bool encrypted;
+};
+
 /* A program that waits for events asks nobody for a passphrase. */
 static int tls_on_encrypted(char *buffer, int size, int writing, void *encrypted) {
     (void)writing;
@@ -166,6 +210,76 @@ static int tls_on_encrypted(char *buffer, int size, int writing, void *encrypted
         buffer[0] = '\0';
     *(bool *)encrypted = true;
     return -1;
+}
+
+/* Whether nothing but the text's end kept OpenSSL from finding more in it. */
+static bool tls_is_at_end(void) {
+    unsigned long code = ERR_peek_last_error();
+
+    if (ERR_GET_LIB(code) != ERR_LIB_PEM || ERR_GET_REASON(code) != PEM_R_NO_START_LINE)
+        return false;
+    ERR_clear_error();
+    return true;
+}
+
+static bool tls_take_trust(SSL_CTX *context, struct tls_text *text) {
+    X509_STORE *store = SSL_CTX_get_cert_store(context);
+    bool taken = false;
+    X509 *cert;
+
+    while ((cert = PEM_read_bio_X509_AUX(text->bio, NULL, tls_on_encrypted, &text->encrypted))) {
+        taken = X509_STORE_add_cert(store, cert);
+        X509_free(cert);
+        if (!taken)
+            break;
+    }
+    return taken && tls_is_at_end();
+}
+
+static bool tls_take_chain(SSL_CTX *context, struct tls_text *text) {
+    X509 *cert = PEM_read_bio_X509_AUX(text->bio, NULL, tls_on_encrypted, &text->encrypted);
+    bool taken = cert && SSL_CTX_use_certificate(context, cert);
+
+    X509_free(cert);
+    while (taken && (cert = PEM_read_bio_X509(text->bio, NULL, tls_on_encrypted, &text->encrypted))) {
+        taken = SSL_CTX_add0_chain_cert(context, cert);
+        if (!taken)
+            X509_free(cert);
+    }
+    return taken && tls_is_at_end();
+}
+
+static bool tls_take_key(SSL_CTX *context, struct tls_text *text) {
+    EVP_PKEY *key = PEM_read_bio_PrivateKey(text->bio, NULL, tls_on_encrypted, &text->encrypted);
+    bool taken = key && SSL_CTX_use_PrivateKey(context, key) && SSL_CTX_check_private_key(context);
+
+    EVP_PKEY_free(key);
+    return taken;
+}
+
+static bool (*const tls_take_file[FILES])(SSL_CTX *, struct tls_text *) = {tls_take_trust, tls_take_chain,
+                                                                           tls_take_key};
+
+/* Why it was not taken. */
+static const char *tls_text_reason(const struct tls_text *text) {
+    if (text->encrypted)
+        return "it is encrypted, and no passphrase is asked for";
+    return tls_is_at_end() ? "no certificate is in it" : tls_reason();
+}
+
+static struct trouble tls_load_file(const struct tls *tls, enum tls_file_kind kind, SSL_CTX *context,
+                                    struct words *words) {
+    struct secret bytes = {0};
+    struct tls_text text = {0};
+    struct trouble trouble = tls_read(tls, kind, &bytes, words);
+
+    if (trouble.status == EVLOCK_OK && !(text.bio = BIO_new_mem_buf(bytes.bytes, (int)bytes.len)))
+        trouble = tls_no_memory;
+    if (trouble.status == EVLOCK_OK && !tls_take_file[kind](context, &text))
+        trouble = tls_refuse_file(tls, kind, tls_text_reason(&text), words);
+    BIO_free(text.bio);
+    evl_secret_wipe(&bytes);
+    return trouble;
 }
 
 /* OpenSSL takes a certificate apart when it looks at it first. One for which there is no memory then is distrusted for
@@ -181,30 +295,27 @@ static bool tls_take_trust_apart(SSL_CTX *context) {
     return ERR_GET_REASON(ERR_peek_last_error()) != ERR_R_MALLOC_FAILURE;
 }
 
-static struct trouble tls_load_trust(struct tls *tls, SSL_CTX *context, struct words *words) {
-    const char *path = tls->files[CA].path;
+static struct trouble tls_load_trust(const struct tls *tls, SSL_CTX *context, struct words *words) {
+    struct trouble trouble = evl_no_trouble;
 
-    if (path ? SSL_CTX_load_verify_file(context, path) : SSL_CTX_set_default_verify_paths(context))
-        return tls_take_trust_apart(context) ? evl_no_trouble : tls_no_memory;
-    if (path)
-        return tls_refuse_file(tls, CA, tls_reason(), words);
-    return evl_trouble(words, EVLOCK_ETLS, "the system's certificates: %s", tls_reason());
+    if (tls->files[CA].path)
+        trouble = tls_load_file(tls, CA, context, words);
+    else if (!SSL_CTX_set_default_verify_paths(context))
+        trouble = evl_trouble(words, EVLOCK_ETLS, "the system's certificates: %s", tls_reason());
+    if (trouble.status == EVLOCK_OK && !tls_take_trust_apart(context))
+        trouble = tls_no_memory;
+    return trouble;
 }
 
-static struct trouble tls_load_identity(struct tls *tls, SSL_CTX *context, struct words *words) {
-    bool encrypted = false;
+/* The key after its certificate, which it is compared with. */
+static struct trouble tls_load_identity(const struct tls *tls, SSL_CTX *context, struct words *words) {
+    struct trouble trouble = evl_no_trouble;
 
-    if (!tls->files[CERT].path)
-        return evl_no_trouble;
-    SSL_CTX_set_default_passwd_cb(context, tls_on_encrypted);
-    SSL_CTX_set_default_passwd_cb_userdata(context, &encrypted);
-    if (!SSL_CTX_use_certificate_chain_file(context, tls->files[CERT].path))
-        return tls_refuse_file(tls, CERT, tls_reason(), words);
-    if (!SSL_CTX_use_PrivateKey_file(context, tls->files[KEY].path, SSL_FILETYPE_PEM) ||
-        !SSL_CTX_check_private_key(context))
-        return tls_refuse_file(tls, KEY, encrypted ? "it is encrypted, and no passphrase is asked for" : tls_reason(),
-                               words);
-    return evl_no_trouble;
+    if (tls->files[CERT].path)
+        trouble = tls_load_file(tls, CERT, context, words);
+    if (tls->files[KEY].path && trouble.status == EVLOCK_OK)
+        trouble = tls_load_file(tls, KEY, context, words);
+    return trouble;
 }
 
 static void tls_be_strict(SSL_CTX *context) {
@@ -228,7 +339,6 @@ static struct trouble tls_load(struct tls *tls, struct words *words) {
         SSL_CTX_free(context);
         return trouble;
     }
-    SSL_CTX_set_default_passwd_cb_userdata(context, NULL);
     SSL_CTX_free(tls->context);
     tls->context = context;
     tls->generation++;

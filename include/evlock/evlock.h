@@ -384,7 +384,7 @@ typedef struct evlock_client_options {
  * like one that refuses the credentials.
  *   - This call reads the files, which blocks. Before each connection their times are looked at, and files that changed
  *     are read again: certificates may be renewed while the client lives. Files that cannot be used then are logged,
- *     and the ones before stay in use.
+ *     and the ones before stay in use. Each must be a regular file of at most 16 MiB: no pipe or device is waited for.
  *   - A `tls_context` decides what is verified and how: keys in hardware, certificates in memory, checks of your own.
  *     The client keeps a reference, changes nothing in it, and still asks for the host's name. It excludes tls_ca,
  *     tls_cert and tls_key. It must not be changed while the client lives.
@@ -427,7 +427,7 @@ typedef struct evlock_client_options {
  *   EVLOCK_EURL      a URL is malformed; or there are several without the word, none behind it, or too many
  *   EVLOCK_ESCHEME   the scheme of a URL is not supported
  *   EVLOCK_EPATH     the path of a URL's unix socket is too long
- *   EVLOCK_ETLS      a certificate or key cannot be read, is encrypted, or does not match the other
+ *   EVLOCK_ETLS      a certificate or key cannot be read, is no regular file, is encrypted, or does not match the other
  *   EVLOCK_EFILE     the password file cannot be read, is empty, or has a first line that is no password
  *   EVLOCK_EVERSION  the options set a field that this library does not know
  * evlock_last_error() says which URL is wrong, by its number from 0. It never quotes a password. It is no error here

@@ -552,6 +552,30 @@ static void a_file_that_is_replaced_is_read_whatever_its_times(void **state) {
     works_on(f, client);
 }
 
+/* The loop would wait for one who writes to it. */
+static void a_pipe_in_the_place_of_a_file_stops_nothing(void **state) {
+    static const char *const names[] = {"own_ca.crt", "own.crt", "own.key"};
+    struct fixture *f = *state;
+    for (int i = 0; i < 3; i++) {
+        evlock_client_options options = trusting(f);
+        copy(cert_file("authority"), options.tls_ca = file("own_ca.crt"));
+        copy(cert_file("client"), options.tls_cert = file("own.crt"));
+        copy(cert_key_file("client"), options.tls_key = file("own.key"));
+        serve(f, "server", "authority", NULL);
+        evlock_client *client = client_new(f, url_of(f, "localhost"), &options);
+        works_on(f, client);
+        assert_int_equal(unlink(file(names[i])), 0);
+        assert_int_equal(mkfifo(file(names[i]), 0600), 0);
+        reconnect(f, f->server);
+        works_on(f, client);
+        assert_words(f->log, "the certificates of before stay in use: tls_");
+        char words[160];
+        snprintf(words, sizeof(words), "%s: it is no regular file", file(names[i]));
+        assert_words(f->log, words);
+        client_free(f, client);
+    }
+}
+
 /* A copy of a fixed length, in place: nothing but the time says that it is another. */
 static void overwrite(const char *from, const char *to) {
     char bytes[4096];
@@ -845,9 +869,12 @@ static void options_of_tls_are_of_no_use_without_it(void **state) {
     SSL_CTX_free(context);
 }
 
-/* "+label" and "-label" are a certificate and a key; all else is in the suite's folder. */
+/* "+label" and "-label" are a certificate and a key; what is not absolute is in the suite's folder. */
 static const char *path_of(const char *name) {
-    return *name == '+' ? cert_file(name + 1) : *name == '-' ? cert_key_file(name + 1) : file(name);
+    return *name == '/'   ? name
+           : *name == '+' ? cert_file(name + 1)
+           : *name == '-' ? cert_key_file(name + 1)
+                          : file(name);
 }
 
 static void a_file_that_cannot_be_used_is_named(void **state) {
@@ -858,18 +885,28 @@ static void a_file_that_cannot_be_used_is_named(void **state) {
         {"empty", NULL, NULL, "empty"},
         {"garbage", NULL, NULL, "garbage"},
         {"", NULL, NULL, ""}, /* the folder itself */
+        {"pipe", NULL, NULL, "pipe"},
+        {"socket", NULL, NULL, "socket"},
+        {"/dev/zero", NULL, NULL, "/dev/zero"},
+        {"huge", NULL, NULL, "huge"},
         {"-client", NULL, NULL, "-client"},
         {"broken", NULL, NULL, "broken"},
         {"+authority", "nothing", "-client", "nothing"},
         {"+authority", "empty", "-client", "empty"},
         {"+authority", "garbage", "-client", "garbage"},
         {"+authority", "", "-client", ""},
+        {"+authority", "pipe", "-client", "pipe"},
+        {"+authority", "socket", "-client", "socket"},
+        {"+authority", "/dev/zero", "-client", "/dev/zero"},
         {"+authority", "-client", "-client", "-client"},
         {"+authority", "broken", "-client", "broken"},
         {"+authority", "+client", "nothing", "nothing"},
         {"+authority", "+client", "empty", "empty"},
         {"+authority", "+client", "garbage", "garbage"},
         {"+authority", "+client", "", ""},
+        {"+authority", "+client", "pipe", "pipe"},
+        {"+authority", "+client", "socket", "socket"},
+        {"+authority", "+client", "/dev/zero", "/dev/zero"},
         {"+authority", "+client", "+client", "+client"},
         {"+authority", "+client", "-second", "-second"}, /* of another certificate */
         {"+authority", "+locked", "-locked", "-locked"}, /* encrypted */
@@ -939,6 +976,7 @@ int main(void) {
         TLS_TEST(a_new_ca_is_read),
         TLS_TEST(a_new_pair_is_read),
         TLS_TEST(a_file_that_is_replaced_is_read_whatever_its_times),
+        TLS_TEST(a_pipe_in_the_place_of_a_file_stops_nothing),
         TLS_TEST(a_file_that_is_written_over_is_read),
         TLS_TEST(a_context_of_ones_own_may_verify_nothing),
         TLS_TEST(a_context_of_ones_own_may_verify_all),

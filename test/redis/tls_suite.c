@@ -3,6 +3,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 struct tls_peer peer;
@@ -69,11 +72,24 @@ static void make_certificates(void) {
         cert_make(wishes[i].label, &wishes[i].wish);
 }
 
+/* What nobody answers behind. */
+static void make_no_files(void) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", file("socket"));
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    close(fd);
+    assert_int_equal(mkfifo(file("pipe"), 0600), 0);
+}
+
 static void make_files(void) {
     assert_true(folder_make(folder));
     write_file("empty", "");
     write_file("garbage", "this is no certificate\n");
     write_file("broken", "-----BEGIN CERTIFICATE-----\nTHIS\n-----END CERTIFICATE-----\n");
+    write_file("huge", "");
+    assert_int_equal(truncate(file("huge"), (off_t)1 << 40), 0);
+    make_no_files();
 }
 
 /* --- The suite's server ------------------------------------------------------------------------------------------- */

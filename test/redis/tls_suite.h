@@ -22,7 +22,8 @@ int tls_teardown(void **state);
 /* --- Files -------------------------------------------------------------------------------------------------------- */
 
 /* The path of a file in the suite's folder ("": of that), until the eighth call after this one. There are "empty",
- * "garbage" and "broken". Beside the usual certificates, those of tls_suite.c are there. */
+ * "garbage", "broken" and "huge", and what is no file: "pipe" and "socket". Beside the usual certificates, those of
+ * tls_suite.c are there. */
 const char *file(const char *name);
 /* In one step, so that nobody reads the half of it. */
 void copy(const char *from, const char *to);
