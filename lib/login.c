@@ -139,9 +139,10 @@ static bool login_ask_load(struct login *login) {
     return done;
 }
 
-/* Without arguments: a server that has the command does nothing. */
+/* Of a script that there is not, and of no key: who may call scripts is told that. Without arguments, it would be the
+ * number of these that is refused, whatever the user may. */
 static bool login_ask_call(struct login *login) {
-    return login_greet(login, CALL, "EVALSHA", NULL);
+    return login_greet(login, CALL, "EVALSHA", "0000000000000000000000000000000000000000", "0", NULL);
 }
 
 static bool login_ask_shards(struct login *login) {
@@ -276,9 +277,9 @@ static void login_on_no_load(struct login *login, const char *error) {
     snprintf(login->load_error, sizeof(login->load_error), "%s", error);
 }
 
-/* A server without EVALSHA may have EVAL. */
+/* A server without EVALSHA may have EVAL, and so may who has no right to it. */
 static void login_on_no_call(struct login *login, const char *error) {
-    if (evl_reply_meaning(error).status != EVLOCK_EUNSUPPORTED)
+    if (!evl_reply_is_lacking(evl_reply_meaning(error)))
         return;
     evl_login_spell(login, error);
     login->lacks_evalsha = true;
@@ -546,6 +547,11 @@ static void login_on_clock(struct login *login, const struct reply *reply) {
         login->hides_clock = true;
 }
 
+/* Who is answered so can call scripts: something in between may want a key. */
+static bool login_can_call(enum login_step step, const char *error) {
+    return step == CALL && (strncmp(error, "NOSCRIPT", 8) == 0 || strstr(error, "number of arguments"));
+}
+
 void evl_login_greeted(struct connection *connection, int answered, const struct reply *reply) {
     struct login *login = login_of(connection);
     enum login_step step = (enum login_step)answered;
@@ -559,7 +565,7 @@ void evl_login_greeted(struct connection *connection, int answered, const struct
         return;
     }
     assert(login->open > 0 && (step == LOAD || connection->state == CONNECTION_CONNECTING));
-    if (reply->type == REPLY_ERROR && !(step == CALL && strstr(reply->text, "number of arguments")))
+    if (reply->type == REPLY_ERROR && !login_can_call(step, reply->text))
         login_on_refused(login, step, reply->text);
     else
         login_on_granted(login, step, reply);

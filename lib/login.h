@@ -44,7 +44,7 @@ struct login {
     bool killed;                /* the connection before has been ended on the server */
     bool unsettled;             /* commands of an ended connection may still run */
     bool spells;                /* scripts are sent whole, as they are not there */
-    bool lacks_evalsha;         /* the server has no such command */
+    bool lacks_evalsha;         /* the server has no such command, or not for this user */
     struct clock_reading clock; /* of a server that does not let scripts read it: the newest; 0: none yet */
     int64_t asked_clock_at;
     bool reading;         /* it is being asked for */

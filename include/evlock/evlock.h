@@ -466,7 +466,8 @@ EVLOCK_EXPORT int evlock_client_post(evlock_client *client, evlock_post_cb cb, v
  * finds them out at the login and by the first refusal, and on_log gets a line for each on each connection.
  */
 enum evlock_missing {
-    EVLOCK_MISSING_SCRIPTS = 1,   /**< EVAL: there are no locks here, for nothing could be released safely */
+    EVLOCK_MISSING_SCRIPTS = 1,   /**< EVALSHA and EVAL: there are no locks here, for nothing could be released safely.
+                                       The login fails with EVLOCK_EUNSUPPORTED or EVLOCK_EPERM, and is tried again */
     EVLOCK_MISSING_DIGESTS = 2,   /**< SCRIPT LOAD or EVALSHA: each command with a script carries the whole script, up
                                        to 6 kB */
     EVLOCK_MISSING_BATCHES = 4,   /**< many renewals as one command, which needs Redis 7: each lock is renewed by a

@@ -405,13 +405,37 @@ static void any_command_may_be_forbidden(void **state) {
     }
 }
 
+/* Nothing could be given back there: no lock is taken. It is tried again, as it may be allowed one day. */
 static void who_may_run_no_scripts_is_told(void **state) {
     struct fixture *f = *state;
     worker_may(f, "-evalsha");
     server_do(f->server, "ACL SETUSER worker -eval");
+    server_do(f->server, "CONFIG RESETSTAT");
+    evlock_client *client = client_of_worker(f);
+    evlock *lock = lock_new(f, "lock:a", NULL);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_EPERM);
+    assert_says(f->ended.error, "NOPERM");
+    await(f, f->away.count);
+    assert_status(f->away.status, EVLOCK_EPERM);
+    assert_true(lacks_scripts(client));
+    assert_true(logged(f, "there are no locks without them"));
+    assert_int_equal(server_calls(f->server, "set"), 0);
+    server_do(f->server, "ACL SETUSER worker +eval");
+    await_connected(f, client);
+    assert_false(lacks_scripts(client));
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    client_free(f, client);
+}
+
+/* What is forbidden for a while on a connection that serves is told by each call that needs it, and then goes on. */
+static void scripts_may_be_forbidden_for_a_while(void **state) {
+    struct fixture *f = *state;
+    worker_may(f, "");
     evlock_client *client = client_of_worker(f);
     evlock *lock = lock_new(f, "lock:a", NULL);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    server_do(f->server, "ACL SETUSER worker -evalsha -eval");
     assert_false(lacks_scripts(client));
     for (int i = 0; i < 3; i++) {
         assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_EPERM);
@@ -421,6 +445,15 @@ static void who_may_run_no_scripts_is_told(void **state) {
     server_do(f->server, "ACL SETUSER worker +evalsha");
     assert_status(await_release(f, lock), EVLOCK_OK);
     client_free(f, client);
+}
+
+/* Its right to keys has no part in it: the login asks for none. */
+static void scripts_are_asked_for_without_a_key(void **state) {
+    struct fixture *f = *state;
+    worker_may(f, "resetkeys");
+    await_connected(f, client_of_worker(f));
+    assert_status(await_try(f, lock_new(f, "lock:a", NULL)), EVLOCK_EPERM);
+    assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
 }
 
 /* --- Scripts that are not there, although they were loaded -------------------------------------------------------- */
@@ -549,6 +582,8 @@ int main(void) {
         LOGIN_TEST(a_server_that_runs_no_scripts_is_told_at_once),
         LOGIN_TEST(any_command_may_be_forbidden),
         LOGIN_TEST(who_may_run_no_scripts_is_told),
+        LOGIN_TEST(scripts_may_be_forbidden_for_a_while),
+        LOGIN_TEST(scripts_are_asked_for_without_a_key),
         LOGIN_TEST(noscript_that_goes_on_is_met_with_the_scripts_text),
         LOGIN_TEST(noscript_that_goes_on_is_told_where_the_text_is_refused),
         LOGIN_TEST(a_strangers_connection_is_not_ended),

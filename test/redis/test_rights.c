@@ -210,7 +210,8 @@ static const struct {
     {"-pttl", "ttl; locked and ttl; extend", "wait; all"},
     {"-pexpire", "extend; nothing is renewed", "wait"},
     {"-time", "fence", "wait"},
-    {"-evalsha", "locked and ttl; extend; break; release; fence; nothing is renewed", "wait; all; release"},
+    {"-evalsha", "locked; ttl; locked and ttl; extend; break; acquire; release; fence; nothing is renewed",
+     "wait; waiters; all"}, /* without +eval, too */
     {"-script|load", "locked and ttl; extend; break; release; fence; nothing is renewed", ""},
     {"-client|id", "", ""},
     {"-client|info", "", ""},
