@@ -42,6 +42,7 @@ static const struct row rows[] = {
     {"ERR unknown subcommand", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
     {"ERR Unknown subcommand", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
     {"scripting support disabled", true, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
+    {"not support for your account", true, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
     {"command called from", true, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}}, /* unknown to it */
     {"not allowed from script", true, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
     /* A slot that is on its way to another node of a cluster. */
