@@ -86,13 +86,19 @@ static struct trouble deployment_number(const struct url_list *urls, unsigned in
     return evl_trouble(words, trouble.status, "the URL of node %u: %s", index, trouble.words);
 }
 
+/* The same of what is wrong with a URL, which is named also when it stands alone. */
+static struct trouble deployment_blame(const struct url_list *urls, unsigned index, struct trouble trouble,
+                                       struct words *words) {
+    if (trouble.status == EVLOCK_OK || urls->count > 1)
+        return deployment_number(urls, index, trouble, words);
+    return evl_trouble(words, trouble.status, "URL: %s", trouble.words);
+}
+
 static struct trouble deployment_parse(struct url *ret_url, const struct url_list *urls, unsigned index,
                                        struct words *words) {
     struct trouble trouble = evl_url_parse(ret_url, urls->urls[index].at, urls->urls[index].len, words);
 
-    if (trouble.status == EVLOCK_OK || urls->count > 1)
-        return deployment_number(urls, index, trouble, words);
-    return evl_trouble(words, trouble.status, "URL: %s", trouble.words);
+    return deployment_blame(urls, index, trouble, words);
 }
 
 static struct trouble deployment_make_node(struct deployment *deployment, struct url *url,
@@ -112,13 +118,15 @@ static struct trouble deployment_make_node(struct deployment *deployment, struct
 }
 
 /* What the first server over TLS needs serves all. */
-static struct trouble deployment_trust(struct deployment *deployment, struct url *url,
-                                       const evlock_client_options *options, struct words *words) {
+static struct trouble deployment_trust(struct deployment *deployment, struct url *url, const struct url_list *urls,
+                                       unsigned index, const evlock_client_options *options, struct words *words) {
     struct connections *connections = &deployment->connections;
     struct trouble trouble = evl_no_trouble;
 
     if (url->tls && !connections->tls)
         trouble = evl_tls_new(&connections->tls, options, words);
+    if (url->tls && trouble.status == EVLOCK_OK)
+        trouble = deployment_blame(urls, index, evl_tls_expect(connections->tls, url->host), words);
     if (trouble.status != EVLOCK_OK)
         evl_url_free(url);
     return trouble;
@@ -154,7 +162,7 @@ struct trouble evl_deployment_make(struct deployment *deployment, const struct u
         deployment->nodes[i].excludable = urls->count > 1 && !deployment->config.durable;
         trouble = deployment_parse(&url, urls, i, words);
         if (trouble.status == EVLOCK_OK)
-            trouble = deployment_trust(deployment, &url, options, words);
+            trouble = deployment_trust(deployment, &url, urls, i, options, words);
         if (trouble.status == EVLOCK_OK)
             trouble = deployment_number(urls, i, deployment_make_node(deployment, &url, options, words), words);
     }

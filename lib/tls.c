@@ -21,6 +21,7 @@ bool evl_tls_is_wanted(const evlock_client_options *options) {
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "check.h"
 #include "memory.h"
 #include "secret.h"
 
@@ -35,6 +36,9 @@ bool evl_tls_is_wanted(const evlock_client_options *options) {
 
 /* Of the longest name that a server can be asked for, with its NUL. */
 #define NAME_SIZE (TLSEXT_MAXLEN_host_name + 1)
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define DIGITS "0123456789"
 
 enum tls_file_kind { CA, CERT, KEY, FILES };
 
@@ -378,6 +382,49 @@ static struct trouble tls_refresh(struct tls *tls, struct words *words) {
     return trouble;
 }
 
+/* --- Names -------------------------------------------------------------------------------------------------------- */
+
+static bool tls_is_address(const char *name) {
+    unsigned char address[sizeof(struct in6_addr)];
+
+    return inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
+}
+
+/* In the letters that certificates have. No label is empty: to OpenSSL a dot in front stands for all hosts below. Nor
+ * is the last one a number: that is the half of an address, which the system may take for a whole one ("127.1"). */
+static bool tls_is_host(const char *name) {
+    for (;;) {
+        size_t len = strspn(name, LETTERS DIGITS "-_");
+        if (len == 0)
+            return false;
+        if (name[len] != '.')
+            return name[len] == '\0' && strspn(name, DIGITS) < len;
+        name += len + 1;
+    }
+}
+
+/* Certificates know neither the zone of an address ("fe80::1%eth0") nor the dot that ends an absolute name. */
+static void tls_trim(char name[NAME_SIZE], const char *host) {
+    size_t len = strlen(host);
+
+    assert(len < NAME_SIZE);
+    memcpy(name, host, len + 1);
+    if (strchr(name, ':'))
+        name[strcspn(name, "%")] = '\0';
+    else if (len > 1 && name[len - 1] == '.')
+        name[len - 1] = '\0';
+}
+
+/* Whether a certificate can be of it. */
+static bool tls_is_askable(const char *host) {
+    char name[NAME_SIZE];
+
+    if (strlen(host) >= NAME_SIZE)
+        return false;
+    tls_trim(name, host);
+    return tls_is_address(name) || tls_is_host(name);
+}
+
 /* --- What a client has -------------------------------------------------------------------------------------------- */
 
 static struct trouble tls_validate(const evlock_client_options *options) {
@@ -385,8 +432,9 @@ static struct trouble tls_validate(const evlock_client_options *options) {
         return (struct trouble){EVLOCK_EINVAL, "tls_cert and tls_key belong together"};
     if (options->tls_context && (options->tls_ca || options->tls_cert))
         return (struct trouble){EVLOCK_EINVAL, "tls_context excludes tls_ca, tls_cert and tls_key"};
-    if (options->tls_name && (!options->tls_name[0] || strlen(options->tls_name) >= NAME_SIZE))
-        return (struct trouble){EVLOCK_EINVAL, "tls_name must be 1 to 255 bytes long"};
+    if (options->tls_name && !tls_is_askable(options->tls_name))
+        return (struct trouble){EVLOCK_EINVAL,
+                                "tls_name must be a host's name or a whole address, up to 255 bytes long"};
     return evl_no_trouble;
 }
 
@@ -439,6 +487,13 @@ struct trouble evl_tls_new(struct tls **ret, const evlock_client_options *option
     return trouble;
 }
 
+struct trouble evl_tls_expect(const struct tls *tls, const char *host) {
+    if (tls->name || tls_is_askable(host))
+        return evl_no_trouble;
+    return (struct trouble){EVLOCK_EURL,
+                            "no certificate can be of this host: it is neither a name nor a whole address"};
+}
+
 void evl_tls_free(struct tls *tls) {
     struct tls_queue queue;
 
@@ -455,27 +510,6 @@ void evl_tls_free(struct tls *tls) {
 }
 
 /* --- A conversation ----------------------------------------------------------------------------------------------- */
-
-static bool tls_is_address(const char *name) {
-    unsigned char address[sizeof(struct in6_addr)];
-
-    return inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
-}
-
-/* Certificates know neither the zone of an address ("fe80::1%eth0") nor the dot that ends an absolute name. False: it
- * is too long to be asked for. */
-static bool tls_trim(char *name, size_t size, const char *host) {
-    size_t len = strlen(host);
-
-    if (len >= size)
-        return false;
-    memcpy(name, host, len + 1);
-    if (strchr(name, ':'))
-        name[strcspn(name, "%")] = '\0';
-    else if (len > 1 && name[len - 1] == '.')
-        name[len - 1] = '\0';
-    return true;
-}
 
 /* Whom the certificate must be of. Only names can be asked for: a server has no choice of addresses. */
 static bool tls_expect(SSL *ssl, char *name) {
@@ -520,8 +554,7 @@ static struct trouble tls_begin(struct tls_peer *peer, const char *host) {
     char name[NAME_SIZE];
     SSL *ssl;
 
-    if (!tls_trim(name, sizeof(name), peer->tls->name ? peer->tls->name : host))
-        return (struct trouble){EVLOCK_EURL, "the host's name is too long for TLS"};
+    tls_trim(name, peer->tls->name ? peer->tls->name : host);
     ssl = SSL_new(peer->tls->context);
     if (ssl)
         tls_be_whole(ssl);
@@ -762,6 +795,11 @@ void evl_tls_free(struct tls *tls) {
 }
 
 static const struct trouble tls_none = {EVLOCK_ESCHEME, "TLS is not built in"};
+
+struct trouble evl_tls_expect(const struct tls *tls, const char *host) {
+    (void)tls, (void)host;
+    return tls_none;
+}
 
 struct trouble evl_tls_begin(struct tls_peer **peer, struct tls *tls, unsigned node, const char *host,
                              struct words *words) {

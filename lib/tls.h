@@ -21,15 +21,19 @@ struct tls_peer;
 /* By a client's options, whose files are read. EVLOCK_OK, _EINVAL, _ESCHEME, _ETLS or _ENOMEM. */
 struct trouble evl_tls_new(struct tls **ret, const evlock_client_options *options, struct words *words);
 
+/* Whether the certificates of a server at this host can be expected to be of it, or have a name of their own: EVLOCK_OK
+ * or _EURL. */
+struct trouble evl_tls_expect(const struct tls *tls, const char *host);
+
 /* Its peers have been freed. NULL is allowed. */
 void evl_tls_free(struct tls *tls);
 
 /* Whether the options say anything about TLS. */
 bool evl_tls_is_wanted(const evlock_client_options *options);
 
-/* Begins a conversation with the client's node of this number, which is `host`, after reading again the files that
- * changed. `*peer` is made if it is NULL. EVLOCK_OK; EVLOCK_ETLS: it began, with the files of before, as those of now
- * cannot be used; EVLOCK_EURL: no certificate can be of that host; EVLOCK_ENOMEM. */
+/* Begins a conversation with the client's node of this number, which is `host`: one that was expected. Files that
+ * changed are read again before. `*peer` is made if it is NULL. EVLOCK_OK; EVLOCK_ETLS: it began, with the files of
+ * before, as those of now cannot be used; EVLOCK_ENOMEM. */
 struct trouble evl_tls_begin(struct tls_peer **peer, struct tls *tls, unsigned node, const char *host,
                              struct words *words);
 

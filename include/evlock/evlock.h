@@ -385,6 +385,10 @@ typedef struct evlock_client_options {
  *   - This call reads the files, which blocks. Before each connection their times are looked at, and files that changed
  *     are read again: certificates may be renewed while the client lives. Files that cannot be used then are logged,
  *     and the ones before stay in use. Each must be a regular file of at most 16 MiB: no pipe or device is waited for.
+ *     The system's certificates are not looked at again: a client made later sees what was added to them.
+ *   - What the certificates must have is a host's name or a whole address. Anything else is refused: EVLOCK_EINVAL of a
+ *     tls_name, EVLOCK_EURL of the URL's host. So are names that begin with a dot, have a wildcard, or end in a number
+ *     (127.1). International names are written as "xn--…". A dot at the end and the zone of an address are left out.
  *   - A `tls_context` decides what is verified and how: keys in hardware, certificates in memory, checks of your own.
  *     The client keeps a reference, changes nothing in it, and still asks for the host's name. It excludes tls_ca,
  *     tls_cert and tls_key. It must not be changed while the client lives.
@@ -424,7 +428,8 @@ typedef struct evlock_client_options {
  *
  * `options` may be NULL. `*ret_client` is set on success only. Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ESAME,
  * EVLOCK_ESYSTEM, EVLOCK_ENOMEM, and:
- *   EVLOCK_EURL      a URL is malformed; or there are several without the word, none behind it, or too many
+ *   EVLOCK_EURL      a URL is malformed, or over TLS has a host that no certificate can be of; or there are several
+ *                    without the word, none behind it, or too many
  *   EVLOCK_ESCHEME   the scheme of a URL is not supported
  *   EVLOCK_EPATH     the path of a URL's unix socket is too long
  *   EVLOCK_ETLS      a certificate or key cannot be read, is no regular file, is encrypted, or does not match the other

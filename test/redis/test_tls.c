@@ -361,6 +361,20 @@ static void the_name_is_asked_for(void **state) {
     assert_false(asked(f, "localhost", "::1")->asked);
 }
 
+/* Certificates know neither. */
+static void the_dot_at_the_end_and_the_zone_are_left_out(void **state) {
+    static const char *const names[] = {"redis.test.", "2001:db8::7%eth0", "2001:db8::7%"};
+    struct fixture *f = *state;
+    evlock_client_options options = trusting(f);
+    assert_string_equal(asked(f, "127.0.0.1", "localhost.")->name, "localhost");
+    assert_false(asked(f, "127.0.0.1", "::1%lo")->asked);
+    serve(f, "named", NULL, NULL);
+    for (int i = 0; i < 3; i++) {
+        options.tls_name = names[i];
+        works(f, url_of(f, "localhost"), &options);
+    }
+}
+
 /* --- Sessions ----------------------------------------------------------------------------------------------------- */
 
 static int count_in_log(const struct fixture *f, const char *words) {
@@ -850,6 +864,69 @@ static void options_that_do_not_fit_together_are_refused(void **state) {
     SSL_CTX_free(context);
 }
 
+/* To OpenSSL, a name that begins with a dot stands for all hosts below it. */
+static const char *const no_hosts[] = {".",           ".test",   ".wild.test", "..",  "a..test",       "a.test..",
+                                       "*.wild.test", "a b",     "a/b",        "a@b", "\xc3\xa4.test", "127.1",
+                                       "10.0.0.256",  "a.test.1"};
+
+static void a_tls_name_is_that_of_a_host(void **state) {
+    static const char *const others[] = {"", "%x:", "%x", "[::1]", "1:2", ":", "a:6379", "a.te\nst"};
+    struct fixture *f = *state;
+    evlock_client_options options = trusting(f);
+    for (size_t i = 0; i < sizeof(no_hosts) / sizeof(no_hosts[0]); i++) {
+        options.tls_name = no_hosts[i];
+        print_message("\"%s\"\n", options.tls_name);
+        assert_words(refuses(f, url_of(f, "localhost"), &options, EVLOCK_EINVAL), "tls_name");
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        options.tls_name = others[i];
+        print_message("\"%s\"\n", options.tls_name);
+        assert_words(refuses(f, url_of(f, "localhost"), &options, EVLOCK_EINVAL), "tls_name");
+    }
+}
+
+/* The longest that can be asked for has 255 bytes, and a dot at its end is one of them. */
+static void a_tls_name_is_not_too_long(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = trusting(f);
+    char name[257] = {0};
+    memset(name, 'a', 255);
+    options.tls_name = name;
+    fails(f, url_of(f, "localhost"), &options, EVLOCK_ECERT, "hostname mismatch");
+    name[255] = '.';
+    assert_words(refuses(f, url_of(f, "localhost"), &options, EVLOCK_EINVAL), "tls_name");
+    name[255] = 'a';
+    assert_words(refuses(f, url_of(f, "localhost"), &options, EVLOCK_EINVAL), "tls_name");
+}
+
+/* The same of a URL's host. */
+static void a_host_is_one_that_certificates_can_be_of(void **state) {
+    struct fixture *f = *state;
+    char url[128], urls[256];
+    for (size_t i = 0; i < sizeof(no_hosts) / sizeof(no_hosts[0]); i++) {
+        evlock_client_options options = trusting(f);
+        const char *host = strcmp(no_hosts[i], "a b") == 0   ? "a%20b"
+                           : strcmp(no_hosts[i], "a/b") == 0 ? "a%2Fb"
+                           : strcmp(no_hosts[i], "a@b") == 0 ? "a%40b"
+                                                             : no_hosts[i];
+        print_message("%s\n", host);
+        snprintf(url, sizeof(url), "rediss://%s", host);
+        assert_words(refuses(f, url, &options, EVLOCK_EURL), "URL: no certificate");
+        snprintf(urls, sizeof(urls), "quorum:redis://a rediss://b %s", url);
+        assert_words(refuses(f, urls, &options, EVLOCK_EURL), "the URL of node 2: no certificate");
+    }
+}
+
+/* Nobody asks for it where a tls_name takes its place, or without TLS. */
+static void a_host_that_is_not_asked_for_may_be_any(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = trusting(f);
+    options.tls_name = "localhost";
+    refuses(f, "quorum:rediss://127.1 rediss://127.1", &options, EVLOCK_ESAME); /* which is found later */
+    options = client_options(f);
+    refuses(f, "quorum:redis://127.1 redis://127.1", &options, EVLOCK_ESAME);
+}
+
 static void options_of_tls_are_of_no_use_without_it(void **state) {
     struct fixture *f = *state;
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
@@ -968,6 +1045,7 @@ int main(void) {
         TLS_TEST(nothing_of_the_login_leaves_before_the_server_is_verified),
         TLS_TEST(nothing_goes_in_the_clear),
         TLS_TEST(the_name_is_asked_for),
+        TLS_TEST(the_dot_at_the_end_and_the_zone_are_left_out),
         TLS_TEST(a_session_is_resumed),
         TLS_TEST(a_session_is_resumed_by_another_connection),
         TLS_TEST(a_session_outlives_failures),
@@ -985,6 +1063,10 @@ int main(void) {
         TLS_TEST(no_error_is_left_behind),
         TLS_TEST(a_child_frees_and_the_parent_goes_on),
         TLS_TEST(options_that_do_not_fit_together_are_refused),
+        TLS_TEST(a_tls_name_is_that_of_a_host),
+        TLS_TEST(a_tls_name_is_not_too_long),
+        TLS_TEST(a_host_is_one_that_certificates_can_be_of),
+        TLS_TEST(a_host_that_is_not_asked_for_may_be_any),
         TLS_TEST(options_of_tls_are_of_no_use_without_it),
         TLS_TEST(a_file_that_cannot_be_used_is_named),
         TLS_TEST(nobody_is_asked_for_a_passphrase),
