@@ -263,7 +263,14 @@ const struct dialect *evl_dialect(bool queue, bool waits, bool fences) {
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */
 
-static void dialect_read_error(enum lease_command command, const char *error, struct reading *ret) {
+/* Where there is no clock there is no queue: who would wait in it asks again after a pause, as of any lock of another.
+ * Unlike the answer that another has it, that leaves open whether the token was granted before. */
+static bool dialect_finds_no_queue(const struct dialect *dialect, enum lease_command command, const char *error) {
+    return dialect->commands[command] == &row_join && error == evl_reply_no_clock;
+}
+
+static void dialect_read_error(const struct dialect *dialect, enum lease_command command, const char *error,
+                               struct reading *ret) {
     struct reply_meaning meaning = evl_reply_meaning(error);
     /* A key of another type says as surely as another token that theirs is gone. */
     bool gone = meaning.status == EVLOCK_EWRONGTYPE && evl_lease_prolongs(command);
@@ -271,6 +278,10 @@ static void dialect_read_error(enum lease_command command, const char *error, st
     ret->answer.verdict = gone ? LEASE_NO : meaning.verdict;
     ret->answer.status = meaning.status;
     ret->words = error;
+    if (dialect_finds_no_queue(dialect, command, error)) {
+        ret->answer.verdict = LEASE_REFUSED;
+        ret->answer.status = EVLOCK_EHELD;
+    }
 }
 
 bool evl_dialect_read(const struct dialect *dialect, enum lease_command command, const struct reply *reply, int64_t ttl,
@@ -283,7 +294,7 @@ bool evl_dialect_read(const struct dialect *dialect, enum lease_command command,
         ret->words = reply->text;
         return true;
     case REPLY_ERROR:
-        dialect_read_error(command, reply->text, ret);
+        dialect_read_error(dialect, command, reply->text, ret);
         return true;
     default:
         return dialect->commands[command]->read(reply, ttl, ret);

@@ -15,6 +15,7 @@ static const struct lack {
     {EVLOCK_MISSING_IDENTITY, EVLOCK_LOG_WARN, "a run_id", "data that it loses are noticed late"},
     {EVLOCK_MISSING_KILL, EVLOCK_LOG_INFO, "the end of lost connections", "an unknown attempt is undone for a ttl"},
     {EVLOCK_MISSING_CLOCK, EVLOCK_LOG_WARN, "TIME in scripts", "its clock is brought, and known less exactly"},
+    {EVLOCK_MISSING_TIME, EVLOCK_LOG_WARN, "TIME", "there is no fence and no queue, and waiters poll"},
     {EVLOCK_MISSING_CHANNELS, EVLOCK_LOG_WARN, "messages", "there is no queue, and waiters poll"},
     {EVLOCK_MISSING_WAIT, EVLOCK_LOG_WARN, "WAIT", "no lock with min_replicas can be had"},
 };

@@ -540,11 +540,15 @@ static void login_go_on(struct login *login, enum login_step step) {
 /* Of the server's clock: it may show more by now, and no less. */
 static void login_on_clock(struct login *login, const struct reply *reply) {
     login->reading = false;
-    if (reply->type == REPLY_TIME)
+    if (reply->type == REPLY_TIME) {
         login->clock =
             (struct clock_reading){reply->integer, login->asked_clock_at, evl_turn_now(login->connection.turn)};
-    else if (reply->type == REPLY_ERROR && !evl_reply_passes(reply->text))
+        evl_login_lacks(login, EVLOCK_MISSING_CLOCK, login->clock_error);
+    } else if (reply->type == REPLY_ERROR && !evl_reply_passes(reply->text)) {
         login->hides_clock = true;
+    }
+    if (evl_login_has_no_clock(login))
+        evl_login_lacks(login, EVLOCK_MISSING_TIME, reply->text);
 }
 
 /* Who is answered so can call scripts: something in between may want a key. */
@@ -589,6 +593,7 @@ bool evl_login_greet(struct connection *connection) {
     login->spells = login->lacks_evalsha = false;
     login->load_error[0] = '\0';
     login->clock = (struct clock_reading){0};
+    login->clock_error[0] = '\0';
     login->reading = login->hides_clock = false;
     login->entered = login->again = false;
     return login_authenticate(login);
@@ -630,10 +635,11 @@ static void login_read_clock(struct login *login, int64_t now) {
 }
 
 bool evl_login_bring_clock(struct login *login, const char *why) {
-    evl_login_lacks(login, EVLOCK_MISSING_CLOCK, why);
+    if (!login->clock_error[0])
+        snprintf(login->clock_error, sizeof(login->clock_error), "%s", why);
     if (!login->clock.server)
         login_read_clock(login, evl_turn_now(login->connection.turn));
-    return !login->hides_clock;
+    return !evl_login_has_no_clock(login);
 }
 
 /* By the clock here it goes on; it is not ahead of the server's by more than the two went apart since. */

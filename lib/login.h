@@ -47,14 +47,15 @@ struct login {
     bool lacks_evalsha;         /* the server has no such command, or not for this user */
     struct clock_reading clock; /* of a server that does not let scripts read it: the newest; 0: none yet */
     int64_t asked_clock_at;
-    bool reading;         /* it is being asked for */
-    bool hides_clock;     /* it was refused */
-    uint32_t missing;     /* what this connection's server lacks, as far as it is known: enum evlock_missing */
-    uint32_t missed;      /* the same of the connections before, until this one serves */
-    bool entered;         /* credentials were taken, or none were needed */
-    bool again;           /* CONNECTING: refused credentials were asked for once more */
-    bool owes;            /* it has not logged in yet with the newest that were given */
-    char load_error[128]; /* why the scripts could not be loaded, or "" */
+    bool reading;          /* it is being asked for */
+    bool hides_clock;      /* it was refused */
+    uint32_t missing;      /* what this connection's server lacks, as far as it is known: enum evlock_missing */
+    uint32_t missed;       /* the same of the connections before, until this one serves */
+    bool entered;          /* credentials were taken, or none were needed */
+    bool again;            /* CONNECTING: refused credentials were asked for once more */
+    bool owes;             /* it has not logged in yet with the newest that were given */
+    char load_error[128];  /* why the scripts could not be loaded, or "" */
+    char clock_error[128]; /* why a script could not read the clock, or "" */
 };
 
 /* Sets up a login of zeroed memory, by credentials that it shares. */
@@ -88,7 +89,12 @@ void evl_login_spell(struct login *login, const char *why);
 /* The server lacks something, for this reason: a line of the log, once for each connection. */
 void evl_login_lacks(struct login *login, enum evlock_missing what, const char *why);
 
-/* A script could not read the server's clock, for this reason: asks for it. False: it is refused, too. */
+/* The server's clock is to be had neither in scripts nor by a plain command, as far as it is known. */
+static inline bool evl_login_has_no_clock(const struct login *login) {
+    return login->hides_clock && !login->clock.server;
+}
+
+/* A script could not read the server's clock, for this reason: asks for it. False: there is none to be had. */
 bool evl_login_bring_clock(struct login *login, const char *why);
 
 /* The server's clock, which is known. One that is not quite new is asked for anew, ahead of what is sent now. */

@@ -80,6 +80,8 @@ static struct reply pipe_mend_noclock(struct pipe *pipe, struct request *request
         return *reply;
     }
     request->noscripts = 0;
+    if (evl_login_has_no_clock(&pipe->login))
+        why = evl_reply_no_clock;
     return (struct reply){.type = REPLY_ERROR, .text = why, .len = strlen(why)};
 }
 

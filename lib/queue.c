@@ -56,7 +56,8 @@ void evl_queue_succeed(struct locks *locks, const struct listener *listener) {
 }
 
 bool evl_queue_listens(const struct locks *locks) {
-    return locks->listener && evl_listener_hears(locks->listener);
+    return locks->listener && evl_listener_hears(locks->listener) &&
+           !evl_login_has_no_clock(&locks->tenures.deployment.nodes[0].pipe.login);
 }
 
 void evl_queue_follow(struct locks *locks, const struct node *node) {

@@ -11,7 +11,7 @@
  * again. */
 void evl_queue_open(struct locks *locks);
 
-/* Whether a grant would be heard now. */
+/* Whether a grant would be heard now, and the server has the clock that its queue needs. */
 bool evl_queue_listens(const struct locks *locks);
 
 /* Who listens is to log in anew, which it cannot: another begins to listen in its place. False: no memory. */

@@ -5,6 +5,8 @@
 
 #include <evlock/evlock.h>
 
+const char evl_reply_no_clock[] = "NOTIME the server gives its clock neither to scripts nor by TIME";
+
 struct row {
     const char *words;
     bool anywhere; /* the words may stand in the middle: errors from inside scripts are wrapped */
@@ -13,7 +15,8 @@ struct row {
 
 static const struct row rows[] = {
     {"NOSCRIPT", false, {LEASE_AGAIN, EVLOCK_EREFUSED, false}},
-    {"NOCLOCK", false, {LEASE_AGAIN, EVLOCK_EREFUSED, false}}, /* by our own scripts */
+    {"NOCLOCK", false, {LEASE_AGAIN, EVLOCK_EREFUSED, false}},        /* by our own scripts */
+    {"NOTIME", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}}, /* by evl_reply_no_clock */
     {"LOADING", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
     {"BUSY", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
     {"MASTERDOWN", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},

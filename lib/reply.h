@@ -50,6 +50,9 @@ bool evl_reply_passes(const char *error);
 /* Whether it may be refused because its keys are not all in one place. */
 bool evl_reply_is_scattered(const char *error);
 
+/* In place of an error, and from no server: the server's clock is nowhere to be had. It is known by its address. */
+extern const char evl_reply_no_clock[];
+
 /* Whether the server has not got what was asked for, or has it not for this user. */
 static inline bool evl_reply_is_lacking(struct reply_meaning meaning) {
     return meaning.status == EVLOCK_EUNSUPPORTED || meaning.status == EVLOCK_EPERM;

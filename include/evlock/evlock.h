@@ -489,6 +489,8 @@ enum evlock_missing {
     EVLOCK_MISSING_CHANNELS = 64, /**< PUBLISH, PUBSUB or SUBSCRIBE: there is no queue, and waiters poll */
     EVLOCK_MISSING_WAIT = 128,    /**< WAIT: an acquire with min_replicas ends with EVLOCK_EUNSUPPORTED or
                                        EVLOCK_EPERM */
+    EVLOCK_MISSING_TIME = 256,    /**< TIME, in scripts and as a command: an acquire with a fence ends with
+                                       EVLOCK_EUNSUPPORTED. There is no queue, and waiters poll */
 };
 
 /** What is known of one node. */

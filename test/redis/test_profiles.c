@@ -683,30 +683,75 @@ static void who_breaks_learns_that_its_clock_is_wanted(void **state) {
         await(f, record.count);
         assert_ended(&record, EVLOCK_OK);
         assert_int_equal(server_calls(&servers[0], "publish"), i);
-        assert_int_equal(missing(client), EVLOCK_MISSING_CLOCK);
+        await(f, missing(client) == EVLOCK_MISSING_CLOCK);
         assert_status(await_release(f, waiter), EVLOCK_OK);
         lock_free(f, holder);
     }
 }
 
-/* Nothing goes on for ever where the clock is nowhere to be had. */
+/* Nothing goes on for ever where the clock is nowhere to be had: a fence ends, and waiters poll. */
+static void go_without_clock(struct fixture *f) {
+    evlock_options options = fenced();
+    evlock_client *client = quick_client(f, servers[0].url);
+    evlock *lock = lock_new(f, "a", &options);
+    for (int i = 0; i < 2; i++) {
+        assert_status(await_acquire(f, lock, NULL), EVLOCK_EUNSUPPORTED);
+        assert_says(f->ended.error, "gives its clock neither to scripts nor by TIME");
+        assert_int_equal(missing(client), EVLOCK_MISSING_TIME);
+    }
+    wait_in_line(f);
+    assert_int_equal(server_calls(&servers[0], "zadd"), 0);
+    assert_int_equal(times_logged(f, "no fence and no queue"), 1);
+    assert_int_equal(times_logged(f, "its clock is brought"), 0);
+    assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
+    lock_works(f);
+    clear(f);
+}
+
+/* The same of a client that waits in line before it knows. */
+static void wait_without_clock(struct fixture *f) {
+    evlock_client *client = quick_client(f, servers[0].url);
+    wait_in_line(f);
+    assert_int_equal(missing(client), EVLOCK_MISSING_TIME);
+    assert_int_equal(server_calls(&servers[0], "zadd"), 0);
+    clear(f);
+}
+
 static void without_a_clock_there_is_no_fence_and_no_queue(void **state) {
     struct fixture *f = *state;
-    struct record record = {0};
     struct extra extra;
-    evlock_options options = fenced(), queued = with_ttl(TTL);
-    queued.wait = EVLOCK_WAIT_QUEUE;
     rename_away(&extra, "TIME");
     server_start(&servers[0], false, extra.words);
-    quick_client(f, servers[0].url);
-    evlock *lock = lock_new(f, "a", &options), *holder = lock_new(f, "b", &queued), *waiter = lock_new(f, "b", &queued);
-    assert_status(await_acquire(f, lock, NULL), EVLOCK_EUNSUPPORTED);
+    go_without_clock(f);
+    wait_without_clock(f);
+    server_stop(&servers[0]);
+    server_start(&servers[0], false, NULL);
+    server_do(&servers[0], "ACL SETUSER default -time");
+    go_without_clock(f);
+    wait_without_clock(f);
+}
+
+/* Who waited in line when the clock went polls from then on. */
+static void a_waiter_leaves_a_line_that_has_no_clock_any_more(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = with_ttl(TTL);
+    options.wait = EVLOCK_WAIT_QUEUE;
+    options.retry_delay_ms = 20;
+    evlock_client *client = quick_client(f, NULL);
+    evlock *holder = lock_new(f, "a", &options), *waiter = lock_new(f, "a", &options);
     assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
     assert_status(evlock_acquire(waiter, NULL, record_end, &record), EVLOCK_OK);
-    await(f, record.count);
-    assert_ended(&record, EVLOCK_EUNSUPPORTED);
+    await(f, ask_waiters(f, holder) == 1);
+    server_do(f->server, "ACL SETUSER default -time");
+    await(f, missing(client) == EVLOCK_MISSING_TIME);
+    await(f, ask_waiters(f, holder) == 0);
+    assert_int_equal(record.count, 0);
     assert_status(await_release(f, holder), EVLOCK_OK);
-    lock_works(f);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_status(await_release(f, waiter), EVLOCK_OK);
+    server_do(f->server, "ACL SETUSER default +time");
 }
 
 /* A server that goes is asked anew: another's clock may be another. */
@@ -1035,6 +1080,7 @@ int main(void) {
         PROFILE_TEST(a_holder_learns_that_its_clock_is_wanted),
         PROFILE_TEST(who_breaks_learns_that_its_clock_is_wanted),
         PROFILE_TEST(without_a_clock_there_is_no_fence_and_no_queue),
+        PROFILE_TEST(a_waiter_leaves_a_line_that_has_no_clock_any_more),
         PROFILE_TEST(a_clock_is_not_brought_to_another_connection),
         PROFILE_TEST(a_clock_that_was_not_answered_is_asked_for_again),
         PROFILE_TEST(a_clock_that_was_refused_is_asked_for_by_the_next_connection),

@@ -25,7 +25,7 @@ static void note(const char *step, int status, int expected) {
     if (status == expected)
         return;
     size_t len = strlen(found);
-    snprintf(found + len, sizeof(found) - len, "%s%s%s", len ? "; " : "", step,
+    snprintf(found + len, sizeof(found) - len, "%s%s%s%s", len ? "; " : "", step, status == EVLOCK_EPERM ? "" : ": ",
              status == EVLOCK_EPERM ? "" : evlock_strerror(status));
 }
 
@@ -209,7 +209,7 @@ static const struct {
     {"-del", "break; release", "release"},
     {"-pttl", "ttl; locked and ttl; extend", "wait; all"},
     {"-pexpire", "extend; nothing is renewed", "wait"},
-    {"-time", "fence", "wait"},
+    {"-time", "fence: the server lacks something that is needed", "polls; not handed on"},
     {"-evalsha", "locked; ttl; locked and ttl; extend; break; acquire; release; fence; nothing is renewed",
      "wait; waiters; all"}, /* without +eval, too */
     {"-script|load", "locked and ttl; extend; break; release; fence; nothing is renewed", ""},

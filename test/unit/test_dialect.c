@@ -298,6 +298,20 @@ CASE(what_is_no_state_is_not_found) {
     }
 }
 
+/* Who would wait in line polls; a server that says the same is believed as to itself alone. */
+CASE(without_a_clock_there_is_no_line) {
+    struct reading reading = read_it(queued(), LEASE_ACQUIRE, error(evl_reply_no_clock));
+
+    assert_int_equal(reading.answer.verdict, LEASE_REFUSED);
+    assert_int_equal(reading.answer.status, EVLOCK_EHELD);
+    reading = read_it(queued(), LEASE_ACQUIRE, error("NOTIME the server gives its clock nowhere"));
+    assert_int_equal(reading.answer.verdict, LEASE_FORBIDDEN);
+    assert_int_equal(reading.answer.status, EVLOCK_EUNSUPPORTED);
+    reading = read_it(fenced(), LEASE_ACQUIRE, error(evl_reply_no_clock));
+    assert_int_equal(reading.answer.verdict, LEASE_FORBIDDEN);
+    assert_int_equal(reading.answer.status, EVLOCK_EUNSUPPORTED);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_set_says_ok_or_nil),
@@ -308,6 +322,7 @@ int main(void) {
         cmocka_unit_test(a_member_of_a_batch_has_the_ttl_or_asks_again),
         cmocka_unit_test(a_release_says_one_or_zero),
         cmocka_unit_test(an_error_is_read_with_its_words),
+        cmocka_unit_test(without_a_clock_there_is_no_line),
         cmocka_unit_test(a_text_is_found_or_not_there),
         cmocka_unit_test(numbers_are_found_as_they_are_meant),
         cmocka_unit_test(a_break_that_hands_on_says_where_it_had_no_clock),

@@ -49,6 +49,7 @@ CASE(what_a_server_lacks_is_unsupported) {
         {"ERR This Redis command is not allowed from script script: 0, on @user_script:1.", LEASE_FORBIDDEN,
          EVLOCK_EUNSUPPORTED},
         {"ERR command eval not support for your account", LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED},
+        {"NOTIME the server gives its clock nowhere", LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED},
         {"ERR DB index is out of range", LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED},
         {"ERR SELECT is not allowed in cluster mode", LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED},
         {"MOVED 866 127.0.0.1:7001", LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED},
