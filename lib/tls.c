@@ -59,6 +59,7 @@ struct tls {
     char *name; /* which servers' certificates must have; NULL: that of their URL */
     SSL_CTX *context;
     bool own;                                       /* the context is made of the files */
+    bool stale;                                     /* its files are other ones by now, and cannot be used */
     unsigned generation;                            /* of the context */
     struct tls_sessions sessions[EVLOCK_NODES_MAX]; /* by node; of this context's conversations */
 };
@@ -372,13 +373,13 @@ static bool tls_changed(struct tls *tls) {
     return changed;
 }
 
-/* Files that cannot be used may be half of a change: they are read again as soon as they change once more, and at the
- * next connection in any case. */
+/* Files that cannot be used may be half of a change: they are read again for the next connection, changed or not. */
 static struct trouble tls_refresh(struct tls *tls, struct words *words) {
-    struct trouble trouble = tls->own && tls_changed(tls) ? tls_load(tls, words) : evl_no_trouble;
+    struct trouble trouble = evl_no_trouble;
 
-    if (trouble.status != EVLOCK_OK)
-        tls->files[CA].read = tls->files[KEY].read = (struct stat){0};
+    if (tls->own && (tls_changed(tls) || tls->stale))
+        trouble = tls_load(tls, words);
+    tls->stale = trouble.status != EVLOCK_OK;
     return trouble;
 }
 

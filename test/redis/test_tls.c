@@ -53,7 +53,7 @@ static void another_name_can_be_asked_for(void **state) {
     works(f, url_of(f, "localhost"), &options);
 }
 
-static void a_wildcard_stands_for_one_label(void **state) {
+static void a_wildcard_stands_for_one_whole_label(void **state) {
     struct fixture *f = *state;
     evlock_client_options options = trusting(f);
     serve(f, "wild", NULL, NULL);
@@ -62,6 +62,9 @@ static void a_wildcard_stands_for_one_label(void **state) {
     options.tls_name = "one.two.wild.test";
     fails(f, url_of(f, "localhost"), &options, EVLOCK_ECERT, "mismatch");
     options.tls_name = "wild.test";
+    fails(f, url_of(f, "localhost"), &options, EVLOCK_ECERT, "mismatch");
+    serve(f, "partly_wild", NULL, NULL);
+    options.tls_name = "one.wild.test";
     fails(f, url_of(f, "localhost"), &options, EVLOCK_ECERT, "mismatch");
 }
 
@@ -432,6 +435,26 @@ static void a_session_is_resumed_by_another_connection(void **state) {
     client_free(f, client);
 }
 
+/* Of several nodes each knows its own sessions alone. */
+static void each_node_resumes_its_own_session(void **state) {
+    struct fixture *f = *state;
+    struct server other;
+    evlock_client_options options = trusting(f);
+    char urls[256];
+    server_start(&other, true, NULL);
+    serve_by(&other, "server", NULL, NULL);
+    snprintf(urls, sizeof(urls), "quorum:%s rediss://localhost:%d", url_of(f, "localhost"), other.port + TLS_PORT);
+    evlock_client *client = client_new(f, urls, &options);
+    for (int i = 0; i <= 4; i++) {
+        await(f, count_in_log(f, "speaks TLS") == 2 * (i + 1));
+        assert_int_equal(count_in_log(f, "resumed"), 2 * i);
+        server_do(f->server, "CLIENT KILL TYPE normal");
+        server_do(&other, "CLIENT KILL TYPE normal");
+    }
+    client_free(f, client);
+    server_stop(&other);
+}
+
 /* Nor is one lost by connections that come to nothing. */
 static void a_session_outlives_failures(void **state) {
     static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
@@ -540,7 +563,22 @@ static void a_new_pair_is_read(void **state) {
     assert_status(release_by_peer(f, lock), EVLOCK_OK);
 }
 
-/* As orchestrators do it: the path stays, and leads elsewhere. The times of the new file may be those of the old. */
+/* A copy of a fixed length, in place. */
+static void overwrite(const char *from, const char *to) {
+    char bytes[4096];
+    memset(bytes, '\n', sizeof(bytes));
+    FILE *in = fopen(from, "rb");
+    assert_non_null(in);
+    assert_true(fread(bytes, 1, sizeof(bytes), in) < sizeof(bytes));
+    fclose(in);
+    FILE *out = fopen(to, "wb");
+    assert_non_null(out);
+    assert_int_equal(fwrite(bytes, 1, sizeof(bytes), out), sizeof(bytes));
+    fclose(out);
+}
+
+/* As orchestrators do it: the path stays, and leads elsewhere. The times of the new file may be those of the old, as
+ * its length. */
 static void a_file_that_is_replaced_is_read_whatever_its_times(void **state) {
     struct fixture *f = *state;
     evlock_client_options options = trusting(f);
@@ -550,7 +588,7 @@ static void a_file_that_is_replaced_is_read_whatever_its_times(void **state) {
         snprintf(folders[i], sizeof(folders[i]), "%s/%d", file(""), i);
         assert_int_equal(mkdir(folders[i], 0700), 0);
         snprintf(link, sizeof(link), "%.70s/ca.crt", folders[i]);
-        copy(cert_file(i ? "foreign_authority" : "authority"), link);
+        overwrite(cert_file(i ? "foreign_authority" : "authority"), link);
         assert_int_equal(utimensat(AT_FDCWD, link, times, 0), 0);
     }
     snprintf(link, sizeof(link), "%s", file("data"));
@@ -564,6 +602,22 @@ static void a_file_that_is_replaced_is_read_whatever_its_times(void **state) {
     assert_int_equal(rename(temporary, link), 0);
     reconnect(f, f->server);
     works_on(f, client);
+}
+
+/* It is asked for by each connection, and said each time that it is not there. */
+static void a_file_that_is_gone_is_missed_by_each_connection(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = trusting(f);
+    copy(cert_file("authority"), file("own_ca.crt"));
+    options.tls_ca = file("own_ca.crt");
+    evlock_client *client = client_new(f, url_of(f, "localhost"), &options);
+    works_on(f, client);
+    assert_int_equal(unlink(file("own_ca.crt")), 0);
+    for (int i = 1; i <= 3; i++) {
+        reconnect(f, f->server);
+        works_on(f, client);
+        assert_int_equal(count_in_log(f, "own_ca.crt: No such file"), i);
+    }
 }
 
 /* The loop would wait for one who writes to it. */
@@ -590,20 +644,7 @@ static void a_pipe_in_the_place_of_a_file_stops_nothing(void **state) {
     }
 }
 
-/* A copy of a fixed length, in place: nothing but the time says that it is another. */
-static void overwrite(const char *from, const char *to) {
-    char bytes[4096];
-    memset(bytes, '\n', sizeof(bytes));
-    FILE *in = fopen(from, "rb");
-    assert_non_null(in);
-    assert_true(fread(bytes, 1, sizeof(bytes), in) < sizeof(bytes));
-    fclose(in);
-    FILE *out = fopen(to, "wb");
-    assert_non_null(out);
-    assert_int_equal(fwrite(bytes, 1, sizeof(bytes), out), sizeof(bytes));
-    fclose(out);
-}
-
+/* Nothing but the time says that it is another. */
 static void a_file_that_is_written_over_is_read(void **state) {
     struct fixture *f = *state;
     evlock_client_options options = trusting(f);
@@ -1026,7 +1067,7 @@ int main(void) {
         TLS_TEST(a_name_in_the_certificate_is_trusted),
         TLS_TEST(an_address_in_the_certificate_is_trusted),
         TLS_TEST(another_name_can_be_asked_for),
-        TLS_TEST(a_wildcard_stands_for_one_label),
+        TLS_TEST(a_wildcard_stands_for_one_whole_label),
         TLS_TEST(the_systems_certificates_are_trusted_by_default),
         TLS_TEST(a_chain_is_followed),
         TLS_TEST(both_versions_of_tls_work),
@@ -1048,12 +1089,14 @@ int main(void) {
         TLS_TEST(the_dot_at_the_end_and_the_zone_are_left_out),
         TLS_TEST(a_session_is_resumed),
         TLS_TEST(a_session_is_resumed_by_another_connection),
+        TLS_TEST(each_node_resumes_its_own_session),
         TLS_TEST(a_session_outlives_failures),
         TLS_TEST(a_session_ends_when_the_files_change),
         TLS_TEST(a_session_of_before_is_not_kept_after_a_change),
         TLS_TEST(a_new_ca_is_read),
         TLS_TEST(a_new_pair_is_read),
         TLS_TEST(a_file_that_is_replaced_is_read_whatever_its_times),
+        TLS_TEST(a_file_that_is_gone_is_missed_by_each_connection),
         TLS_TEST(a_pipe_in_the_place_of_a_file_stops_nothing),
         TLS_TEST(a_file_that_is_written_over_is_read),
         TLS_TEST(a_context_of_ones_own_may_verify_nothing),

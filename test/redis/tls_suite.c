@@ -53,6 +53,7 @@ static void make_certificates(void) {
         {"intermediate", {.authority = true, .signer = "authority"}},
         {"named", {.names = "DNS:redis.test,IP:10.0.0.7,IP:2001:db8::7"}},
         {"wild", {.names = "DNS:*.wild.test"}},
+        {"partly_wild", {.names = "DNS:o*.wild.test"}},
         {"addressed", {.names = "IP:127.0.0.1"}},
         {"textual", {.names = "DNS:127.0.0.1"}},
         {"foreign", {.signer = "foreign_authority"}},
@@ -94,17 +95,20 @@ static void make_files(void) {
 
 /* --- The suite's server ------------------------------------------------------------------------------------------- */
 
-/* Its second port (see server.c), which no cluster takes here. */
 int tls_port(const struct fixture *f) {
-    return f->server->port + 10000;
+    return f->server->port + TLS_PORT;
 }
 
-void serve(struct fixture *f, const char *cert, const char *client_authority, const char *protocols) {
-    server_do(f->server,
+void serve_by(struct server *server, const char *cert, const char *client_authority, const char *protocols) {
+    server_do(server,
               "CONFIG SET tls-cert-file %s tls-key-file %s tls-ca-cert-file %s tls-auth-clients %s tls-protocols %s "
               "tls-port %d",
               cert_chain_file(cert), cert_key_file(cert), cert_file(client_authority ? client_authority : "authority"),
-              client_authority ? "yes" : "no", protocols ? protocols : "", tls_port(f));
+              client_authority ? "yes" : "no", protocols ? protocols : "", server->port + TLS_PORT);
+}
+
+void serve(struct fixture *f, const char *cert, const char *client_authority, const char *protocols) {
+    serve_by(f->server, cert, client_authority, protocols);
 }
 
 const char *url_of(const struct fixture *f, const char *host) {

@@ -30,10 +30,15 @@ void copy(const char *from, const char *to);
 
 /* --- The suite's server ------------------------------------------------------------------------------------------- */
 
+/* A server's second port is so far from its first (see server.c); no cluster takes it here. */
+enum { TLS_PORT = 10000 };
+
 /* Its port for TLS; the other one is for the rest. */
 int tls_port(const struct fixture *f);
-/* From now on it has this certificate. NULL for `client_authority`: it asks for none; for `protocols`: all there are.
+/* From now on a server, or the suite's, has this certificate. NULL for `client_authority`: it asks for none; for
+ * `protocols`: all there are.
  */
+void serve_by(struct server *server, const char *cert, const char *client_authority, const char *protocols);
 void serve(struct fixture *f, const char *cert, const char *client_authority, const char *protocols);
 /* With this host; until the next call. */
 const char *url_of(const struct fixture *f, const char *host);
