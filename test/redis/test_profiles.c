@@ -347,6 +347,29 @@ static void a_new_shared_connection_is_not_ended(void **state) {
     assert_int_equal(server_calls(f->server, "client|kill"), 0);
 }
 
+/* The proxy keeps the acquire, and answers with what ends the connection. What it kept runs when the first undo has found
+ * nothing; its key would stay for long. */
+static void a_late_acquire_behind_a_proxy_is_undone(void **state) {
+    static const struct mux_rule keeps[] = {{"SUBSCRIBE", "NOTHING"}, {"SET", "RPUSH kept"}, {NULL, NULL}};
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(LONG);
+    mux_start(&muxes[0], f->server, true, keeps);
+    evlock_client *client = quick_client(f, muxes[0].url);
+    await_connected(f, client);
+    server_do(f->server, "CONFIG RESETSTAT");
+    assert_int_not_equal(await_try(f, lock_new(f, "late", &options)), EVLOCK_OK);
+    await(f, f->connection_states[EVLOCK_CONNECTED] == 2);
+    run_for(f, 300);
+    redisReply *token = server_command(f->server, "LINDEX kept 1");
+    assert_int_equal(token->type, REDIS_REPLY_STRING);
+    server_do(f->server, "SET late %s NX PX %d", token->str, TTL);
+    freeReplyObject(token);
+    int64_t end = evlock_clock_us() + LONG * 1000;
+    await(f, !key_exists(f->server, "late") || evlock_clock_us() > end);
+    assert_false(key_exists(f->server, "late"));
+    assert_int_equal(server_calls(f->server, "client|kill"), 0);
+}
+
 /* That is known when it is wanted. */
 static void an_end_that_is_refused_is_told(void **state) {
     struct fixture *f = *state;
@@ -1065,6 +1088,7 @@ int main(void) {
         PROFILE_TEST(servers_that_cannot_keep_a_lock_are_left),
         PROFILE_TEST(a_shared_connection_is_not_ended),
         PROFILE_TEST(a_new_shared_connection_is_not_ended),
+        PROFILE_TEST(a_late_acquire_behind_a_proxy_is_undone),
         PROFILE_TEST(an_end_that_is_refused_is_told),
         PROFILE_TEST(a_connection_with_two_numbers_is_shared),
         PROFILE_TEST(replicas_that_cannot_be_asked_are_told_at_once),
