@@ -162,12 +162,13 @@ static const struct {
     {"SUBSCRIBE", EVLOCK_MISSING_CHANNELS, "waiters poll"},
 };
 
-static void what_is_missing_is_told(void **state) {
-    struct fixture *f = *state;
+static void each_is_told(struct fixture *f, bool by_rights) {
     struct extra extra;
     for (size_t i = 0; i < sizeof(lacks) / sizeof(lacks[0]); i++) {
-        rename_away(&extra, lacks[i].commands);
+        rename_away(&extra, by_rights ? "" : lacks[i].commands);
         server_start(&servers[0], false, extra.words);
+        if (by_rights && lacks[i].commands[0])
+            server_do(&servers[0], "ACL SETUSER default -%s", lacks[i].commands);
         evlock_client *client = quick_client(f, servers[0].url);
         lock_works(f);
         renewals_work(f);
@@ -179,6 +180,14 @@ static void what_is_missing_is_told(void **state) {
         clear(f);
         server_stop(&servers[0]);
     }
+}
+
+static void what_is_missing_is_told(void **state) {
+    each_is_told(*state, false);
+}
+
+static void what_is_forbidden_is_told_as_missing(void **state) {
+    each_is_told(*state, true);
 }
 
 /* It stays known while the node is away, and is told again of each connection. */
@@ -347,8 +356,8 @@ static void a_new_shared_connection_is_not_ended(void **state) {
     assert_int_equal(server_calls(f->server, "client|kill"), 0);
 }
 
-/* The proxy keeps the acquire, and answers with what ends the connection. What it kept runs when the first undo has found
- * nothing; its key would stay for long. */
+/* The proxy keeps the acquire, and answers with what ends the connection. What it kept runs when the first undo has
+ * found nothing; its key would stay for long. */
 static void a_late_acquire_behind_a_proxy_is_undone(void **state) {
     static const struct mux_rule keeps[] = {{"SUBSCRIBE", "NOTHING"}, {"SET", "RPUSH kept"}, {NULL, NULL}};
     struct fixture *f = *state;
@@ -880,6 +889,7 @@ struct profile {
     const char *info;   /* what INFO server says; NULL: the server's own */
     bool cluster;       /* all slots are there, and kept apart */
     bool merged;        /* connections are shared */
+    bool counts_one;    /* WAIT answers 1 at once */
     bool brings_time;   /* TIME is refused to scripts alone */
     int refused;        /* no lock is to be had, for this reason */
     bool polls;         /* instead of waiting in line */
@@ -902,7 +912,7 @@ static const struct profile profiles[] = {
      .brings_time = true,
      .replicas = EVLOCK_EUNSUPPORTED,
      .missing = EVLOCK_MISSING_BATCHES | EVLOCK_MISSING_CLOCK | EVLOCK_MISSING_WAIT},
-    {.name = "Azure, Redis Software", .replicas = EVLOCK_EREPLICAS},
+    {.name = "Azure, Redis Software", .hidden = "SELECT", .counts_one = true, .replicas = EVLOCK_OK},
     {.name = "Upstash",
      .hidden = "KILL",
      .info = NO_RUN_ID,
@@ -959,6 +969,8 @@ static void make_setting(struct setting *setting, const struct profile *profile)
     snprintf(setting->hidden, sizeof(setting->hidden), "%s", profile->hidden ? profile->hidden : "");
     if (profile->brings_time)
         setting->rules[count++] = shows_time[0];
+    if (profile->counts_one)
+        setting->rules[count++] = counts_one[0];
     if (profile->info)
         setting->rules[count++] = (struct mux_rule){"INFO server", "GET info"};
     for (char *word = strtok(setting->hidden, " "); word; word = strtok(NULL, " "))
@@ -995,6 +1007,10 @@ static void use_alone(struct fixture *f, const struct profile *profile) {
         assert_status(draw_fence(f, lock, &last), EVLOCK_OK);
     wait_in_line(f);
     assert_status(await_try(f, replicated(f, 1, profile->replicas == EVLOCK_EREPLICAS ? 50 : LONG)), profile->replicas);
+    if (profile->counts_one) {
+        lock_free(f, f->locks[f->locks_len - 1]);
+        assert_hopeless(f, replicated(f, 2, LONG), EVLOCK_EUNSUPPORTED, "1 of 2 replicas have it, and");
+    }
     assert_int_equal(server_calls(&servers[0], "zadd") == 0, profile->polls);
     await(f, missing(client) == profile->missing);
     assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
@@ -1080,6 +1096,7 @@ static void each_service_gives_what_is_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROFILE_TEST(what_is_missing_is_told),
+        PROFILE_TEST(what_is_forbidden_is_told_as_missing),
         PROFILE_TEST(what_is_missing_is_told_of_each_connection),
         PROFILE_TEST(a_channel_that_is_allowed_again_is_not_missing),
         PROFILE_TEST(a_channel_that_is_missing_is_warned_of_once),
