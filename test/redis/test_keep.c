@@ -319,7 +319,7 @@ static void a_server_that_forgets_is_a_loss(void **state) {
 
 static void a_server_that_stays_away_is_reported_once(void **state) {
     struct fixture *f = *state;
-    evlock_options options = quick(400);
+    evlock_options options = quick(2000);
     struct record risk = {0};
     struct watch watch = {0};
 
