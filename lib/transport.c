@@ -115,16 +115,6 @@ static struct trouble transport_write_sealed(struct transport *transport, redisA
     return transport_send_sealed(transport, context);
 }
 
-struct trouble evl_transport_write(struct transport *transport, redisAsyncContext *context) {
-    size_t len = sdslen(context->c.obuf);
-    struct trouble trouble = transport->tls ? transport_write_sealed(transport, context, len)
-                                            : transport_write_plain(transport, context, len);
-
-    if (trouble.status == EVLOCK_OK)
-        transport_await_room(context, transport->full || sdslen(context->c.obuf) > 0);
-    return trouble;
-}
-
 /* --- In ----------------------------------------------------------------------------------------------------------- */
 
 /* Reads what has come, which is sealed. The trouble is how the socket ended. */
@@ -182,6 +172,26 @@ static struct trouble transport_read_sealed(struct transport *transport, redisAs
     return transport_first(unsealed, transport_first(ended, unsent));
 }
 
+/* Nothing more can be sent. What the server said last may be why: TLS 1.3 lets a client speak before the server has
+ * looked at its certificate. */
+static struct trouble transport_last_words(struct transport *transport, redisAsyncContext *context,
+                                           struct trouble unsent) {
+    (void)transport_hear(transport, context);
+    return transport_first(transport_unseal(transport, context), unsent);
+}
+
+struct trouble evl_transport_write(struct transport *transport, redisAsyncContext *context) {
+    size_t len = sdslen(context->c.obuf);
+    struct trouble trouble = transport->tls ? transport_write_sealed(transport, context, len)
+                                            : transport_write_plain(transport, context, len);
+
+    if (trouble.status == EVLOCK_OK)
+        transport_await_room(context, transport->full || sdslen(context->c.obuf) > 0);
+    else if (transport->tls)
+        return transport_last_words(transport, context, trouble);
+    return trouble;
+}
+
 struct trouble evl_transport_read(struct transport *transport, redisAsyncContext *context) {
     if (transport->tls)
         return transport_read_sealed(transport, context);
@@ -208,6 +218,8 @@ static struct trouble transport_shake(struct transport *transport, redisAsyncCon
     if (ended.status == EVLOCK_OK || ended.status == EVLOCK_EUNREACHABLE)
         shaken = evl_tls_shake(transport->peer, &transport->open);
     unsent = transport_send_sealed(transport, context);
+    if (unsent.status != EVLOCK_OK)
+        unsent = transport_last_words(transport, context, unsent);
     transport_await_room(context, transport->full);
     transport_await_bytes(context);
     return transport_first(shaken, transport_first(ended, unsent));
