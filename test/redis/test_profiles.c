@@ -670,6 +670,15 @@ static void a_queue_goes_on_by_a_clock_that_is_brought(void **state) {
     assert_false(key_exists(&servers[0], "a"));
 }
 
+/* From here on, the server counts commands. */
+static void one_holds_and_one_waits(struct fixture *f, evlock *holder, evlock *waiter, struct record *record) {
+    *record = (struct record){0};
+    assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
+    assert_status(evlock_acquire(waiter, NULL, record_end, record), EVLOCK_OK);
+    await(f, ask_waiters(f, holder) == 1);
+    server_do(&servers[0], "CONFIG RESETSTAT");
+}
+
 /* Who has never drawn a fence or waited learns it by the first release that could not hand on. */
 static void a_holder_learns_that_its_clock_is_wanted(void **state) {
     struct fixture *f = *state;
@@ -680,12 +689,8 @@ static void a_holder_learns_that_its_clock_is_wanted(void **state) {
     evlock_client *client = quick_client(f, muxes[0].url), *other = plain_client(f, muxes[0].url);
     evlock *lock = lock_new_on(f, client, "a", &options), *waiter = lock_new_on(f, other, "a", &options);
     for (int i = 0; i < 2; i++) {
-        assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
-        record = (struct record){0};
-        assert_status(evlock_acquire(waiter, NULL, record_end, &record), EVLOCK_OK);
-        await(f, ask_waiters(f, lock) == 1);
+        one_holds_and_one_waits(f, lock, waiter, &record);
         assert_int_equal(missing(client), i == 0 ? 0 : EVLOCK_MISSING_CLOCK);
-        server_do(&servers[0], "CONFIG RESETSTAT");
         assert_status(await_release(f, lock), EVLOCK_OK);
         await(f, record.count);
         assert_ended(&record, EVLOCK_OK);
@@ -706,11 +711,8 @@ static void who_breaks_learns_that_its_clock_is_wanted(void **state) {
     for (int i = 0; i < 2; i++) {
         struct record record = {0};
         evlock *holder = lock_new_on(f, other, "a", &options), *waiter = lock_new_on(f, other, "a", &options);
-        assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
-        assert_status(evlock_acquire(waiter, NULL, record_end, &record), EVLOCK_OK);
-        await(f, ask_waiters(f, holder) == 1);
+        one_holds_and_one_waits(f, holder, waiter, &record);
         assert_int_equal(missing(client), i == 0 ? 0 : EVLOCK_MISSING_CLOCK);
-        server_do(&servers[0], "CONFIG RESETSTAT");
         assert_status(await_break(f, breaks), EVLOCK_OK);
         await(f, record.count);
         assert_ended(&record, EVLOCK_OK);

@@ -475,12 +475,18 @@ static void a_session_outlives_failures(void **state) {
     }
 }
 
+/* Trusts the authority by a file of the test's own, own_ca.crt, which it may change. */
+static evlock_client_options trusting_a_copy(struct fixture *f) {
+    evlock_client_options options = trusting(f);
+    options.tls_ca = file("own_ca.crt");
+    copy(cert_file("authority"), options.tls_ca);
+    return options;
+}
+
 /* What was trusted by other certificates, or shown with another one of this client's, is not trusted by these. */
 static void a_session_ends_when_the_files_change(void **state) {
     struct fixture *f = *state;
-    evlock_client_options options = trusting(f);
-    copy(cert_file("authority"), file("own_ca.crt"));
-    options.tls_ca = file("own_ca.crt");
+    evlock_client_options options = trusting_a_copy(f);
     evlock_client *client = client_new(f, url_of(f, "localhost"), &options);
     works_on(f, client);
     copy(cert_file("foreign_authority"), file("own_ca.crt"));
@@ -497,11 +503,9 @@ static void a_session_ends_when_the_files_change(void **state) {
 /* Also of a connection that outlived the change, while another was refused by it. */
 static void a_session_of_before_is_not_kept_after_a_change(void **state) {
     struct fixture *f = *state;
-    evlock_client_options options = trusting(f);
+    evlock_client_options options = trusting_a_copy(f);
     evlock_options patience = queueing(30000);
     struct record ended = {0};
-    copy(cert_file("authority"), file("own_ca.crt"));
-    options.tls_ca = file("own_ca.crt");
     evlock_client *client = client_new(f, url_of(f, "localhost"), &options);
     await_connected(f, client);
     copy(cert_file("foreign_authority"), file("own_ca.crt"));
@@ -521,9 +525,7 @@ static void a_session_of_before_is_not_kept_after_a_change(void **state) {
 
 static void a_new_ca_is_read(void **state) {
     struct fixture *f = *state;
-    evlock_client_options options = trusting(f);
-    copy(cert_file("authority"), file("own_ca.crt"));
-    options.tls_ca = file("own_ca.crt");
+    evlock_client_options options = trusting_a_copy(f);
     evlock_client *client = client_new(f, url_of(f, "localhost"), &options);
     evlock *lock = lock_new_on(f, client, "a", NULL);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
@@ -607,9 +609,7 @@ static void a_file_that_is_replaced_is_read_whatever_its_times(void **state) {
 /* It is asked for by each connection, and said each time that it is not there. */
 static void a_file_that_is_gone_is_missed_by_each_connection(void **state) {
     struct fixture *f = *state;
-    evlock_client_options options = trusting(f);
-    copy(cert_file("authority"), file("own_ca.crt"));
-    options.tls_ca = file("own_ca.crt");
+    evlock_client_options options = trusting_a_copy(f);
     evlock_client *client = client_new(f, url_of(f, "localhost"), &options);
     works_on(f, client);
     assert_int_equal(unlink(file("own_ca.crt")), 0);
