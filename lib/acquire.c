@@ -19,6 +19,7 @@ bool evl_acquire_is_refused(int status) {
     switch (status) {
     case EVLOCK_EAUTH:
     case EVLOCK_ECERT:
+    case EVLOCK_EMASTER:
     case EVLOCK_EPERM:
     case EVLOCK_EWRONGTYPE:
     case EVLOCK_EUNSUPPORTED:
@@ -69,7 +70,7 @@ static int64_t acquire_now_of(const struct call *call) {
 }
 
 static bool acquire_listens(const struct call *call) {
-    return evl_queue_listens(evl_locks_of(call->lock));
+    return evl_queue_listens(evl_handle_home(call->lock));
 }
 
 void evl_acquire_note(struct call *call, struct trouble obstacle) {
@@ -155,7 +156,7 @@ static void acquire_await_settling(struct call *call) {
     call->acquire.settled_by = 0;
     if (!away)
         acquire_pause_or_end(call, unsettled);
-    else if (deployment->node_count == 1)
+    else if (deployment->votes == 1)
         acquire_pause_or_end(call, evl_node_trouble(trouble, now));
     else
         acquire_pause_or_end(call, (struct trouble){EVLOCK_EQUORUM, ""});
@@ -217,11 +218,11 @@ void evl_acquire_drop(struct call *call, struct trouble why) {
 /* An attempt that nobody has answered says more by why it was not sent, if it was not. */
 static const char *acquire_silence(const struct call *call) {
     const struct deployment *deployment = call->lock->config->deployment;
-    const char *trouble = evl_node_connection_of(&deployment->nodes[0])->error;
+    const char *trouble = evl_node_connection_of(evl_handle_home(call->lock))->error;
 
     if (evl_tenure_flies(call->lock->tenure))
         return "no answer to the last attempt";
-    return deployment->node_count == 1 && trouble[0] ? trouble : "the last attempt could not be sent";
+    return deployment->votes == 1 && trouble[0] ? trouble : "the last attempt could not be sent";
 }
 
 /* Unless it waits in the queue, as the server has said. */
@@ -260,7 +261,7 @@ static void acquire_end_waiting(struct call *call) {
 static bool acquire_is_left_in_line(const struct call *call, int64_t now, struct trouble *ret) {
     if (!call->acquire.fail_when_away || !evl_lock_queues(call->lock))
         return false;
-    *ret = evl_node_trouble(&call->lock->config->deployment->nodes[0], now);
+    *ret = evl_node_trouble(evl_handle_home(call->lock), now);
     return acquire_is_away(call, ret->status);
 }
 
@@ -331,6 +332,8 @@ static bool acquire_see(struct request *request, const struct reply *reply, int6
     (void)now;
     if (call->ended)
         evl_call_free_told(call);
+    else if (reply->type == REPLY_ERROR && evl_reply_meaning(reply->text).verdict == LEASE_AGAIN)
+        evl_call_submit(call, 0);
     else if (reply->type == REPLY_ERROR)
         acquire_see_refusal(call, reply->text);
     else
@@ -343,31 +346,36 @@ static void acquire_see_nothing(struct request *request, struct trouble why, int
 
     (void)why;
     (void)now;
-    evl_pipe_withdraw(evl_call_pipe(call, request->node), request);
+    evl_pipe_withdraw(evl_call_pipe(call, request->vote), request);
     acquire_pause_or_end(call, (struct trouble){EVLOCK_EHELD, ""});
 }
 
-const struct request_ops evl_acquire_requests = {acquire_take_look, acquire_see, NULL, NULL, acquire_see_nothing};
+static void acquire_submit_look(struct request *request, int64_t now) {
+    (void)now;
+    evl_call_submit(evl_call_of(request), request->vote);
+}
+
+const struct request_ops evl_acquire_requests = {acquire_take_look,   acquire_see,        NULL, NULL,
+                                                 acquire_see_nothing, acquire_submit_look};
 
 /* Only where there is one node: among several, one that hangs or is odd must neither hold up nor end an acquire. One
  * that joins the queue looks by that. */
 static bool acquire_may_look(const struct call *call) {
     bool joins = call->acquire.contended && acquire_listens(call);
 
-    return call->lock->config->deployment->node_count == 1 && !call->acquire.looked && !call->requests[0].flying &&
-           !joins;
+    return call->lock->config->deployment->votes == 1 && !call->acquire.looked && !call->requests[0].flying && !joins;
 }
 
 static void acquire_look(struct call *call) {
     call->acquire.looked = true;
     evl_call_ask(call, REQUEST_LOOK);
-    evl_pipe_submit(evl_call_pipe(call, 0), &call->requests[0], acquire_now_of(call));
+    evl_call_submit(call, 0);
 }
 
 /* Another has the lock, and the next attempt is to join the queue for it. */
 static void acquire_contend(struct call *call) {
     call->acquire.contended = true;
-    evl_queue_open(evl_locks_of(call->lock));
+    evl_queue_open(evl_locks_of(call->lock), evl_handle_home(call->lock));
 }
 
 void evl_acquire_failed(struct call *call, struct trouble why) {

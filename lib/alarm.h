@@ -28,6 +28,12 @@ struct alarm {
     uint64_t group : 1; /* it stands for a group */
 };
 
+/* One that says by itself who is to be called, and has no kind of its own: for those of which there are few. */
+struct other_alarm {
+    struct alarm alarm;
+    void (*ring)(struct other_alarm *other, int64_t now);
+};
+
 TAILQ_HEAD(alarm_list, alarm);
 
 struct alarm_bucket {

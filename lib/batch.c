@@ -23,14 +23,14 @@ void evl_batch_add(struct batch *batch) {
     batch->room -= evl_renewal_size(&batch->renewals[batch->count++]);
 }
 
-void evl_batch_write(const struct batch *batch, struct command *command) {
+void evl_batch_write(const struct batch *batch, bool scattered, struct command *command) {
     const struct subject subject = {
         .ttl = batch->renewals[0].ttl,
         .renewals = batch->renewals,
         .count = batch->count,
     };
 
-    evl_command_write(command, &evl_renewals, &subject);
+    evl_command_write(command, scattered ? &evl_renewals_scattered : &evl_renewals, &subject);
 }
 
 bool evl_batch_is_refused(const struct reply *reply) {

@@ -29,8 +29,8 @@ struct renewal *evl_batch_place(struct batch *batch);
 /* Adds the renewal that was filled in. */
 void evl_batch_add(struct batch *batch);
 
-/* Writes the command that renews all of them. */
-void evl_batch_write(const struct batch *batch, struct command *command);
+/* Writes the command that renews all of them. `scattered`: their keys need not be in one slot. */
+void evl_batch_write(const struct batch *batch, bool scattered, struct command *command);
 
 /* Whether the server refuses a batch as such: then each member is to be answered that it is to ask again, alone. */
 bool evl_batch_is_refused(const struct reply *reply);

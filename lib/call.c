@@ -78,16 +78,23 @@ struct call *evl_call_hold(const struct evlock *lock) {
 }
 
 void evl_call_ask(struct call *call, enum request_kind kind) {
-    call->count = (uint8_t)call->lock->config->deployment->node_count;
+    call->count = (uint8_t)call->lock->config->deployment->votes;
     for (unsigned i = 0; i < call->count; i++)
         if (!call->requests[i].flying)
             evl_request_init(&call->requests[i], call, kind, i);
 }
 
-struct pipe *evl_call_pipe(const struct call *call, unsigned node) {
-    struct deployment *deployment = call->lock->config->deployment;
+struct pipe *evl_call_pipe(const struct call *call, unsigned vote) {
+    struct node *node = call->lock->config->deployment->nodes[call->requests[vote].node];
 
-    return call->aside ? &deployment->sides[node] : &deployment->nodes[node].pipe;
+    return call->requests[vote].kind == REQUEST_REPLICAS ? node->side : &node->pipe;
+}
+
+void evl_call_submit(struct call *call, unsigned vote) {
+    struct request *request = &call->requests[vote];
+
+    evl_deployment_route(call->lock->config->deployment, request, evl_handle_key(call->lock));
+    evl_pipe_submit(evl_call_pipe(call, vote), request, evl_turn_now(evl_handle_turn(call->lock)));
 }
 
 const struct dialect *evl_call_dialect(const struct call *call) {
@@ -211,13 +218,13 @@ void evl_call_check(const struct call *call) {
     implies(!call->ended, call->lock->references > 0);
     implies(call->sort->kind == CALL_RUN, call->body);
     implies(call->body || call->made, call->sort->kind <= CALL_RELEASE && call->sort->kind != CALL_ADOPT && !call->cb);
-    implies(call->aside, call->sort->kind == CALL_ACQUIRE && deployment->sides);
+    implies(call->aside, call->sort->kind == CALL_ACQUIRE && (deployment->cluster || deployment->nodes[0]->side));
     implies(call->alarm.set, call->sort->kind == CALL_ACQUIRE && !call->ended);
-    assert(call->count == 0 || call->count == deployment->node_count);
+    assert(call->count == 0 || call->count == deployment->votes);
     for (unsigned i = 0; i < call->count; i++) {
         const struct request *request = &call->requests[i];
         assert((const char *)request - request->back == (const char *)call);
-        implies(request->waiting, !call->ended && request->node == i);
+        implies(request->waiting, !call->ended && request->vote == i);
         evl_request_check(request);
     }
     if (!call->ended)

@@ -19,6 +19,7 @@ enum call_kind {
     CALL_EXTEND,
     CALL_QUERY,
     CALL_BREAK,
+    CALL_LIST, /* of a handle that nobody has but the call */
 };
 
 struct call;
@@ -80,7 +81,9 @@ struct call {
             uint32_t attempts;
             int64_t asked_at;   /* in a queue: the clock before the newest answered look, */
             int64_t asked_time; /* the server's clock at that, */
-            int64_t ahead;      /* and how many waited ahead */
+            int64_t ahead;      /* and how many waited ahead; */
+            uint16_t asked_of;  /* the node that answered */
+            uint16_t asked_in;  /* in a cluster, the node that had the slot when the replicas were asked */
             uint16_t asked;     /* nodes, by bit, whose replicas are to confirm */
             uint16_t waiting;   /* those that wait for them */
             uint16_t confirmed; /* those that said so, or that it is not */
@@ -102,6 +105,14 @@ struct call {
             struct finding *findings; /* one for each node */
             evlock_answer answer;     /* its name lies in a finding */
         } query;
+        struct {
+            evlock_list_cb cb;
+            char *sought; /* where to go on, a blank, and the prefix */
+            size_t sought_len;
+            bool resent;
+            evlock_string *names; /* those of the page, in a block with their bytes; or NULL */
+            evlock_page page;     /* until it is answered, `next` is what it was asked from */
+        } list;
     };
     struct request requests[]; /* one for each node: of a query, and of an acquire's questions beside its lease */
 };
@@ -122,7 +133,10 @@ struct call *evl_call_hold(const struct evlock *lock);
 void evl_call_ask(struct call *call, enum request_kind kind);
 
 /* The pipe over which its request to a node goes. */
-struct pipe *evl_call_pipe(const struct call *call, unsigned node);
+struct pipe *evl_call_pipe(const struct call *call, unsigned vote);
+
+/* Sends its request for this vote to where that is now; see evl_pipe_submit(). */
+void evl_call_submit(struct call *call, unsigned vote);
 
 /* What its requests say on the wire. */
 const struct dialect *evl_call_dialect(const struct call *call);

@@ -49,20 +49,20 @@ static enum evlock_connection client_connection_of(const struct node *node) {
     case CONNECTION_CONNECTING:
     case CONNECTION_RETURNING:
     case CONNECTION_ENDED:
+    case CONNECTION_IDLE:
         break;
     }
     return EVLOCK_CONNECTING;
 }
 
 /* Those that listen and those for replicas find out what they alone need. */
-static uint32_t client_missing_of(const struct locks *locks, size_t index) {
-    const struct deployment *deployment = &locks->tenures.deployment;
-    uint32_t missing = evl_login_missing(&deployment->nodes[index].pipe.login);
+static uint32_t client_missing_of(const struct node *node) {
+    uint32_t missing = evl_login_missing(&node->pipe.login);
 
-    if (deployment->sides)
-        missing |= evl_login_missing(&deployment->sides[index].login) & EVLOCK_MISSING_WAIT;
-    if (locks->listener && index == 0)
-        missing |= locks->listener->missing;
+    if (node->side)
+        missing |= evl_login_missing(&node->side->login) & EVLOCK_MISSING_WAIT;
+    if (node->listener)
+        missing |= node->listener->missing;
     return missing;
 }
 
@@ -73,12 +73,12 @@ int evlock_client_node(const evlock_client *client, size_t index, evlock_node_in
     evlock_node_info info;
     int64_t now;
 
-    if (!client || !ret_info || index >= deployment->node_count || size > 4096)
+    if (!client || !ret_info || index >= evl_deployment_count(deployment) || size > 4096)
         return evl_fail(EVLOCK_EINVAL, "there is no such node");
     trouble = evl_locks_validate_caller(&client->locks);
     if (trouble.status != EVLOCK_OK)
         return evl_report(trouble);
-    node = &deployment->nodes[index];
+    node = evl_deployment_node(deployment, (unsigned)index);
     now = evl_turn_now(&deployment->turn);
     trouble = evl_node_trouble(node, now);
     memset(&info, 0, sizeof(info));
@@ -86,7 +86,7 @@ int evlock_client_node(const evlock_client *client, size_t index, evlock_node_in
     info.status = trouble.status;
     info.excluded_ms = node->excluded_until > now ? (node->excluded_until - now + 999) / 1000 : 0;
     info.agreed = node->agreed;
-    info.missing = client_missing_of(&client->locks, index);
+    info.missing = client_missing_of(node);
     memset(ret_info, 0, size);
     memcpy(ret_info, &info, size < sizeof(info) ? size : sizeof(info));
     return evl_report((struct trouble){EVLOCK_OK, trouble.status == EVLOCK_EEXCLUDED ? evlock_strerror(EVLOCK_EEXCLUDED)
@@ -100,7 +100,7 @@ static struct trouble client_validate_login(const evlock_client *client, size_t 
     const struct deployment *deployment = client ? &client->locks.tenures.deployment : NULL;
     struct trouble trouble;
 
-    if (!client || (node >= deployment->node_count && node != EVLOCK_ALL_NODES))
+    if (!client || (node >= evl_deployment_count(deployment) && node != EVLOCK_ALL_NODES))
         return (struct trouble){EVLOCK_EINVAL, client ? "there is no such node" : "the client is NULL"};
     trouble = evl_locks_validate_caller(&client->locks);
     if (trouble.status != EVLOCK_OK)
@@ -117,15 +117,15 @@ static struct trouble client_validate_login(const evlock_client *client, size_t 
 /* Without new ones: whether there are any that can be used, or asked for. */
 static bool client_has_credentials(const struct deployment *deployment, unsigned first, unsigned last) {
     for (unsigned i = first; i <= last; i++) {
-        const struct credentials *credentials = &deployment->nodes[i].credentials;
+        const struct credentials *credentials = &deployment->nodes[i]->credentials;
         if (evl_credentials_renew(credentials) || credentials->kept.bytes)
             return true;
     }
     return false;
 }
 
-/* A listener is the first node's. It is replaced when there is something to log in with, and not when it is asked for.
- */
+/* A listener is the first node's, or that of any master of a cluster. It is replaced when there is something to log in
+ * with, and not when it is asked for. */
 static bool client_renew_listener(struct evlock_client *client, unsigned first, bool asks) {
     return asks || first > 0 || evl_queue_renew(&client->locks);
 }
@@ -156,8 +156,9 @@ int evlock_client_login(evlock_client *client, size_t node, const char *user, co
 
     if (trouble.status != EVLOCK_OK)
         return evl_report(trouble);
-    first = node == EVLOCK_ALL_NODES ? 0 : (unsigned)node;
-    last = node == EVLOCK_ALL_NODES ? evl_client_deployment(client)->node_count - 1 : first;
+    last = evl_deployment_identities(evl_client_deployment(client)) - 1;
+    first = node == EVLOCK_ALL_NODES || last == 0 ? 0 : (unsigned)node;
+    last = node == EVLOCK_ALL_NODES ? last : first;
     trouble = client_log_in(client, first, last, user, password, &words);
     evl_check(evl_client_check(client));
     evl_turn_rearm(evl_client_turn(client));
@@ -176,7 +177,7 @@ int evlock_client_stats(const evlock_client *client, evlock_stats *ret_stats, si
         return evl_report(trouble);
     stats = deployment->stats;
     for (unsigned i = 0; i < deployment->node_count; i++)
-        stats.reconnects += deployment->nodes[i].reconnects;
+        stats.reconnects += deployment->nodes[i]->reconnects;
     memset(ret_stats, 0, size);
     memcpy(ret_stats, &stats, size < sizeof(stats) ? size : sizeof(stats));
     return evl_report(evl_no_trouble);
@@ -193,12 +194,12 @@ static void client_check_state(const struct evlock_client *client) {
     assert(client->locks.open == (client->state == CLIENT_OPEN));
     switch (client->state) {
     case CLIENT_OPEN:
-        assert(!client->late && !client->releasing && !client->closed && !client->close_alarm.set);
+        assert(!client->late && !client->releasing && !client->closed && !client->close_alarm.alarm.set);
         break;
     case CLIENT_CLOSING:
         break;
     case CLIENT_FREED:
-        assert(TAILQ_EMPTY(&tenures->live) && TAILQ_EMPTY(&tenures->ghosts) && !client->close_alarm.set);
+        assert(TAILQ_EMPTY(&tenures->live) && TAILQ_EMPTY(&tenures->ghosts) && !client->close_alarm.alarm.set);
         assert(TAILQ_EMPTY(&client->locks.pending) && TAILQ_EMPTY(&client->locks.running));
         assert(STAILQ_EMPTY(&client->locks.noticed) && STAILQ_EMPTY(&client->locks.announced));
         break;
@@ -210,10 +211,6 @@ void evl_client_check(struct evlock_client *client) {
         return;
     client_check_state(client);
     evl_deployment_check(evl_client_deployment(client));
-    if (client->locks.listener)
-        evl_login_check(&client->locks.listener->login);
-    if (client->locks.successor)
-        evl_login_check(&client->locks.successor->login);
     if (!evl_checks_all)
         return;
     evl_deployment_check_all(evl_client_deployment(client));

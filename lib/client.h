@@ -17,7 +17,7 @@ struct evlock_client {
     enum client_state state;
     int told_connection; /* the last enum evlock_connection that was reported */
     bool news;           /* a node changed since */
-    struct alarm close_alarm;
+    struct other_alarm close_alarm;
     int64_t close_by; /* the end of what it waits for */
     bool releasing;   /* the bodies of runs have ended, and what is left is waited for until then */
     bool late;        /* the close took too long */

@@ -19,6 +19,7 @@ static void close_free(struct evlock_client *client) {
     bool forked = evl_turn_forked(turn);
 
     evl_turn_free(turn);
+    evl_queue_free(&client->locks);
     evl_locks_free(&client->locks);
     evl_tenures_free(&client->locks.tenures);
     evl_posts_free(&client->posts);
@@ -121,7 +122,7 @@ bool evl_close_moves_on(const struct evlock_client *client) {
 static void close_await_releases(struct evlock_client *client) {
     client->releasing = true;
     client->close_by = evl_turn_now(evl_client_turn(client)) + evl_client_deployment(client)->config.command_timeout;
-    evl_turn_wake(evl_client_turn(client), &client->close_alarm, client->close_by);
+    evl_turn_wake(evl_client_turn(client), &client->close_alarm.alarm, client->close_by);
 }
 
 /* Bodies may take as long as the client's options say. */
@@ -129,7 +130,8 @@ static void close_await_bodies(struct evlock_client *client) {
     int64_t wait = evl_client_deployment(client)->config.close_wait;
 
     if (wait != INT64_MAX)
-        evl_turn_wake(evl_client_turn(client), &client->close_alarm, evl_turn_now(evl_client_turn(client)) + wait);
+        evl_turn_wake(evl_client_turn(client), &client->close_alarm.alarm,
+                      evl_turn_now(evl_client_turn(client)) + wait);
 }
 
 /* A post may have ended the last body before its thread has let go of the client. It is looked at again soon, and not
@@ -139,7 +141,8 @@ static bool close_awaits_posters(struct evlock_client *client) {
     bool waits = client->state == CLIENT_CLOSING && evl_posts_adding(&client->posts);
 
     if (waits)
-        evl_turn_wake(evl_client_turn(client), &client->close_alarm, evl_turn_now(evl_client_turn(client)) + soon);
+        evl_turn_wake(evl_client_turn(client), &client->close_alarm.alarm,
+                      evl_turn_now(evl_client_turn(client)) + soon);
     return waits;
 }
 
@@ -179,8 +182,8 @@ static void close_end_bodies(struct evlock_client *client) {
     close_await_releases(client);
 }
 
-void evl_close_ring(struct alarm *alarm, int64_t now) {
-    struct evlock_client *client = EVL_OWNER(struct evlock_client, close_alarm, alarm);
+void evl_close_ring(struct other_alarm *other, int64_t now) {
+    struct evlock_client *client = EVL_OWNER(struct evlock_client, close_alarm, other);
     int64_t begun = client->close_by - evl_client_deployment(client)->config.command_timeout;
 
     (void)now;
@@ -189,7 +192,7 @@ void evl_close_ring(struct alarm *alarm, int64_t now) {
         close_end_bodies(client);
         return;
     }
-    if (evl_turn_puts_off(evl_client_turn(client), alarm, begun, client->close_by))
+    if (evl_turn_puts_off(evl_client_turn(client), &other->alarm, begun, client->close_by))
         return;
     client->late = !close_all_settled(client);
     close_end_releases(client);
@@ -235,7 +238,7 @@ void evlock_client_free(evlock_client *client) {
     client->state = CLIENT_FREED;
     client->locks.open = false;
     close_stop(client, false);
-    evl_turn_wake(turn, &client->close_alarm, INT64_MAX);
+    evl_turn_wake(turn, &client->close_alarm.alarm, INT64_MAX);
     evl_posts_close(&client->posts);
     if (turn->depth == 0 && close_all_told(client) && !client->closed)
         close_free(client);

@@ -15,7 +15,7 @@ bool evl_close_is_over(const struct evlock_client *client);
 bool evl_close_moves_on(const struct evlock_client *client);
 
 /* The bodies, or the close, took too long: its alarm rang. */
-void evl_close_ring(struct alarm *alarm, int64_t now);
+void evl_close_ring(struct other_alarm *other, int64_t now);
 
 /* Hook of the turn: its brackets have been left; true: the client is gone by that. */
 bool evl_close_left(struct turn *turn);

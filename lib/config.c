@@ -102,6 +102,7 @@ static struct trouble config_read_client_fields(evlock_client_options *given, st
         {"backoff_max_ms", &given->backoff_max_ms, 5000, 1, TEN_YEARS_MS},
         {"max_inflight", &given->max_inflight, 65536, 1, INT32_MAX},
         {"max_ttl_ms", &given->max_ttl_ms, 60000, 1, TEN_YEARS_MS},
+        {"failover_wait_ms", &given->failover_wait_ms, 0, 0, TEN_YEARS_MS},
         {"close_wait_ms", &given->close_wait_ms, EVLOCK_UNLIMITED, EVLOCK_UNLIMITED, TEN_YEARS_MS},
     };
     const struct config_choice choices[] = {
@@ -147,6 +148,7 @@ struct trouble evl_config_read_client(struct client_config *ret, evlock_client_o
         .max_inflight = (uint32_t)given.max_inflight,
         .max_ttl = given.max_ttl_ms * 1000,
         .close_wait = given.close_wait_ms == EVLOCK_UNLIMITED ? INT64_MAX : given.close_wait_ms * 1000,
+        .failover_wait = given.failover_wait_ms * 1000,
         .durable = given.durable,
         .distrust_uptime = given.distrust_uptime,
         .renews_credentials = given.password_file || given.on_login,

@@ -27,6 +27,7 @@ struct client_config {
     uint32_t max_inflight;
     int64_t max_ttl;
     int64_t close_wait; /* INT64_MAX: without limit */
+    int64_t failover_wait;
     bool durable;
     bool distrust_uptime;
     bool renews_credentials; /* refused ones may be followed by better ones */

@@ -12,6 +12,7 @@
 
 #include "check.h"
 #include "memory.h"
+#include "minmax.h"
 
 /* Bytes: more is not queued before some of it is written. It keeps the server at work for a turn of the loop. */
 #define QUEUE_SIZE 65536
@@ -52,7 +53,7 @@ static bool connection_has_better_words(const struct connection *connection) {
 
 /* The server ended it. One that speaks TLS hangs up, without a word, on those who do not. */
 static void connection_note_end(struct connection *connection, const char *words) {
-    const struct url *url = &connection->url;
+    const struct url *url = connection->url;
     bool plain = connection->state == CONNECTION_CONNECTING && connection->transport.open && url->host && !url->tls;
 
     snprintf(connection->error, sizeof(connection->error), "%s%s", words,
@@ -69,6 +70,7 @@ bool evl_connection_is_open(const struct connection *connection) {
     case CONNECTION_AWAY:
     case CONNECTION_RESOLVING:
     case CONNECTION_ENDED:
+    case CONNECTION_IDLE:
     case CONNECTION_STOPPED:
         break;
     }
@@ -95,6 +97,12 @@ void evl_connection_break(struct connection *connection, int status, const char 
     connection_mark_broken(connection, status);
 }
 
+void evl_connection_break_until(struct connection *connection, int status, const char *words, int64_t until) {
+    if (!connection->broken)
+        connection->not_before = until;
+    evl_connection_break(connection, status, words);
+}
+
 /* --- What it carries ---------------------------------------------------------------------------------------------- */
 
 /* Seconds, and microseconds beside them, as two numbers; false: they are something else. */
@@ -115,8 +123,26 @@ static bool connection_read_time(const redisReply *from, int64_t *ret) {
     return true;
 }
 
-static struct reply connection_reply_from(const redisReply *from) {
-    struct reply reply = {REPLY_OTHER, 0, "", 0};
+/* What an array says: a time, or words, for which there is room in `words`. */
+static struct reply connection_read_array(const redisReply *from, const char *words[REPLY_WORDS_MAX]) {
+    struct reply reply = {.type = REPLY_OTHER, .text = ""};
+
+    if (connection_read_time(from, &reply.integer)) {
+        reply.type = REPLY_TIME;
+        return reply;
+    }
+    if (from->elements > REPLY_WORDS_MAX)
+        return reply;
+    for (size_t i = 0; i < from->elements; i++) {
+        if (from->element[i]->type != REDIS_REPLY_STRING)
+            return reply;
+        words[i] = from->element[i]->str;
+    }
+    return (struct reply){.type = REPLY_WORDS, .text = "", .len = from->elements, .words = words};
+}
+
+static struct reply connection_reply_from(const redisReply *from, const char *words[REPLY_WORDS_MAX]) {
+    struct reply reply = {.type = REPLY_OTHER, .text = ""};
 
     switch (from->type) {
     case REDIS_REPLY_STATUS:
@@ -141,8 +167,7 @@ static struct reply connection_reply_from(const redisReply *from) {
         reply.len = strlen(from->str);
         break;
     case REDIS_REPLY_ARRAY:
-        reply.type = connection_read_time(from, &reply.integer) ? REPLY_TIME : REPLY_OTHER;
-        break;
+        return connection_read_array(from, words);
     default:
         break;
     }
@@ -163,6 +188,7 @@ static struct connection *connection_called_back(const redisAsyncContext *contex
 
 static void connection_on_reply(redisAsyncContext *context, void *raw, void *request) {
     struct connection *connection = connection_called_back(context, raw);
+    const char *words[REPLY_WORDS_MAX];
     struct reply reply;
 
     if (!connection)
@@ -170,19 +196,20 @@ static void connection_on_reply(redisAsyncContext *context, void *raw, void *req
     assert(connection->state == CONNECTION_READY && connection->unanswered > 0);
     connection->since = connection->turn->now; /* hiredis has many replies from one reading of the socket */
     connection->unanswered--;
-    reply = connection_reply_from(raw);
+    reply = connection_reply_from(raw, words);
     connection->hooks->answered(connection, request, &reply, connection->since);
 }
 
 static void connection_on_greeting(redisAsyncContext *context, void *raw, void *step) {
     struct connection *connection = connection_called_back(context, raw);
+    const char *words[REPLY_WORDS_MAX];
     struct reply reply;
 
     if (!connection)
         return;
     assert(evl_connection_is_open(connection));
     connection->greeted = true;
-    reply = connection_reply_from(raw);
+    reply = connection_reply_from(raw, words);
     connection->hooks->greeted(connection, (int)(intptr_t)step, &reply);
 }
 
@@ -333,10 +360,11 @@ static bool connection_enter(struct connection *connection) {
 static void connection_log_tls(const struct connection *connection) {
     struct words words;
 
-    if (!connection->url.tls || !evl_log_wants(&connection->turn->log, EVLOCK_LOG_DEBUG))
+    if (!connection->url->tls || !evl_log_wants(&connection->turn->log, EVLOCK_LOG_DEBUG))
         return;
     evl_tls_describe(connection->transport.peer, &words);
-    evl_log(&connection->turn->log, EVLOCK_LOG_DEBUG, "node %u: speaks %s", connection->index, words.text);
+    evl_log(&connection->turn->log, EVLOCK_LOG_DEBUG, "%s %u: speaks %s", connection->called, connection->index,
+            words.text);
 }
 
 /* Whether bytes go both ways. Only then the login begins: a server that is not the one that is meant must not hear of
@@ -410,13 +438,15 @@ static void connection_free_addresses(struct connection *connection) {
 /* A quick return cannot help. */
 static bool connection_is_hopeless(const struct connection *connection, int status) {
     return status == EVLOCK_EAUTH || status == EVLOCK_ECERT || status == EVLOCK_EPERM ||
-           status == EVLOCK_EUNSUPPORTED || status == EVLOCK_ESAME || strncmp(connection->error, "ERR max", 7) == 0;
+           status == EVLOCK_EUNSUPPORTED || status == EVLOCK_ESAME || status == EVLOCK_EMASTER ||
+           strncmp(connection->error, "ERR max", 7) == 0;
 }
 
 static enum evlock_log_level connection_level_of(const struct connection *connection, int status) {
     if (connection->expected)
         return EVLOCK_LOG_DEBUG;
-    return status == EVLOCK_EAUTH || status == EVLOCK_ECERT ? EVLOCK_LOG_ERROR : EVLOCK_LOG_WARN;
+    return status == EVLOCK_EAUTH || status == EVLOCK_ECERT || status == EVLOCK_EMASTER ? EVLOCK_LOG_ERROR
+                                                                                        : EVLOCK_LOG_WARN;
 }
 
 /* Pauses, half of it at random, before the next connection. */
@@ -428,12 +458,14 @@ static void connection_back_off(struct connection *connection, int status) {
     connection->status = status;
     connection->backoff = pause * 2 < most ? pause * 2 : most;
     pause = pause / 2 + (int64_t)(evl_turn_random(connection->turn) % (uint64_t)(pause / 2 + 1));
-    connection->retry_at = evl_turn_now(connection->turn) + pause;
+    connection->retry_at = evl_max(evl_turn_now(connection->turn) + pause, connection->not_before);
+    pause = connection->retry_at - evl_turn_now(connection->turn);
+    connection->not_before = 0;
     connection->expected = false;
     connection->telling = connection->hooks->away && connection->hooks->away(connection, true, 0);
     connection_wake_at(connection, connection->telling ? 0 : connection->retry_at);
     evl_log(&connection->turn->log, connection_level_of(connection, status),
-            "node %u: not connected: %s; next try in %" PRId64 " ms", connection->index,
+            "%s %u: not connected: %s; next try in %" PRId64 " ms", connection->called, connection->index,
             connection->error[0] ? connection->error : evlock_strerror(status), pause / 1000);
     connection_changed(connection);
 }
@@ -462,7 +494,7 @@ static void connection_end_served(struct connection *connection, int status) {
     connection->status = status;
     if (connection->quick)
         evl_log(&connection->turn->log, connection->unanswered ? EVLOCK_LOG_WARN : EVLOCK_LOG_INFO,
-                "node %u: connection lost: %s", connection->index, connection->error);
+                "%s %u: connection lost: %s", connection->called, connection->index, connection->error);
     if (connection->unanswered)
         connection->hooks->lost(connection);
     connection->unanswered = 0;
@@ -472,6 +504,15 @@ static void connection_end_served(struct connection *connection, int status) {
 
 static void connection_open_next(struct connection *connection);
 
+static void connection_idle(struct connection *connection) {
+    connection_free_addresses(connection);
+    connection->state = CONNECTION_IDLE;
+    connection->rests = connection->moved = false;
+    connection->backoff = connection->config->backoff_min;
+    connection_wake_at(connection, INT64_MAX);
+    connection_changed(connection);
+}
+
 static void connection_end(struct connection *connection, int status) {
     assert(status != EVLOCK_OK && (evl_connection_is_open(connection) || connection->state == CONNECTION_RESOLVING));
     connection_cancel_resolution(connection);
@@ -480,6 +521,10 @@ static void connection_end(struct connection *connection, int status) {
     connection->unwritten = 0;
     if (connection->state == CONNECTION_READY)
         connection_end_served(connection, status);
+    else if (connection->rests)
+        connection_idle(connection);
+    else if (connection->moved)
+        connection_begin(connection);
     else if (connection->address_next < connection->address_count && status == EVLOCK_EUNREACHABLE)
         connection_open_next(connection);
     else
@@ -523,7 +568,7 @@ static void connection_on_disconnect(const redisAsyncContext *context, int statu
 }
 
 static redisAsyncContext *connection_new_context(const struct connection *connection) {
-    const struct url *url = &connection->url;
+    const struct url *url = connection->url;
 
     if (url->path)
         return redisAsyncConnectUnix(url->path);
@@ -535,7 +580,7 @@ static redisAsyncContext *connection_new_context(const struct connection *connec
 static bool connection_begin_transport(struct connection *connection) {
     struct words words;
     struct trouble trouble =
-        evl_transport_begin(&connection->transport, connection->index, connection->url.host, &words);
+        evl_transport_begin(&connection->transport, connection->url->host, connection->url->port, &words);
 
     if (trouble.status == EVLOCK_ETLS)
         evl_log(&connection->turn->log, EVLOCK_LOG_WARN, "the certificates of before stay in use: %s", trouble.words);
@@ -547,7 +592,7 @@ static bool connection_attach(struct connection *connection) {
 
     context->data = connection;
     fcntl(context->c.fd, F_SETFD, FD_CLOEXEC);
-    if (!connection->url.path)
+    if (!connection->url->path)
         redisEnableKeepAlive(&context->c);
     context->c.err = 0; /* a keep-alive that the system refuses is no reason not to connect */
     evl_reply_guard_raise(&connection->guard, context);
@@ -633,22 +678,36 @@ static void connection_on_resolved(const char *const *addresses, size_t count, c
     evl_turn_leave(turn);
 }
 
+/* Where the server is may not be known yet: it is moved there, or told why not. */
+static bool connection_has_place(const struct connection *connection) {
+    return connection->url->host || connection->url->path;
+}
+
+void evl_connection_has_none(struct connection *connection, struct trouble why) {
+    assert(why.status != EVLOCK_OK);
+    if (connection->state == CONNECTION_RESOLVING && !connection_has_place(connection))
+        connection_fail_to_begin(connection, why.status, why.words);
+    evl_check(evl_connection_check(connection));
+}
+
 static void connection_begin(struct connection *connection) {
     const struct evlock_loop *loop = &connection->turn->loop;
 
     assert(!connection->context && !connection->resolution && !connection->broken);
-    connection->met = false;
+    connection->met = connection->moved = false;
     connection_free_addresses(connection);
-    if (connection->url.path || connection->url.literal) {
+    if (connection_has_place(connection) && (connection->url->path || connection->url->literal)) {
         connection_open_next(connection);
         return;
     }
     connection->state = CONNECTION_RESOLVING;
     connection_changed(connection);
     connection_connect_within(connection, connection->config->connect_timeout);
+    if (!connection_has_place(connection))
+        return;
     if (loop->ops->resolve)
         connection->resolution =
-            loop->ops->resolve(loop->data, connection->url.host, connection_on_resolved, connection);
+            loop->ops->resolve(loop->data, connection->url->host, connection_on_resolved, connection);
     if (!connection->resolution)
         connection_fail_to_begin(connection, EVLOCK_EUNREACHABLE,
                                  loop->ops->resolve ? "the name cannot be resolved now"
@@ -701,7 +760,7 @@ static void connection_end_silent(struct connection *connection, int64_t now) {
 
 static void connection_end_connecting(struct connection *connection) {
     const struct transport *transport = &connection->transport;
-    const char *what = "connection", *hint = "";
+    const char *what = connection_has_place(connection) ? "connection" : "word of where the server is", *hint = "";
 
     if (evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, connection->connect_by))
         return;
@@ -716,7 +775,10 @@ static void connection_end_connecting(struct connection *connection) {
 
 static void connection_go_on_away(struct connection *connection, int64_t now) {
     if (!connection->telling) {
-        connection_begin(connection);
+        if (connection->rests)
+            connection_idle(connection);
+        else
+            connection_begin(connection);
         return;
     }
     connection->telling = connection->hooks->away(connection, false, now);
@@ -727,7 +789,9 @@ static void connection_go_on_away(struct connection *connection, int64_t now) {
 static void connection_go_on_ended(struct connection *connection, int64_t now) {
     if (connection->hooks->ended && connection->hooks->ended(connection, now))
         connection_wake_at(connection, now);
-    else if (connection->quick)
+    else if (connection->rests)
+        connection_idle(connection);
+    else if (connection->quick || connection->moved)
         connection_begin(connection);
     else
         connection_back_off(connection, connection->status);
@@ -758,8 +822,9 @@ static void connection_go_on(struct connection *connection, int64_t now) {
     case CONNECTION_ENDED:
         connection_go_on_ended(connection, now);
         break;
+    case CONNECTION_IDLE:
     case CONNECTION_STOPPED:
-        assert(connection->state != CONNECTION_STOPPED); /* its alarm was taken out */
+        assert(connection->state != CONNECTION_STOPPED && connection->state != CONNECTION_IDLE); /* there is no alarm */
     }
 }
 
@@ -776,14 +841,15 @@ void evl_connection_ring(struct alarm *alarm, int64_t now) {
 
 /* --- From its owner ----------------------------------------------------------------------------------------------- */
 
-void evl_connection_init(struct connection *connection, struct connections *all, unsigned index, struct url *url,
+void evl_connection_init(struct connection *connection, struct connections *all, unsigned index, const struct url *url,
                          const struct connection_hooks *hooks) {
     TAILQ_INSERT_TAIL(&all->list, connection, link);
     connection->turn = all->turn;
     connection->config = all->config;
     connection->hooks = hooks;
+    connection->called = "node";
     connection->index = index;
-    connection->url = *url;
+    connection->url = url;
     connection->transport.tls = url->tls ? all->tls : NULL;
     connection->alarm.kind = ALARM_CONNECTION;
     connection->backoff = all->config->backoff_min;
@@ -792,6 +858,72 @@ void evl_connection_init(struct connection *connection, struct connections *all,
 void evl_connection_start(struct connection *connection) {
     connection_begin(connection);
     evl_check(evl_connection_check(connection));
+}
+
+void evl_connection_move(struct connection *connection) {
+    connection->backoff = connection->config->backoff_min;
+    switch (connection->state) {
+    case CONNECTION_AWAY:
+        connection->retry_at = 0;
+        connection_wake_at(connection, 0);
+        break;
+    case CONNECTION_RESOLVING:
+        connection_cancel_resolution(connection);
+        connection_begin(connection);
+        break;
+    case CONNECTION_CONNECTING:
+    case CONNECTION_RETURNING:
+    case CONNECTION_READY:
+        connection->moved = true;
+        evl_connection_break(connection, EVLOCK_EUNREACHABLE, "another server is asked now");
+        break;
+    case CONNECTION_ENDED:
+        connection->moved = true;
+        break;
+    case CONNECTION_IDLE:
+    case CONNECTION_STOPPED:
+        break;
+    }
+    evl_check(evl_connection_check(connection));
+}
+
+void evl_connection_rest(struct connection *connection) {
+    switch (connection->state) {
+    case CONNECTION_AWAY:
+        if (connection->telling) {
+            connection->rests = true;
+            break;
+        }
+        connection_idle(connection); /* maybe it never began */
+        break;
+    case CONNECTION_RESOLVING:
+        connection_cancel_resolution(connection);
+        connection_idle(connection);
+        break;
+    case CONNECTION_CONNECTING:
+    case CONNECTION_RETURNING:
+    case CONNECTION_READY:
+        connection->rests = true;
+        evl_connection_break(connection, EVLOCK_EUNREACHABLE, "nothing is wanted of it now");
+        break;
+    case CONNECTION_ENDED:
+        connection->rests = true;
+        break;
+    case CONNECTION_IDLE:
+    case CONNECTION_STOPPED:
+        break;
+    }
+    evl_check(evl_connection_check(connection));
+}
+
+void evl_connection_want(struct connection *connection) {
+    if (connection->state == CONNECTION_IDLE) {
+        connection_begin(connection);
+        evl_check(evl_connection_check(connection));
+    } else if (connection->rests) {
+        connection->rests = false;
+        connection->moved = connection->state != CONNECTION_AWAY;
+    }
 }
 
 void evl_connection_stop(struct connection *connection, bool forked) {
@@ -807,7 +939,6 @@ void evl_connection_stop(struct connection *connection, bool forked) {
     connection_wake_at(connection, INT64_MAX);
     connection_free_addresses(connection);
     evl_transport_free(&connection->transport);
-    evl_url_free(&connection->url);
     evl_check(evl_connection_check(connection));
 }
 
@@ -884,6 +1015,10 @@ static void connection_check_state(const struct connection *connection) {
         assert(connection->alarm.set && connection->status != EVLOCK_OK);
         implies(connection->quick, connection_is_mended_soon(connection, connection->status));
         break;
+    case CONNECTION_IDLE:
+        connection_check_closed(connection);
+        assert(!connection->addresses && !connection->alarm.set);
+        break;
     case CONNECTION_STOPPED:
         assert(!connection->context && !connection->addresses && !connection->alarm.set);
         break;
@@ -896,6 +1031,9 @@ void evl_connection_check(const struct connection *connection) {
     connection_check_state(connection);
     implies(connection->resolution, connection->state == CONNECTION_RESOLVING);
     implies(connection->broken, connection->alarm.set || connection->state == CONNECTION_STOPPED);
+    implies(connection->moved, evl_connection_is_open(connection) || connection->state == CONNECTION_ENDED ||
+                                   connection->state == CONNECTION_STOPPED);
+    implies(connection->rests, connection->state != CONNECTION_IDLE && connection->state != CONNECTION_RESOLVING);
     implies(connection->telling, connection->state == CONNECTION_AWAY || connection->state == CONNECTION_STOPPED);
     implies(connection->explained, !evl_connection_is_usable(connection));
     assert(connection->address_next <= addresses);

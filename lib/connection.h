@@ -34,6 +34,7 @@ enum connection_state {
     CONNECTION_RETURNING,  /* logged in; nothing is sent before all have been told */
     CONNECTION_READY,
     CONNECTION_ENDED, /* what was unanswered is told so, before the next connection is made */
+    CONNECTION_IDLE,  /* nothing is wanted of it now, and none is made */
     CONNECTION_STOPPED,
 };
 
@@ -79,8 +80,9 @@ struct connection {
     struct turn *turn;
     const struct client_config *config;
     const struct connection_hooks *hooks;
-    unsigned index; /* of the node */
-    struct url url;
+    const char *called;                /* in the log: "node", and */
+    unsigned index;                    /* its number */
+    const struct url *url;             /* where the server is, its node's; without host and path: not known yet */
     struct redisAsyncContext *context; /* NULL: there is none, or hiredis has freed it */
     struct reply_guard guard;          /* before its reader */
     struct transport transport;        /* under it */
@@ -95,6 +97,7 @@ struct connection {
     int64_t connect_by; /* RESOLVING, CONNECTING: when that is given up */
     int64_t backoff;    /* the next pause */
     int64_t retry_at;   /* AWAY: when the present one ends */
+    int64_t not_before; /* broken: it is of no use to try sooner; 0: it may be */
     int64_t ready_at;   /* since when it is, or the last one was, READY; 0: none was yet */
     int64_t served;     /* until when the last one was READY; 0: none was yet */
     char **addresses;   /* what the name resolved to */
@@ -102,6 +105,8 @@ struct connection {
     size_t address_next;
     void *resolution;
     const char *awaited; /* CONNECTING: what is missed if the login comes to nothing in time; NULL: an answer */
+    bool moved;          /* open, or ENDED: the next one goes to another place, and is made at once */
+    bool rests;          /* the same, or AWAY: there is to be no next one */
     bool telling;        /* AWAY: not all have been told */
     bool expected;       /* AWAY: its owner, which is told, knew why before: no more warnings */
     bool proved;         /* READY: it has been of use */
@@ -111,8 +116,9 @@ struct connection {
     bool explained;      /* CONNECTING: the last answer was an error, and is in `error`: why, if the server hangs up */
 };
 
-/* Sets up a connection of zeroed memory, which takes `url` over. Nothing begins before evl_connection_start(). */
-void evl_connection_init(struct connection *connection, struct connections *all, unsigned index, struct url *url,
+/* Sets up a connection of zeroed memory to where `url` says, which must stay. Nothing begins before
+ * evl_connection_start(). */
+void evl_connection_init(struct connection *connection, struct connections *all, unsigned index, const struct url *url,
                          const struct connection_hooks *hooks);
 
 /* Whether it has a context, unless hiredis has freed that by itself. */
@@ -120,6 +126,20 @@ bool evl_connection_is_open(const struct connection *connection);
 
 /* Begins to connect. */
 void evl_connection_start(struct connection *connection);
+
+/* Nobody knows where the server is, for this reason: it is away, if it has been waiting for that. */
+void evl_connection_has_none(struct connection *connection, struct trouble why);
+
+/* What it was set up with as its place says something else now: it leaves the server where it is, or was about to go,
+ * and goes there at once. */
+void evl_connection_move(struct connection *connection);
+
+/* Nothing is wanted of it for now, and nothing of what was sent is unanswered: it is ended, and none is made before
+ * evl_connection_want(). What waits to be sent goes on waiting. */
+void evl_connection_rest(struct connection *connection);
+
+/* Something is wanted of one that rests, or never began: it begins to connect. To others it makes no difference. */
+void evl_connection_want(struct connection *connection);
 
 /* Ends it for good: nothing is sent or read from here on. In a forked child the loop's registrations are left alone. */
 void evl_connection_stop(struct connection *connection, bool forked);
@@ -152,6 +172,9 @@ void evl_connection_return(struct connection *connection);
 
 /* Marks it to be ended once hiredis is off the stack. */
 void evl_connection_break(struct connection *connection, int status, const char *words);
+
+/* The same of one that will be of use from a moment on. */
+void evl_connection_break_until(struct connection *connection, int status, const char *words, int64_t until);
 
 /* Ends one that was found broken; to be called with nothing of hiredis on the stack. */
 void evl_connection_end_broken(struct connection *connection);

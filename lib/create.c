@@ -7,6 +7,7 @@
 #include "acquire.h"
 #include "close.h"
 #include "deliver.h"
+#include "list.h"
 #include "memory.h"
 #include "outcome.h"
 #include "query.h"
@@ -20,10 +21,9 @@
 /* --- What the rooms below are handed ------------------------------------------------------------------------------ */
 
 static const struct request_ops *const request_ops[REQUEST_KINDS] = {
-    [REQUEST_LEASE] = &evl_tenure_requests,
-    [REQUEST_QUERY] = &evl_query_requests,
-    [REQUEST_LOOK] = &evl_acquire_requests,
-    [REQUEST_REPLICAS] = &evl_replicas_requests,
+    [REQUEST_LEASE] = &evl_tenure_requests, [REQUEST_QUERY] = &evl_query_requests,
+    [REQUEST_LOOK] = &evl_acquire_requests, [REQUEST_REPLICAS] = &evl_replicas_requests,
+    [REQUEST_LIST] = &evl_list_requests,
 };
 
 /* Something is to be done in a turn of its own, soon. */
@@ -39,7 +39,7 @@ static const struct turn_hooks turn_hooks = {
             [ALARM_CONNECTION] = evl_connection_ring,
             [ALARM_TENURE] = evl_tenure_ring,
             [ALARM_CALL] = evl_acquire_ring,
-            [ALARM_CLOSE] = evl_close_ring,
+            [ALARM_OTHER] = evl_turn_ring_other,
         },
     .rung = evl_deliver_rung,
     .end = evl_deliver_at_end,
@@ -54,7 +54,7 @@ static struct evlock_client *create_client_of(struct node *node) {
 static void create_on_returned(struct node *node) {
     struct evlock_client *client = create_client_of(node);
 
-    evl_queue_follow(&client->locks, node);
+    evl_queue_follow(node);
     evl_tenures_begin_to_tell(&client->locks.tenures, node);
 }
 
@@ -71,10 +71,15 @@ static void create_on_changed(struct node *node) {
     evl_turn_rearm(evl_client_turn(client));
 }
 
+static void create_on_gone(struct node *node) {
+    evl_tenures_forget(&create_client_of(node)->locks.tenures, node);
+}
+
 static const struct deployment_hooks deployment_hooks = {
     .returned = create_on_returned,
     .tell_back = create_tell_back,
     .changed = create_on_changed,
+    .gone = create_on_gone,
 };
 
 /* --- The beginning ------------------------------------------------------------------------------------------------ */
@@ -108,8 +113,9 @@ static struct trouble create_make(struct evlock_client *client, const evlock_loo
         return trouble;
     }
     evl_tenures_init(&client->locks.tenures, &evl_outcome_hooks, BLOCKS_KEPT);
-    evl_locks_init(&client->locks, &evl_waiter_hooks, evl_call_size(deployment->node_count), BLOCKS_KEPT);
-    client->close_alarm.kind = ALARM_CLOSE;
+    evl_locks_init(&client->locks, &evl_waiter_hooks, evl_call_size(deployment->votes), BLOCKS_KEPT);
+    client->close_alarm.alarm.kind = ALARM_OTHER;
+    client->close_alarm.ring = evl_close_ring;
     return evl_no_trouble;
 }
 

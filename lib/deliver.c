@@ -33,8 +33,7 @@ static bool deliver_has_news(const struct evlock_client *client) {
     const struct node *trouble;
 
     return client->news && client->state == CLIENT_OPEN &&
-           (deployment->node_count > 1 ||
-            (int)evl_deployment_connection(deployment, &trouble) != client->told_connection);
+           (deployment->votes > 1 || (int)evl_deployment_connection(deployment, &trouble) != client->told_connection);
 }
 
 static void deliver_tell_connection(struct evlock_client *client) {
@@ -59,10 +58,10 @@ static void deliver_tell_connection(struct evlock_client *client) {
 /* What is known of it in words: how many of several nodes agreed, or why the only one is of no use. */
 static void deliver_explain(const struct evlock *lock, int why) {
     const struct deployment *deployment = lock->config->deployment;
-    const struct connection *only = evl_node_connection_of(&deployment->nodes[0]);
+    const struct connection *only = evl_node_connection_of(evl_handle_home(lock));
 
-    if (deployment->node_count > 1)
-        evl_fail(why, "%u of %u nodes still agreed", lock->agreed, deployment->node_count);
+    if (deployment->votes > 1)
+        evl_fail(why, "%u of %u nodes still agreed", lock->agreed, deployment->votes);
     else
         evl_error_set(only->status == why ? only->error : "");
 }
@@ -123,6 +122,12 @@ static void deliver_tell_run(struct call *call) {
     evl_run_free_handle(call);
 }
 
+static void deliver_tell_page(struct evlock_client *client, const struct call *call) {
+    const evlock_page *page = call->status == EVLOCK_OK ? &call->list.page : NULL;
+
+    call->list.cb(client->state == CLIENT_FREED ? NULL : client, call->status, page, call->arg);
+}
+
 /* It is told after the user has been called, and not before: that may have ended the connection, and with it the last
  * request. */
 static void deliver_tell_call(struct evlock_client *client, struct call *call) {
@@ -155,6 +160,8 @@ static void deliver_tell_call(struct evlock_client *client, struct call *call) {
         call->cb(handle, call->status, call->arg);
     else if (call->query_cb)
         call->query_cb(handle, call->status, call->status == EVLOCK_OK ? &call->query.answer : NULL, call->arg);
+    else if (call->sort->kind == CALL_LIST)
+        deliver_tell_page(client, call);
     call->told = true;
     evl_call_free_told(call);
 }
@@ -163,8 +170,8 @@ static void deliver_tell_call(struct evlock_client *client, struct call *call) {
 static bool deliver_question(struct evlock_client *client, unsigned *node) {
     struct deployment *deployment = evl_client_deployment(client);
 
-    while (deployment->config.on_login && *node < deployment->node_count)
-        if (evl_credentials_take_question(&deployment->nodes[(*node)++].credentials)) {
+    while (deployment->config.on_login && *node < evl_deployment_identities(deployment))
+        if (evl_credentials_take_question(&deployment->nodes[(*node)++]->credentials)) {
             evl_error_set("");
             deployment->asking = true;
             deployment->config.on_login(client, *node - 1, deployment->config.arg);

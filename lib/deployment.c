@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "check.h"
+#include "master.h"
 #include "memory.h"
 #include "quorum.h"
 #include "side.h"
+
+static const struct trouble deployment_no_memory = {EVLOCK_ENOMEM, "no memory for a client"};
 
 /* --- From the nodes ----------------------------------------------------------------------------------------------- */
 
@@ -37,7 +40,7 @@ static void deployment_refuse_twins(struct node *node) {
     char words[64];
 
     for (unsigned i = 0; i < deployment->node_count; i++) {
-        struct node *other = &deployment->nodes[i];
+        struct node *other = deployment->nodes[i];
         bool voted = deployment_has_voted(other, login);
         if (other == node || !login->run_id[0] || (!voted && !deployment_is_twin(other, login)))
             continue;
@@ -47,12 +50,32 @@ static void deployment_refuse_twins(struct node *node) {
     }
 }
 
+static void deployment_on_returned(struct node *node) {
+    const struct deployment *deployment = deployment_owner_of(node);
+
+    if (deployment->master)
+        evl_master_node_returned(deployment->master);
+    deployment->above->returned(node);
+}
+
+static void deployment_on_changed(struct node *node) {
+    const struct deployment *deployment = deployment_owner_of(node);
+
+    if (deployment->master)
+        evl_master_node_changed(deployment->master);
+    deployment->above->changed(node);
+}
+
+static void deployment_on_changed_in_cluster(struct node *node) {
+    evl_cluster_changed(node);
+    deployment_owner_of(node)->above->changed(node);
+}
+
 /* --- The beginning ------------------------------------------------------------------------------------------------ */
 
 /* The options' user and password win over the URL's, which forgets its own. */
-static struct trouble deployment_set_credentials(struct deployment *deployment, struct node *node,
+static struct trouble deployment_set_credentials(struct deployment *deployment, struct node *node, struct url *url,
                                                  const evlock_client_options *options) {
-    struct url *url = &evl_node_connection(node)->url;
     const char *user = options->user ? options->user : url->user;
     const char *password = options->password ? options->password : url->password;
     struct trouble trouble;
@@ -73,7 +96,7 @@ static struct trouble deployment_try_file(const struct deployment *deployment, s
     struct trouble trouble = evl_no_trouble;
 
     if (deployment->password_file)
-        trouble = evl_credentials_read(&deployment->nodes[0].credentials, &password, words);
+        trouble = evl_credentials_read(&deployment->nodes[0]->credentials, &password, words);
     evl_secret_wipe(&password);
     return trouble;
 }
@@ -103,16 +126,22 @@ static struct trouble deployment_parse(struct url *ret_url, const struct url_lis
 
 static struct trouble deployment_make_node(struct deployment *deployment, struct url *url,
                                            const evlock_client_options *options, struct words *words) {
-    unsigned index = deployment->node_count++;
-    struct node *node = &deployment->nodes[index];
+    unsigned index = deployment->node_count;
+    struct node *node = evl_alloc(sizeof(*node));
     struct trouble trouble;
 
-    evl_node_init(node, &deployment->connections, index, url, &deployment->hooks, deployment->ops);
-    trouble = deployment_set_credentials(deployment, node, options);
+    if (!node) {
+        evl_url_free(url);
+        return deployment_no_memory;
+    }
+    deployment->nodes[deployment->node_count++] = node;
+    evl_node_init(node, &deployment->connections, index, url, &deployment->hooks, deployment->ops, &node->credentials);
+    node->excludable = deployment->votes > 1 && !deployment->config.durable;
+    trouble = deployment_set_credentials(deployment, node, &node->url, options);
     if (trouble.status != EVLOCK_OK)
         return trouble;
     for (unsigned i = 0; i < index; i++)
-        if (evl_url_is_same_server(&evl_node_connection(node)->url, &evl_node_connection(&deployment->nodes[i])->url))
+        if (evl_url_is_same_server(&node->url, &deployment->nodes[i]->url))
             return evl_trouble(words, EVLOCK_ESAME, "it names the server of node %u, too", i);
     return evl_no_trouble;
 }
@@ -125,11 +154,77 @@ static struct trouble deployment_trust(struct deployment *deployment, struct url
 
     if (url->tls && !connections->tls)
         trouble = evl_tls_new(&connections->tls, options, words);
-    if (url->tls && trouble.status == EVLOCK_OK)
-        trouble = deployment_blame(urls, index, evl_tls_expect(connections->tls, url->host), words);
+    for (unsigned i = 0; url->tls && trouble.status == EVLOCK_OK && i < evl_url_addresses(url); i++)
+        trouble = deployment_blame(
+            urls, index, evl_tls_expect(connections->tls, i == 0 ? url->host : url->others[i - 1].host), words);
     if (trouble.status != EVLOCK_OK)
         evl_url_free(url);
     return trouble;
+}
+
+/* The Sentinels get what is theirs of the URL; what is left is of a server whose place is not known. */
+static struct trouble deployment_ask_sentinels(struct deployment *deployment, struct url *url,
+                                               const struct url_list *urls, const evlock_client_options *options) {
+    struct url server = {.user = url->user, .password = url->password, .tls = url->tls, .db = url->db};
+    struct trouble trouble = {EVLOCK_EURL, "Sentinels know one server, and a quorum is of several"};
+
+    url->user = url->password = NULL;
+    if (urls->count == 1) {
+        deployment->master = evl_alloc(sizeof(*deployment->master));
+        trouble = deployment->master ? evl_master_make(deployment->master, &deployment->connections, url, options)
+                                     : deployment_no_memory;
+    }
+    evl_url_free(url);
+    *url = server;
+    if (trouble.status != EVLOCK_OK)
+        evl_url_free(url);
+    return trouble;
+}
+
+static struct trouble deployment_refuse_vain_sentinels(const struct deployment *deployment,
+                                                       const evlock_client_options *options) {
+    if ((options->sentinel_user || options->sentinel_password) && !deployment->master)
+        return (struct trouble){EVLOCK_EINVAL, "the options speak of Sentinels, but the URL has none"};
+    return evl_no_trouble;
+}
+
+/* Its masters are made when they are known. */
+static struct trouble deployment_make_cluster(struct deployment *deployment, struct url *url,
+                                              const evlock_client_options *options) {
+    struct cluster_parts parts = {
+        .connections = &deployment->connections,
+        .hooks = &deployment->hooks,
+        .ops = deployment->ops,
+        .node_count = &deployment->node_count,
+        .stats = &deployment->stats,
+        .gone = deployment->above->gone,
+    };
+    struct trouble trouble;
+
+    deployment->hooks.met = NULL;
+    deployment->hooks.table = evl_cluster_said;
+    deployment->hooks.changed = deployment_on_changed_in_cluster;
+    evl_free(deployment->nodes);
+    parts.nodes = deployment->nodes = evl_alloc(CLUSTER_PLACES * sizeof(struct node *));
+    if (deployment->nodes)
+        deployment->cluster = evl_cluster_new(&parts, url);
+    if (!deployment->cluster) {
+        evl_url_free(url);
+        return deployment_no_memory;
+    }
+    trouble =
+        deployment_set_credentials(deployment, deployment->nodes[0], evl_cluster_url(deployment->cluster), options);
+    return trouble;
+}
+
+static struct trouble deployment_make_one(struct deployment *deployment, struct url *url, const struct url_list *urls,
+                                          unsigned index, const evlock_client_options *options, struct words *words) {
+    if (url->kind != URL_CLUSTER)
+        return deployment_number(urls, index, deployment_make_node(deployment, url, options, words), words);
+    if (urls->count == 1)
+        return deployment_make_cluster(deployment, url, options);
+    evl_url_free(url);
+    return (struct trouble){EVLOCK_EURL, "a cluster cannot be one of several nodes"};
 }
 
 static struct trouble deployment_refuse_vain_trust(const struct deployment *deployment,
@@ -146,61 +241,95 @@ struct trouble evl_deployment_make(struct deployment *deployment, const struct u
     struct url url;
 
     deployment->ops = ops;
+    deployment->above = hooks;
     deployment->hooks = (struct node_hooks){
         .met = deployment_refuse_twins,
-        .returned = hooks->returned,
+        .returned = deployment_on_returned,
         .tell_back = hooks->tell_back,
-        .changed = hooks->changed,
+        .changed = deployment_on_changed,
     };
     evl_connections_init(&deployment->connections, &deployment->turn, &deployment->config);
-    deployment->nodes = evl_alloc(urls->count * sizeof(*deployment->nodes));
+    deployment->nodes = evl_alloc(urls->count * sizeof(struct node *));
     if (options->password_file)
         deployment->password_file = evl_dup(options->password_file, strlen(options->password_file));
     if (!deployment->nodes || !deployment->password_file != !options->password_file)
-        return (struct trouble){EVLOCK_ENOMEM, "no memory for a client"};
+        return deployment_no_memory;
+    deployment->votes = urls->count;
     for (unsigned i = 0; trouble.status == EVLOCK_OK && i < urls->count; i++) {
-        deployment->nodes[i].excludable = urls->count > 1 && !deployment->config.durable;
         trouble = deployment_parse(&url, urls, i, words);
         if (trouble.status == EVLOCK_OK)
             trouble = deployment_trust(deployment, &url, urls, i, options, words);
+        if (trouble.status == EVLOCK_OK && url.kind == URL_SENTINELS)
+            trouble = deployment_blame(urls, i, deployment_ask_sentinels(deployment, &url, urls, options), words);
         if (trouble.status == EVLOCK_OK)
-            trouble = deployment_number(urls, i, deployment_make_node(deployment, &url, options, words), words);
+            trouble = deployment_make_one(deployment, &url, urls, i, options, words);
     }
     if (trouble.status == EVLOCK_OK)
         trouble = deployment_refuse_vain_trust(deployment, options);
+    if (trouble.status == EVLOCK_OK)
+        trouble = deployment_refuse_vain_sentinels(deployment, options);
+    if (trouble.status == EVLOCK_OK && deployment->votes > 1 && deployment->config.failover_wait)
+        trouble = (struct trouble){EVLOCK_EINVAL, "failover_wait_ms is for one server, and there are several"};
+    if (trouble.status == EVLOCK_OK && deployment->cluster && deployment->config.failover_wait)
+        trouble = (struct trouble){EVLOCK_EINVAL, "failover_wait_ms is not for a cluster: a slot that moves leaves it"};
+    if (trouble.status == EVLOCK_OK && deployment->master)
+        deployment->master->node = deployment->nodes[0];
     return trouble.status == EVLOCK_OK ? deployment_try_file(deployment, words) : trouble;
 }
 
 void evl_deployment_start(struct deployment *deployment) {
+    if (deployment->cluster) {
+        evl_cluster_start(deployment->cluster);
+        return;
+    }
     for (unsigned i = 0; i < deployment->node_count; i++)
-        evl_connection_start(evl_node_connection(&deployment->nodes[i]));
+        evl_connection_start(evl_node_connection(deployment->nodes[i]));
+    if (deployment->master)
+        evl_master_start(deployment->master);
+}
+
+bool evl_deployment_add_side(struct deployment *deployment, struct node *node) {
+    if (node->side)
+        return true;
+    node->side = evl_alloc(sizeof(*node->side));
+    if (!node->side)
+        return false;
+    evl_side_init(node->side, &deployment->connections, node, deployment->ops);
+    if (deployment->cluster)
+        evl_cluster_join(deployment->cluster, node->side);
+    evl_connection_start(evl_pipe_connection(node->side));
+    return true;
 }
 
 struct trouble evl_deployment_add_sides(struct deployment *deployment) {
-    unsigned count = deployment->node_count;
-    struct pipe *sides;
-    struct url urls[EVLOCK_NODES_MAX];
-
-    if (deployment->sides)
+    if (deployment->cluster) /* each when it is needed */
         return evl_no_trouble;
-    sides = evl_alloc(count * sizeof(*sides));
-    for (unsigned i = 0; sides && i < count; i++) {
-        if (evl_url_copy(&urls[i], &evl_node_connection(&deployment->nodes[i])->url) == EVLOCK_OK)
-            continue;
-        while (i > 0)
-            evl_url_free(&urls[--i]);
-        evl_free(sides);
-        sides = NULL;
-    }
-    if (!sides)
-        return (struct trouble){EVLOCK_ENOMEM, "no memory for second connections"};
-    deployment->sides = sides;
-    for (unsigned i = 0; i < count; i++)
-        evl_side_init(&sides[i], &deployment->connections, &deployment->nodes[i], &urls[i], deployment->ops);
-    for (unsigned i = 0; i < count; i++)
-        evl_connection_start(evl_pipe_connection(&sides[i]));
+    for (unsigned i = 0; i < deployment->node_count; i++)
+        if (!evl_deployment_add_side(deployment, deployment->nodes[i]))
+            return (struct trouble){EVLOCK_ENOMEM, "no memory for second connections"};
     evl_turn_rearm(&deployment->turn);
     return evl_no_trouble;
+}
+
+/* A user's number of a node: of a cluster, that among those with slots. */
+unsigned evl_deployment_count(const struct deployment *deployment) {
+    unsigned count = 0;
+
+    if (!deployment->cluster)
+        return deployment->node_count;
+    for (unsigned i = 0; i < deployment->node_count; i++)
+        count += evl_cluster_counts(deployment->nodes[i]);
+    return count;
+}
+
+struct node *evl_deployment_node(const struct deployment *deployment, unsigned index) {
+    unsigned place = 0;
+
+    if (!deployment->cluster)
+        return deployment->nodes[index];
+    while (!evl_cluster_counts(deployment->nodes[place]) || index-- > 0)
+        place++;
+    return deployment->nodes[place];
 }
 
 /* --- All nodes together ------------------------------------------------------------------------------------------- */
@@ -208,12 +337,14 @@ struct trouble evl_deployment_add_sides(struct deployment *deployment) {
 enum evlock_connection evl_deployment_connection(const struct deployment *deployment, const struct node **ret_trouble) {
     unsigned ready = 0, away = 0;
 
+    if (deployment->cluster)
+        return evl_cluster_connection(deployment->cluster, ret_trouble);
     for (unsigned i = 0; i < deployment->node_count; i++) {
-        ready += evl_node_state(&deployment->nodes[i]) == CONNECTION_READY;
-        if (evl_node_state(&deployment->nodes[i]) != CONNECTION_AWAY)
+        ready += evl_node_state(deployment->nodes[i]) == CONNECTION_READY;
+        if (evl_node_state(deployment->nodes[i]) != CONNECTION_AWAY)
             continue;
         away++;
-        *ret_trouble = &deployment->nodes[i];
+        *ret_trouble = deployment->nodes[i];
     }
     if (evl_quorum_reached(deployment->node_count, ready))
         return EVLOCK_CONNECTED;
@@ -222,24 +353,24 @@ enum evlock_connection evl_deployment_connection(const struct deployment *deploy
 
 void evl_deployment_send_waiting(struct deployment *deployment, int64_t now) {
     for (unsigned i = 0; i < deployment->node_count; i++)
-        evl_pipe_send_waiting(&deployment->nodes[i].pipe, now);
+        evl_pipe_send_waiting(&deployment->nodes[i]->pipe, now);
 }
 
 void evl_deployment_part(struct deployment *deployment) {
     for (unsigned i = 0; i < deployment->node_count; i++)
-        evl_pipe_part(&deployment->nodes[i].pipe);
+        evl_pipe_part(&deployment->nodes[i]->pipe);
 }
 
 void evl_deployment_flush(struct deployment *deployment) {
     for (unsigned i = 0; i < deployment->node_count; i++)
-        evl_pipe_flush(&deployment->nodes[i].pipe);
+        evl_pipe_flush(&deployment->nodes[i]->pipe);
 }
 
 /* --- Credentials -------------------------------------------------------------------------------------------------- */
 
 bool evl_deployment_asks(const struct deployment *deployment) {
     for (unsigned i = 0; deployment->config.on_login && i < deployment->node_count; i++)
-        if (deployment->nodes[i].credentials.wanted)
+        if (deployment->nodes[i]->credentials.wanted)
             return true;
     return false;
 }
@@ -258,7 +389,7 @@ struct trouble evl_deployment_write_logins(const struct deployment *deployment, 
     struct trouble trouble = evl_no_trouble;
 
     for (unsigned i = first; trouble.status == EVLOCK_OK && i <= last; i++)
-        trouble = deployment_write_login(&deployment->nodes[i].credentials, user, password, &ret[i], words);
+        trouble = deployment_write_login(&deployment->nodes[i]->credentials, user, password, &ret[i], words);
     for (unsigned i = first; trouble.status != EVLOCK_OK && i <= last; i++)
         evl_secret_wipe(&ret[i]);
     return trouble;
@@ -266,7 +397,7 @@ struct trouble evl_deployment_write_logins(const struct deployment *deployment, 
 
 void evl_deployment_log_in(struct deployment *deployment, unsigned first, unsigned last, struct secret *given) {
     for (unsigned i = first; i <= last; i++) {
-        struct credentials *credentials = &deployment->nodes[i].credentials;
+        struct credentials *credentials = &deployment->nodes[i]->credentials;
         bool asks = !given[i].bytes && credentials->asks;
         if (given[i].bytes)
             evl_credentials_give(credentials, &given[i]);
@@ -279,19 +410,28 @@ void evl_deployment_log_in(struct deployment *deployment, unsigned first, unsign
 /* --- The end ------------------------------------------------------------------------------------------------------ */
 
 void evl_deployment_stop(struct deployment *deployment, bool forked) {
+    if (deployment->cluster && !forked)
+        evl_cluster_stop(deployment->cluster);
     evl_connections_stop(&deployment->connections, forked);
     for (unsigned i = 0; i < deployment->node_count; i++)
-        evl_credentials_wipe(&deployment->nodes[i].credentials);
+        evl_credentials_wipe(&deployment->nodes[i]->credentials);
+    if (deployment->master)
+        evl_master_wipe(deployment->master);
 }
 
 void evl_deployment_free(struct deployment *deployment) {
     for (unsigned i = 0; i < deployment->node_count; i++) {
-        evl_url_free(&evl_node_connection(&deployment->nodes[i])->url);
-        evl_credentials_free(&deployment->nodes[i].credentials);
+        evl_url_free(&deployment->nodes[i]->url);
+        evl_credentials_free(&deployment->nodes[i]->credentials);
+        evl_free(deployment->nodes[i]->side);
+        evl_free(deployment->nodes[i]);
     }
+    if (deployment->master)
+        evl_master_free(deployment->master);
+    evl_free(deployment->master);
     evl_tls_free(deployment->connections.tls);
+    evl_cluster_free(deployment->cluster);
     evl_free(deployment->nodes);
-    evl_free(deployment->sides);
     evl_free(deployment->password_file);
 }
 
@@ -306,11 +446,13 @@ static bool deployment_counts(const struct node *node) {
 
 /* No server counts for two. */
 static void deployment_check_twins(const struct deployment *deployment, unsigned index) {
-    const struct node *node = &deployment->nodes[index];
+    const struct node *node = deployment->nodes[index];
     const char *id = node->pipe.login.run_id;
 
+    if (deployment->cluster) /* a master may have two places while the table is not up to date */
+        return;
     for (unsigned i = 0; i < index; i++) {
-        const struct node *other = &deployment->nodes[i];
+        const struct node *other = deployment->nodes[i];
         implies(id[0] && deployment_counts(node) && deployment_counts(other),
                 strcmp(id, other->pipe.login.run_id) != 0);
     }
@@ -318,23 +460,25 @@ static void deployment_check_twins(const struct deployment *deployment, unsigned
 
 void evl_deployment_check(const struct deployment *deployment) {
     evl_connections_check(&deployment->connections);
+    if (deployment->cluster)
+        evl_cluster_check(deployment->cluster);
     for (unsigned i = 0; i < deployment->node_count; i++) {
-        const struct node *node = &deployment->nodes[i];
+        const struct node *node = deployment->nodes[i];
         assert(evl_node_index(node) == i);
-        implies(node->excludable, deployment->node_count > 1);
+        implies(node->excludable, deployment->votes > 1);
         evl_node_check(node);
         evl_pipe_check(&node->pipe);
         deployment_check_twins(deployment, i);
-        if (deployment->sides)
-            evl_pipe_check(&deployment->sides[i]);
+        if (node->side)
+            evl_pipe_check(node->side);
     }
 }
 
 void evl_deployment_check_all(const struct deployment *deployment) {
     for (unsigned i = 0; i < deployment->node_count; i++) {
-        evl_pipe_check_all(&deployment->nodes[i].pipe);
-        if (deployment->sides)
-            evl_pipe_check_all(&deployment->sides[i]);
+        evl_pipe_check_all(&deployment->nodes[i]->pipe);
+        if (deployment->nodes[i]->side)
+            evl_pipe_check_all(deployment->nodes[i]->side);
     }
 }
 

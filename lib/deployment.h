@@ -6,6 +6,7 @@
 #ifndef EVL_DEPLOYMENT_H
 #define EVL_DEPLOYMENT_H
 
+#include "cluster.h"
 #include "node.h"
 
 /* What the owner of a deployment does with it, beside what a turn asks for. */
@@ -15,19 +16,24 @@ struct deployment_hooks {
     bool (*tell_back)(struct node *node, int64_t now);
     /* What the nodes are doing together may have changed. */
     void (*changed)(struct node *node);
+    /* A node of a cluster is done with: what it owes is never settled. */
+    void (*gone)(struct node *node);
 };
 
 struct deployment {
     struct turn turn;
     struct client_config config;
+    const struct deployment_hooks *above;
     struct node_hooks hooks;              /* of its nodes */
     const struct request_ops *const *ops; /* by the kind of a request */
     struct connections connections;
-    struct node *nodes;
-    char *password_file; /* NULL: none */
-    struct pipe *sides;  /* second connections to the nodes; NULL: nobody needs them yet */
+    struct node **nodes;
+    struct master *master;   /* whose server the only node is; NULL: the nodes are where their URLs say */
+    struct cluster *cluster; /* that these are the masters of, but for the first, its gate; NULL: they are no cluster */
+    char *password_file;     /* NULL: none */
     unsigned node_count;
-    bool asking; /* the user is in on_login */
+    unsigned votes; /* of a lock: one for each node that it is kept on */
+    bool asking;    /* the user is in on_login */
     struct evlock_stats stats;
 };
 
@@ -37,8 +43,39 @@ struct trouble evl_deployment_make(struct deployment *deployment, const struct u
                                    const evlock_client_options *options, const struct deployment_hooks *hooks,
                                    const struct request_ops *const ops[REQUEST_KINDS], struct words *words);
 
+/* Whether a server that may have forgotten locks grants none until the longest of them must have ended. */
+static inline bool evl_deployment_excludes(const struct deployment *deployment) {
+    return deployment->votes > 1 || deployment->config.failover_wait > 0;
+}
+
 /* Starts the connections to the nodes. The turn has been set up. */
 void evl_deployment_start(struct deployment *deployment);
+
+/* Chooses the node that a request about this key goes to now, by its vote or its slot. Where it waits elsewhere, it is
+ * withdrawn. */
+static inline struct node *evl_deployment_route(struct deployment *deployment, struct request *request,
+                                                struct bytes key) {
+    if (deployment->cluster)
+        evl_cluster_route(deployment->cluster, request, key);
+    return deployment->nodes[request->node];
+}
+
+/* The node that speaks for what has one vote, about this key. */
+static inline struct node *evl_deployment_home(const struct deployment *deployment, struct bytes key) {
+    return deployment->cluster ? evl_cluster_home(deployment->cluster, key) : deployment->nodes[0];
+}
+
+/* How many nodes a user knows of, and which they are. */
+unsigned evl_deployment_count(const struct deployment *deployment);
+struct node *evl_deployment_node(const struct deployment *deployment, unsigned index);
+
+/* So many nodes have credentials of their own: all, or the first for all. */
+static inline unsigned evl_deployment_identities(const struct deployment *deployment) {
+    return deployment->cluster ? 1 : deployment->node_count;
+}
+
+/* Makes the second connection to a node, unless it is there; false: no memory. */
+bool evl_deployment_add_side(struct deployment *deployment, struct node *node);
 
 /* What all nodes together are doing; `*ret_trouble` is set to one that is away, if any is. */
 enum evlock_connection evl_deployment_connection(const struct deployment *deployment, const struct node **ret_trouble);

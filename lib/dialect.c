@@ -131,12 +131,19 @@ static const struct command_row row_hand = {
 
 const struct form evl_renewals = {SCRIPT(RENEW_MANY), 0, {ARG_LOCKS, ARG_TTL, ARG_TOKENS}};
 
+const struct form evl_renewals_scattered = {SCRIPT(RENEW_ANY), FORM_NO_KEYS, {ARG_TTL, ARG_LOCKS, ARG_TOKENS}};
+
 /* --- How questions are answered ----------------------------------------------------------------------------------- */
 
 static bool dialect_finds_text(const struct reply *reply, struct found *ret) {
     ret->there = reply->type == REPLY_STRING;
     ret->text = (struct bytes){reply->text, reply->len};
     return reply->type == REPLY_STRING || reply->type == REPLY_NIL;
+}
+
+/* As list.lua says it; its keys are taken apart by who asked. */
+static bool dialect_finds_page(const struct reply *reply, struct found *ret) {
+    return dialect_finds_text(reply, ret) && ret->there;
 }
 
 /* A text that becomes part of a command. */
@@ -226,6 +233,7 @@ static const struct ask_row ask_end = {{SCRIPT(BREAK), 1, {ARG_LOCK, ARG_SOUGHT}
 static const struct ask_row ask_hand_on = {
     {SCRIPT(BREAK), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_SOUGHT, ARG_CLOCK}}, dialect_finds_end};
 static const struct ask_row ask_renewal = {{SCRIPT(RENEW), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_finds_number};
+static const struct ask_row ask_list = {{SCRIPT(LIST), 0, {ARG_SOUGHT}}, dialect_finds_page};
 static const struct ask_row ask_wait = {{NULL, 0, {ARG_WAIT, ARG_REPLICAS, ARG_TIMEOUT}}, dialect_finds_number};
 
 /* --- Dialects ----------------------------------------------------------------------------------------------------- */
@@ -236,10 +244,10 @@ static const struct ask_row ask_wait = {{NULL, 0, {ARG_WAIT, ARG_REPLICAS, ARG_T
         .commands = {[LEASE_ACQUIRE] = &(how_taken), [LEASE_ADOPT] = &row_adopt,     [LEASE_RAISE] = &row_raise,       \
                      [LEASE_RENEW] = &row_renew,     [LEASE_REARM] = &row_rearm,     [LEASE_MEND] = &row_rearm,        \
                      [LEASE_ADD] = &row_add,         [LEASE_REPLACE] = &row_replace, [LEASE_RELEASE] = &(how_given)},  \
-        .asks = {[ASK_TOKEN] = &ask_get,       [ASK_SORT] = &ask_get,     [ASK_TTL] = &ask_pttl,                       \
-                 [ASK_WAITERS] = &ask_zcard,   [ASK_PLACE] = &ask_zrank,  [ASK_STATE] = &ask_state,                    \
-                 [ASK_WHOLE] = &ask_whole,     [ASK_MARK] = &ask_look,    [ASK_BREAK] = &(how_ended),                  \
-                 [ASK_RENEWAL] = &ask_renewal, [ASK_REPLICAS] = &ask_wait},                                            \
+        .asks = {[ASK_TOKEN] = &ask_get,       [ASK_SORT] = &ask_get,      [ASK_TTL] = &ask_pttl,                      \
+                 [ASK_WAITERS] = &ask_zcard,   [ASK_PLACE] = &ask_zrank,   [ASK_STATE] = &ask_state,                   \
+                 [ASK_WHOLE] = &ask_whole,     [ASK_MARK] = &ask_look,     [ASK_BREAK] = &(how_ended),                 \
+                 [ASK_RENEWAL] = &ask_renewal, [ASK_REPLICAS] = &ask_wait, [ASK_LIST] = &ask_list},                    \
     }
 
 static const struct dialect plain = DIALECT(row_set, row_release, ask_end);

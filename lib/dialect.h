@@ -37,6 +37,7 @@ enum ask {
     ASK_BREAK,    /* the second: to end what has this mark */
     ASK_RENEWAL,  /* on a connection for replicas: the write for which these are asked */
     ASK_REPLICAS, /* how many have it */
+    ASK_LIST,     /* which locks there are, whatever this one is */
     ASKS,
 };
 
@@ -68,6 +69,9 @@ const struct dialect *evl_dialect(bool queue, bool waits, bool fences);
 
 /* The renewals of many locks as one command: of those whose dialect renews plainly, as all do. */
 extern const struct form evl_renewals;
+
+/* The same where their keys may be in many slots, all of the server that is asked. */
+extern const struct form evl_renewals_scattered;
 
 /* Whether its renewal is the one that `evl_renewals` has for many. */
 bool evl_dialect_renews_plainly(const struct dialect *dialect);

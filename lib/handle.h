@@ -43,6 +43,11 @@ static inline struct bytes evl_handle_key(const struct evlock *lock) {
     return (struct bytes){lock->key, lock->key_len};
 }
 
+/* The node that speaks for it, where it is kept on one, while its client is there. */
+static inline struct node *evl_handle_home(const struct evlock *lock) {
+    return evl_deployment_home(lock->config->deployment, evl_handle_key(lock));
+}
+
 /* The ground under it, while its client is there. */
 static inline struct turn *evl_handle_turn(const struct evlock *lock) {
     return &lock->config->deployment->turn;

@@ -1,11 +1,14 @@
 /* Hash tags; see hash_tag.h. The arithmetic is the Redis Cluster specification's: CRC-16/XMODEM, modulo 16,384. */
 #include "hash_tag.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "check.h"
 
 #define SLOT_BITS 14
+_Static_assert(1 << SLOT_BITS == HASH_TAG_SLOTS, "all slots have that many bits");
+
 #define SLOT_POLYNOMIAL 0x1021U
 
 struct bytes evl_hash_tag_of(struct bytes key) {
@@ -15,15 +18,24 @@ struct bytes evl_hash_tag_of(struct bytes key) {
     return close ? (struct bytes){open + 1, (size_t)(close - open) - 1} : (struct bytes){"", 0};
 }
 
+/* What four bits lead to: the multiples of the polynomial. */
+static const uint16_t crc_of_bits[16] = {0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50A5, 0x60C6, 0x70E7,
+                                         0x8108, 0x9129, 0xA14A, 0xB16B, 0xC18C, 0xD1AD, 0xE1CE, 0xF1EF};
+
 static unsigned hash_tag_crc_after(unsigned crc, struct bytes text) {
     const unsigned char *byte = text.data;
 
     for (size_t i = 0; i < text.len; i++) {
-        crc ^= (unsigned)byte[i] << 8;
-        for (int bit = 0; bit < 8; bit++)
-            crc = (crc & 0x8000 ? crc << 1 ^ SLOT_POLYNOMIAL : crc << 1) & 0xFFFF;
+        crc = (crc << 4 ^ crc_of_bits[crc >> 12 ^ byte[i] >> 4]) & 0xFFFF;
+        crc = (crc << 4 ^ crc_of_bits[crc >> 12 ^ (byte[i] & 15U)]) & 0xFFFF;
     }
     return crc;
+}
+
+unsigned evl_hash_tag_slot(struct bytes key) {
+    struct bytes tag = evl_hash_tag_of(key);
+
+    return hash_tag_crc_after(0, tag.len ? tag : key) & (HASH_TAG_SLOTS - 1);
 }
 
 /* The CRC from which two bytes of zero lead to this one. The polynomial is odd: so the last bit says what was done. */

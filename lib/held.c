@@ -189,13 +189,13 @@ void evl_held_note(struct evlock *lock, const char *words) {
         evl_call_note(call, words);
 }
 
-/* Among several nodes no lease may outlast what a restarted node is kept out for. */
+/* No lease may outlast what a restarted node is kept out for. */
 static struct trouble held_validate_max_ttl(const struct evlock *lock, int64_t ttl, enum lease_command command,
                                             struct words *words) {
     const struct deployment *deployment = lock->config->deployment;
     int64_t max = deployment->config.max_ttl;
 
-    if (deployment->node_count == 1)
+    if (!evl_deployment_excludes(deployment))
         return evl_no_trouble;
     if (command == LEASE_ADD)
         ttl +=

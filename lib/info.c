@@ -45,7 +45,7 @@ static bool info_renews_many(const char *text) {
 /* A Sentinel knows none of the commands. */
 static struct trouble info_refusal(const char *text, const char *mode) {
     static const char garnet[] = "this is Garnet, where others' commands may run amid a script; locks need more";
-    static const char sentinel[] = "this is a Sentinel, which has no locks; give the server's address";
+    static const char sentinel[] = "this is a Sentinel, which has no locks; its URL is redis+sentinel://HOST:PORT/NAME";
 
     if (strstr(text, "\ngarnet_version:"))
         return (struct trouble){EVLOCK_EUNSUPPORTED, garnet};
@@ -54,13 +54,27 @@ static struct trouble info_refusal(const char *text, const char *mode) {
     return evl_no_trouble;
 }
 
+#define MODE_SIZE 16
+
+/* Valkey has a name of its own for it. */
+static void info_mode(const char *text, char ret[MODE_SIZE]) {
+    info_field(text, "\nredis_mode:", ret, MODE_SIZE);
+    if (!ret[0])
+        info_field(text, "\nserver_mode:", ret, MODE_SIZE);
+}
+
+bool evl_info_is_sentinel(const char *text) {
+    char mode[MODE_SIZE];
+
+    info_mode(text, mode);
+    return strcmp(mode, "sentinel") == 0;
+}
+
 void evl_info_server(const char *text, struct info_server *ret) {
-    char mode[16];
+    char mode[MODE_SIZE];
 
     info_field(text, "\nrun_id:", ret->run_id, sizeof(ret->run_id));
-    info_field(text, "\nredis_mode:", mode, sizeof(mode));
-    if (!mode[0]) /* Valkey has a name of its own for it */
-        info_field(text, "\nserver_mode:", mode, sizeof(mode));
+    info_mode(text, mode);
     ret->uptime = info_uptime(text);
     ret->renews_many = info_renews_many(text);
     ret->clusters = strcmp(mode, "cluster") == 0;
@@ -85,12 +99,15 @@ static struct trouble info_refusal_of_role(const char *role) {
 /* A second history is that of a server whose data it took. */
 void evl_info_data(const char *text, struct info_data *ret) {
     static const char none[] = "0000000000000000000000000000000000000000";
-    char role[16], second[ID_SIZE];
+    char role[16], second[ID_SIZE], replicas[8], enough[8];
 
     info_field(text, "\nmaster_replid:", ret->replid, sizeof(ret->replid));
     info_field(text, "\nmaster_replid2:", second, sizeof(second));
     info_field(text, "\nrole:", role, sizeof(role));
     ret->inherited = strcmp(role, "master") != 0 || strcmp(second, none) != 0;
+    info_field(text, "\nconnected_slaves:", replicas, sizeof(replicas));
+    info_field(text, "\nmin_slaves_good_slaves:", enough, sizeof(enough));
+    ret->bare = replicas[0] && strcmp(replicas, "0") != 0 && !enough[0];
     ret->refusal = info_refusal_of_role(role);
 }
 

@@ -24,10 +24,14 @@ struct info_server {
 
 void evl_info_server(const char *text, struct info_server *ret);
 
+/* The same: whether it is a Sentinel. */
+bool evl_info_is_sentinel(const char *text);
+
 /* INFO replication. */
 struct info_data {
     char replid[ID_SIZE];   /* which history the data have; "": not said */
     bool inherited;         /* it may not have begun here: it was taken over */
+    bool bare;              /* it has replicas, and takes writes without them */
     struct trouble refusal; /* as above */
 };
 

@@ -51,7 +51,7 @@ static int64_t lease_longest_life(const struct lease *lease) {
 /* For how long a node that has the token for `ttl` is believed in: if it starts again without its data, it is asked for
  * nothing for no longer than the greatest ttl. */
 static int64_t lease_believed(const struct lease *lease, int64_t ttl) {
-    return lease->nodes > 1 && lease->terms->max_ttl ? evl_min(ttl, lease->terms->max_ttl) : ttl;
+    return lease->terms->max_ttl ? evl_min(ttl, lease->terms->max_ttl) : ttl;
 }
 
 /* The ttl of which this is kept: the reverse of lease_kept_until(). */

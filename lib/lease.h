@@ -66,7 +66,7 @@ struct lease_answer {
 /* What was agreed for a lease; shared by leases. */
 struct lease_terms {
     int64_t ttl;      /* 0: no expiry */
-    int64_t max_ttl;  /* among several nodes, no more than this is counted on; 0: no limit */
+    int64_t max_ttl;  /* where nodes are excluded, no more than this is counted on; 0: no limit */
     int64_t interval; /* between renewals; 0: none */
     int64_t grain;    /* renewals fall due on multiples of this, so that those of many leases come together; 0: none */
     int64_t phase;    /* by which these are shifted, so that those of many clients do not; less than the grain */
@@ -278,6 +278,11 @@ static inline int64_t evl_lease_fence(const struct lease *lease) {
 /* When the quorum was complete; before that, when it began. */
 static inline int64_t evl_lease_since(const struct lease *lease) {
     return lease->since;
+}
+
+/* It may be in the queue still, or again. */
+static inline bool evl_lease_may_queue(const struct lease *lease) {
+    return lease->queued && !lease->granted;
 }
 
 /* It waits in the queue, or is about to. */

@@ -1,6 +1,9 @@
 /* Listeners; see listener.h. */
 #include "listener.h"
 
+#include <string.h>
+
+#include "check.h"
 #include "lacks.h"
 
 static struct listener *listener_of(struct connection *connection) {
@@ -57,11 +60,13 @@ static const struct connection_hooks connection_hooks = {
 
 static const struct login_hooks login_hooks = {.done = listener_on_login_done};
 
-void evl_listener_init(struct listener *listener, struct connections *all, struct credentials *credentials,
-                       struct url *url, const char *channel, const struct listener_hooks *hooks) {
-    evl_connection_init(&listener->login.connection, all, 0, url, &connection_hooks);
-    evl_login_init(&listener->login, credentials, &login_hooks);
-    listener->login.channel = channel;
+void evl_listener_init(struct listener *listener, struct connections *all, struct node *node, const char *channel,
+                       const struct listener_hooks *hooks) {
+    evl_connection_init(&listener->login.connection, all, evl_node_index(node), &node->url, &connection_hooks);
+    evl_login_init(&listener->login, node->pipe.login.credentials, &login_hooks);
+    assert(strlen(channel) < sizeof(listener->channel));
+    memcpy(listener->channel, channel, strlen(channel) + 1);
+    listener->login.channel = listener->channel;
     listener->hooks = hooks;
 }
 

@@ -5,9 +5,12 @@
 #ifndef EVL_LISTENER_H
 #define EVL_LISTENER_H
 
-#include "login.h"
+#include "node.h"
 
 struct listener;
+
+/* Of a channel's name, with its NUL. */
+#define CHANNEL_SIZE 64
 
 /* What the owner of a listener does with it. */
 struct listener_hooks {
@@ -20,13 +23,18 @@ struct listener_hooks {
 struct listener {
     struct login login;
     const struct listener_hooks *hooks;
+    char channel[CHANNEL_SIZE];
     uint32_t missing; /* EVLOCK_MISSING_CHANNELS: the last try was refused for good */
 };
 
-/* Sets up a listener of zeroed memory, which takes `url` over; `channel` and `credentials` must stay. Nothing begins
- * before evl_connection_start(). */
-void evl_listener_init(struct listener *listener, struct connections *all, struct credentials *credentials,
-                       struct url *url, const char *channel, const struct listener_hooks *hooks);
+/* Sets up a listener to a node, of zeroed memory. Nothing begins before evl_connection_start(). */
+void evl_listener_init(struct listener *listener, struct connections *all, struct node *node, const char *channel,
+                       const struct listener_hooks *hooks);
+
+/* The number of its node. */
+static inline unsigned evl_listener_index(const struct listener *listener) {
+    return listener->login.connection.index;
+}
 
 /* Ends it: its memory may go by that. */
 void evl_listener_end(struct listener *listener, struct connections *all);

@@ -98,7 +98,9 @@ static struct evlock *lock_make(struct config *config, const void *name, size_t 
 }
 
 static void lock_take_on_terms(struct locks *locks, struct lease_terms *terms) {
-    terms->max_ttl = evl_locks_deployment(locks)->config.max_ttl;
+    const struct deployment *deployment = evl_locks_deployment(locks);
+
+    terms->max_ttl = evl_deployment_excludes(deployment) ? deployment->config.max_ttl : 0;
     if (terms->grain)
         terms->phase = (int64_t)(locks->phase % (uint64_t)terms->grain);
 }
@@ -124,16 +126,17 @@ static void lock_remember(struct locks *locks, struct config *config) {
 static struct trouble lock_validate_deployment(struct deployment *deployment, const struct config *config,
                                                struct words *words) {
     int64_t max = deployment->config.max_ttl;
-    bool several = deployment->node_count > 1;
+    bool excludes = evl_deployment_excludes(deployment);
 
-    if (several && config->terms.ttl == 0)
-        return (struct trouble){EVLOCK_ETTL, "a lock on several nodes needs a ttl"};
-    if (several && config->terms.ttl > max)
+    if (excludes && config->terms.ttl == 0)
+        return (struct trouble){EVLOCK_ETTL, "a lock on several nodes, or with failover_wait_ms, needs a ttl"};
+    if (excludes && config->terms.ttl > max)
         return evl_trouble(words, EVLOCK_ETTL,
                            "the ttl of %" PRId64 " ms is longer than the client's max_ttl_ms, %" PRId64 " ms",
                            config->terms.ttl / 1000, max / 1000);
-    if (several && config->queue)
-        return (struct trouble){EVLOCK_EQUEUE, "several nodes have no queue in common"};
+    if (excludes && config->queue)
+        return (struct trouble){EVLOCK_EQUEUE, deployment->votes > 1 ? "several nodes have no queue in common"
+                                                                     : "no queue waits out failover_wait_ms"};
     if (config->min_replicas == 0)
         return evl_no_trouble;
     if (config->terms.ttl == 0)

@@ -20,8 +20,6 @@ void evl_locks_free(struct locks *locks) {
     evl_config_unref(locks->last_config);
     evl_fences_free(&locks->fences);
     evl_pool_free_kept(&locks->calls);
-    evl_free(locks->listener);
-    evl_free(locks->successor);
 }
 
 /* It reads nothing that changes while the client lives, since it may be another thread that asks. */

@@ -1,6 +1,6 @@
 /*
  * What all locks of a client share: the lists of calls, the notices, the handles' options, the fences that were seen,
- * and the listener for grants. It owns these, but not the handles, which are their users' and outlive it. It decides
+ * and the listeners for grants. It owns these, but not the handles, which are their users' and outlive it. It decides
  * nothing about a lock.
  */
 #ifndef EVL_LOCKS_H
@@ -24,9 +24,7 @@ struct locks {
     struct configs configs;     /* of its handles */
     struct config *last_config; /* of the newest handle: the next one often wants the same */
     struct fences fences;
-    struct listener *listener;  /* NULL: nobody has waited in a queue yet */
-    struct listener *successor; /* that takes its place when it listens; NULL: none is to */
-    const struct listener_hooks *listener_hooks;
+    const struct listener_hooks *listener_hooks; /* of those for grants, which lie with the nodes */
     uint64_t phase; /* of its renewals: another than those of clients that share the clock */
     bool open;      /* calls may be made */
 };

@@ -12,7 +12,7 @@
 #include "minmax.h"
 
 /* Of one command, at most. */
-#define WORDS 4
+#define WORDS 8
 
 enum login_step {
     AUTH,
@@ -21,6 +21,7 @@ enum login_step {
     NAME,
     SERVER,
     SHARDS,
+    TABLE,
     SELECT,
     ID,
     SELF,
@@ -29,11 +30,15 @@ enum login_step {
     LOAD,
     CALL,
     SPELL,
+    HISTORY,
     KILL,
     COUNT,
     PUBLISH,
+    KIND,
     ANEW,  /* no step of a login: where it is done, another */
-    CLOCK, /* no step of a login either */
+    CLOCK, /* no step of a login either, nor are these */
+    TABLE_ANEW,
+    COMING,
 };
 
 static struct login *login_of(struct connection *connection) {
@@ -105,14 +110,18 @@ static bool login_ask_name(struct login *login) {
 static bool login_ask_select(struct login *login) {
     char number[16];
 
-    if (login->connection.url.db == 0)
+    if (login->connection.url->db == 0)
         return true;
-    snprintf(number, sizeof(number), "%d", login->connection.url.db);
+    snprintf(number, sizeof(number), "%d", login->connection.url->db);
     return login_greet(login, SELECT, "SELECT", number, NULL);
 }
 
 static bool login_ask_server(struct login *login) {
     return login_greet(login, SERVER, "INFO", "server", NULL);
+}
+
+static bool login_ask_kind(struct login *login) {
+    return login_greet(login, KIND, "INFO", "server", NULL);
 }
 
 static bool login_ask_id(struct login *login) {
@@ -131,11 +140,24 @@ static bool login_ask_replication(struct login *login) {
     return login_greet(login, REPLICATION, "INFO", "replication", NULL);
 }
 
+/* Only who grants locks has to know for how long the server has been what it is. */
+static bool login_is_to_wait(const struct login *login) {
+    return login->connection.config->failover_wait > 0 && login->hooks->met;
+}
+
+/* Many are renewed by one script in a cluster, and by another elsewhere. */
+static bool login_needs(const struct login *login, unsigned script) {
+    if (script == SCRIPT_HISTORY)
+        return login_is_to_wait(login);
+    return script != (login->in_cluster ? SCRIPT_RENEW_MANY : SCRIPT_RENEW_ANY);
+}
+
 static bool login_ask_load(struct login *login) {
     bool done = true;
 
-    for (unsigned i = 0; i < evl_script_count; i++)
-        done = done && login_greet(login, LOAD, "SCRIPT", "LOAD", evl_scripts[i].text, NULL);
+    for (unsigned i = 0; done && i < evl_script_count; i++)
+        if (login_needs(login, i))
+            done = login_greet(login, LOAD, "SCRIPT", "LOAD", evl_scripts[i].text, NULL);
     return done;
 }
 
@@ -147,6 +169,10 @@ static bool login_ask_call(struct login *login) {
 
 static bool login_ask_shards(struct login *login) {
     return login_greet(login, SHARDS, "CLUSTER", "INFO", NULL);
+}
+
+static bool login_ask_table(struct login *login) {
+    return !login->hooks->table || login_greet(login, TABLE, "CLUSTER", "NODES", NULL);
 }
 
 static bool login_ask_spell(struct login *login) {
@@ -166,6 +192,20 @@ static bool login_ask_kill(struct login *login) {
         return true;
     snprintf(number, sizeof(number), "%" PRId64, login->lost_id);
     return login_greet(login, KILL, "CLIENT", "KILL", "ID", number, NULL);
+}
+
+static bool login_ask_history(struct login *login) {
+    const struct script *script = &evl_scripts[SCRIPT_HISTORY];
+    bool spells = login->spells || login->load_error[0];
+
+    if (!login_is_to_wait(login) || login->reigned_since)
+        return true;
+    if (!login->run_id[0] || !login->replid[0]) {
+        login_refuse(login, EVLOCK_EUNSUPPORTED, "failover_wait_ms needs the run_id and master_replid of INFO");
+        return true;
+    }
+    return login_greet(login, HISTORY, spells ? "EVAL" : "EVALSHA", spells ? script->text : script->sha, "1",
+                       "evlock:history", login->run_id, login->replid, login->inherited ? "1" : "0", NULL);
 }
 
 static bool login_ask_count(struct login *login) {
@@ -192,25 +232,41 @@ static void login_on_server(struct login *login, const struct reply *reply) {
         login->started = evl_turn_now(login->connection.turn) - (info.uptime - 1) * 1000000;
     if (info.refusal.status != EVLOCK_OK)
         login_refuse(login, info.refusal.status, info.refusal.words);
-    else if (info.clusters)
+    else if (info.clusters && !login->in_cluster)
         login_ask_more(login, login_ask_shards(login));
     if (login->hooks->met)
         login->hooks->met(login);
 }
 
-/* A lock whose slot another node of the cluster has is refused by this one. `info` is what is known of the cluster. */
-static void login_warn_of_shards(struct login *login, const char *info) {
-    char shards[SHARDS_SIZE];
+static void login_on_kind(struct login *login, const struct reply *reply) {
+    if (reply->type == REPLY_STRING && !evl_info_is_sentinel(reply->text))
+        login_refuse(login, EVLOCK_EUNSUPPORTED, "this is no Sentinel; a server's own URL is redis://HOST:PORT");
+}
 
-    if (!evl_info_is_whole(info, shards))
+/* Names whose slots others have would be refused one by one. While the cluster is down, or does not say how large it
+ * is, it may be one that has all slots here. `info` is what is known of it. */
+static void login_refuse_shards(struct login *login, const char *info) {
+    char shards[SHARDS_SIZE], words[96];
+
+    if (evl_info_is_whole(info, shards))
+        return;
+    if (!shards[0]) {
         evl_log(login_log_of(login), EVLOCK_LOG_WARN,
-                "node %u: belongs to a cluster%s%s%s; names whose slots are not on this node are refused",
-                login->connection.index, shards[0] ? " of " : "", shards, shards[0] ? " shards" : "");
+                "node %u: belongs to a cluster; if that has several masters, use redis+cluster://",
+                login->connection.index);
+        return;
+    }
+    snprintf(words, sizeof(words), "this server is one of a cluster of %s masters; use redis+cluster://", shards);
+    login_refuse(login, EVLOCK_EUNSUPPORTED, words);
 }
 
 static void login_on_shards(struct login *login, const struct reply *reply) {
     if (reply->type == REPLY_STRING)
-        login_warn_of_shards(login, reply->text);
+        login_refuse_shards(login, reply->text);
+}
+
+static void login_on_table(struct login *login, const struct reply *reply) {
+    login->hooks->table(login, reply);
 }
 
 static void login_on_id(struct login *login, const struct reply *reply) {
@@ -247,8 +303,22 @@ static void login_on_replication(struct login *login, const struct reply *reply)
     evl_info_data(reply->text, &info);
     memcpy(login->replid, info.replid, sizeof(login->replid));
     login->inherited = info.inherited;
+    login->bare = info.bare;
     if (info.refusal.status != EVLOCK_OK)
         login_refuse(login, info.refusal.status, info.refusal.words);
+}
+
+/* An age that is negative is of a clock that went back; by one that is fast it is less than it seems. A history may be
+ * older than this machine's clock: it began before that read 0. */
+static void login_on_history(struct login *login, const struct reply *reply) {
+    int64_t now = evl_turn_now(login->connection.turn);
+    int64_t age = reply->type == REPLY_STRING ? strtoll(reply->text, NULL, 10) : -1;
+
+    login->reigned_since = age >= 0 ? now - (age - age / 100) : now;
+    if (login->reigned_since == 0) /* which would be none */
+        login->reigned_since = -1;
+    if (reply->type != REPLY_STRING)
+        login_refuse(login, EVLOCK_EPROTOCOL, "no age of the server's history");
 }
 
 static void login_on_load(struct login *login, const struct reply *reply) {
@@ -265,7 +335,12 @@ static void login_on_kill(struct login *login, const struct reply *reply) {
 
 static void login_on_no_shards(struct login *login, const char *error) {
     (void)error;
-    login_warn_of_shards(login, "");
+    login_refuse_shards(login, "");
+}
+
+static void login_on_no_table(struct login *login, const char *error) {
+    if (strncmp(error, "ERR", 3) == 0)
+        login_refuse(login, EVLOCK_EUNSUPPORTED, "this is no node of a cluster; use redis:// or redis+sentinel://");
 }
 
 static void login_on_no_name(struct login *login, const char *error) {
@@ -311,6 +386,7 @@ static const struct step {
     [NAME] = {login_ask_name, NULL, login_on_no_name, false},
     [SERVER] = {login_ask_server, login_on_server, NULL, false},
     [SHARDS] = {login_ask_shards, login_on_shards, login_on_no_shards, false},
+    [TABLE] = {login_ask_table, login_on_table, login_on_no_table, true},
     [SELECT] = {login_ask_select, NULL, NULL, true},
     [ID] = {login_ask_id, login_on_id, NULL, false},
     [SELF] = {login_ask_self, login_on_self, NULL, false},
@@ -319,21 +395,37 @@ static const struct step {
     [LOAD] = {login_ask_load, login_on_load, login_on_no_load, false},
     [CALL] = {login_ask_call, NULL, login_on_no_call, false},
     [SPELL] = {login_ask_spell, NULL, login_on_no_spell, false},
+    [HISTORY] = {login_ask_history, login_on_history, NULL, true},
     [KILL] = {login_ask_kill, login_on_kill, login_on_no_kill, false},
     [COUNT] = {login_ask_count, NULL, NULL, true},
     [PUBLISH] = {login_ask_publish, NULL, NULL, true},
+    [KIND] = {login_ask_kind, login_on_kind, NULL, false},
 };
 
-/* What each sort of connection goes on with. SHARDS and SPELL come where an answer asks for them, KILL is the last. */
-static const enum login_step to_send[] = {SERVER, SELECT, ID,      SELF,    MEMORY, REPLICATION,
-                                          LOAD,   CALL,   LIBRARY, VERSION, NAME};
+/* What each sort of connection goes on with. SHARDS and SPELL come where an answer asks for them, HISTORY and KILL
+ * at the end. */
+static const enum login_step to_send[] = {TABLE,       SERVER, SELECT, ID,      SELF,    MEMORY,
+                                          REPLICATION, LOAD,   CALL,   LIBRARY, VERSION, NAME};
+static const enum login_step to_scout[] = {TABLE};
 static const enum login_step to_listen[] = {COUNT, PUBLISH, LIBRARY, VERSION, NAME};
+static const enum login_step to_sentinel[] = {KIND, NAME};
 
 #define STEPS(sort) (sizeof(sort) / sizeof((sort)[0]))
 
 static bool login_ask_rest(struct login *login) {
-    const enum login_step *sort = login->channel ? to_listen : to_send;
-    size_t count = login->channel ? STEPS(to_listen) : STEPS(to_send);
+    const enum login_step *sort = to_send;
+    size_t count = STEPS(to_send);
+
+    if (login->to_sentinel) {
+        sort = to_sentinel;
+        count = STEPS(to_sentinel);
+    } else if (login->scouts) {
+        sort = to_scout;
+        count = STEPS(to_scout);
+    } else if (login->channel) {
+        sort = to_listen;
+        count = STEPS(to_listen);
+    }
 
     login->entered = true;
     for (size_t i = 0; i < count; i++)
@@ -479,7 +571,7 @@ void evl_logins_renew(struct credentials *credentials) {
     struct login *login;
 
     LIST_FOREACH (login, &credentials->logins, link)
-        login->owes = login->connection.state != CONNECTION_STOPPED;
+        login->owes = login->connection.state != CONNECTION_STOPPED && login->connection.state != CONNECTION_IDLE;
     LIST_FOREACH (login, &credentials->logins, link)
         if (login->owes)
             login_renew(login);
@@ -499,12 +591,23 @@ static bool login_can_do_without(enum login_step step, const char *error) {
     return !steps[step].needed;
 }
 
+/* A script that was loaded may be gone by the time that it is called: then it is sent whole, once. */
+static bool login_spells_history(struct login *login, const char *error) {
+    if (login->spells || login->load_error[0] || strncmp(error, "NOSCRIPT", 8) != 0)
+        return false;
+    login_on_no_load(login, error);
+    login_ask_more(login, login_ask_history(login));
+    return true;
+}
+
 static void login_on_refused(struct login *login, enum login_step step, const char *error) {
     struct reply_meaning meaning = evl_reply_meaning(error);
 
     if (steps[step].refused)
         steps[step].refused(login, error);
     if (step == AUTH && login_tries_again(login, error))
+        return;
+    if (step == HISTORY && login_spells_history(login, error))
         return;
     if (login_can_do_without(step, error)) {
         evl_connection_explain(&login->connection, error);
@@ -523,16 +626,22 @@ static void login_on_granted(struct login *login, enum login_step step, const st
         login_ask_more(login, login->owes ? login_authenticate(login) : login_ask_rest(login));
 }
 
-/* What was sent on the last connection may lie in its socket, unread: that connection is ended on the server. */
-static bool login_kills(struct login *login, enum login_step step) {
-    return step != KILL && login_ask_kill(login) && login->open > 0;
+/* What follows when all else is answered; false: nothing does. What was sent on the last connection may lie in its
+ * socket, unread: that connection is ended on the server. */
+static bool login_asks_last(struct login *login, enum login_step step) {
+    if (step == KILL)
+        return false;
+    login_ask_more(login, login_ask_history(login));
+    if (login->open == 0 && !login->connection.broken)
+        login_ask_more(login, login_ask_kill(login));
+    return login->open > 0 || login->connection.broken;
 }
 
 static void login_go_on(struct login *login, enum login_step step) {
     const struct connection *connection = &login->connection;
 
     if (--login->open > 0 || connection->broken || connection->state != CONNECTION_CONNECTING || login_waits(login) ||
-        login_kills(login, step))
+        login_asks_last(login, step))
         return;
     login->hooks->done(login, !login->unsettled || login->killed);
 }
@@ -568,6 +677,10 @@ void evl_login_greeted(struct connection *connection, int answered, const struct
         login_on_anew(login, reply);
         return;
     }
+    if (step == TABLE_ANEW)
+        login->hooks->table(login, reply);
+    if (step == TABLE_ANEW || step == COMING)
+        return;
     assert(login->open > 0 && (step == LOAD || connection->state == CONNECTION_CONNECTING));
     if (reply->type == REPLY_ERROR && !login_can_call(step, reply->text))
         login_on_refused(login, step, reply->text);
@@ -588,6 +701,7 @@ bool evl_login_greet(struct connection *connection) {
     login->run_id[0] = '\0';
     login->replid[0] = '\0';
     login->inherited = true;
+    login->reigned_since = 0;
     login->started = 0;
     login->renews_many = login->renews_by_tag = false;
     login->spells = login->lacks_evalsha = false;
@@ -601,6 +715,7 @@ bool evl_login_greet(struct connection *connection) {
 
 void evl_login_init(struct login *login, struct credentials *credentials, const struct login_hooks *hooks) {
     login->hooks = hooks;
+    login->in_cluster = hooks->table;
     login->credentials = credentials;
     LIST_INSERT_HEAD(&credentials->logins, login, link);
 }
@@ -648,6 +763,21 @@ int64_t evl_login_brought_clock(struct login *login, int64_t now) {
     if (now - login->clock.received > clock_stale)
         login_read_clock(login, now);
     return login->clock.server + evl_max(now - login->clock.received, 0);
+}
+
+/* --- Clusters ----------------------------------------------------------------------------------------------------- */
+
+bool evl_login_ask_table(struct login *login) {
+    const char *words[] = {"CLUSTER", "NODES"};
+
+    return evl_connection_is_usable(&login->connection) &&
+           evl_connection_greet(&login->connection, TABLE_ANEW, 2, words);
+}
+
+bool evl_login_ask_for_coming(struct login *login) {
+    const char *words[] = {"ASKING"};
+
+    return evl_connection_greet(&login->connection, COMING, 1, words);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ */

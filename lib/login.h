@@ -19,6 +19,8 @@ struct login;
 struct login_hooks {
     /* The server said which process it is. May be NULL. */
     void (*met)(struct login *login);
+    /* What a node of a cluster said of that, now or when it was asked anew. NULL: it is not asked. */
+    void (*table)(struct login *login, const struct reply *reply);
     /* All steps are done. `settled`: nothing of the connection before can still run. */
     void (*done)(struct login *login, bool settled);
 };
@@ -29,6 +31,9 @@ struct login {
     LIST_ENTRY(login) link; /* among those with the same credentials */
     struct credentials *credentials;
     const char *channel;      /* of a connection that will listen there; else NULL */
+    bool to_sentinel;         /* the server is a Sentinel, which has no locks */
+    bool in_cluster;          /* the server is one of a cluster, and was chosen for what it has of that */
+    bool scouts;              /* it asks for the table of a cluster, and nothing else */
     int open;                 /* steps that are not answered yet */
     int64_t id;               /* this connection's number on the server; 0: unknown */
     int64_t lost_id;          /* of the last connection that ended with commands unanswered */
@@ -38,6 +43,8 @@ struct login {
     char old_replid[ID_SIZE];
     int64_t started;            /* when the server process began, at the latest; 0: unknown */
     bool inherited;             /* its data may have been another server's, since its process began */
+    bool bare;                  /* it has replicas, and goes on taking writes when none of them gets these */
+    int64_t reigned_since;      /* when the first login of all saw this history, at the latest; 0: it is not known */
     bool renews_by_tag;         /* of many, only those that have one hash tag: the server keeps others apart */
     bool renews_many;           /* the server is new enough, and has not refused it */
     bool shared;                /* the server sees one connection where others are as well: `id` is 0 */
@@ -82,6 +89,12 @@ void evl_login_lost(struct connection *connection);
 
 /* Loads every script, unless that is under way; false: out of memory. */
 bool evl_login_load_scripts(struct login *login);
+
+/* Asks a node of a cluster anew what it says of that; false: it cannot be asked now. */
+bool evl_login_ask_table(struct login *login);
+
+/* What is sent next is for a slot that is on its way there; false: out of memory. */
+bool evl_login_ask_for_coming(struct login *login);
 
 /* Digests are of no use on this connection: scripts are sent whole from now on. */
 void evl_login_spell(struct login *login, const char *why);

@@ -32,14 +32,31 @@ static void node_exclude(struct node *node) {
     int64_t now = evl_turn_now(connection->turn);
     int64_t until = node_may_have_forgotten_until(node, now) + connection->config->max_ttl;
 
-    if (!node->excludable)
-        return;
-    if (node->excluded_until < until)
+    if (node->excludable && node->excluded_until < until)
         node->excluded_until = until;
     if (node->excluded_until > now)
         evl_log(node_log_of(node), EVLOCK_LOG_WARN,
                 "node %u: may have forgotten locks, and does not count for %" PRId64 " ms", connection->index,
                 (node->excluded_until - now) / 1000);
+}
+
+bool evl_node_restores(const struct node *node, int64_t now) {
+    return now < node->excluded_until && evl_node_connection_of(node)->config->failover_wait > 0;
+}
+
+/* The server of before may be at work for a while, unknown to this one: nothing is asked of it meanwhile. */
+static bool node_waits_out(struct node *node) {
+    struct connection *connection = evl_node_connection(node);
+    int64_t closed_until = node->pipe.login.reigned_since + connection->config->failover_wait;
+
+    if (!connection->config->failover_wait)
+        return false;
+    node->excluded_until = closed_until + connection->config->max_ttl;
+    if (evl_turn_now(connection->turn) >= closed_until)
+        return false;
+    evl_connection_break_until(connection, EVLOCK_EEXCLUDED,
+                               "its history is new, and the server of before may still grant locks", closed_until);
+    return true;
 }
 
 struct trouble evl_node_trouble(const struct node *node, int64_t now) {
@@ -54,6 +71,7 @@ struct trouble evl_node_trouble(const struct node *node, int64_t now) {
     case CONNECTION_RESOLVING:
     case CONNECTION_CONNECTING:
     case CONNECTION_ENDED:
+    case CONNECTION_IDLE:
     case CONNECTION_STOPPED:
         break;
     }
@@ -86,13 +104,16 @@ static void node_on_met(struct login *login) {
 static void node_on_login_done(struct login *login, bool settled) {
     struct node *node = node_of(&login->connection);
 
-    node->hooks->met(node);
+    if (node->hooks->met)
+        node->hooks->met(node);
     if (login->connection.broken)
         return;
     evl_login_take_stock(login);
     node->replaced = evl_login_is_other_process(login);
     node->settled = settled || node->replaced;
     node->drift = (struct drift){0};
+    if (node_waits_out(node))
+        return;
     node_exclude(node);
     node->hooks->returned(node);
     evl_connection_return(&login->connection);
@@ -124,14 +145,36 @@ static const struct connection_hooks connection_hooks = {
     .changed = node_on_changed,
 };
 
+static void node_on_table(struct login *login, const struct reply *reply) {
+    struct node *node = node_of(&login->connection);
+
+    node->hooks->table(node, reply);
+}
+
 static const struct login_hooks login_hooks = {.met = node_on_met, .done = node_on_login_done};
 
+static const struct login_hooks login_hooks_in_cluster = {.table = node_on_table, .done = node_on_login_done};
+
 void evl_node_init(struct node *node, struct connections *all, unsigned index, struct url *url,
-                   const struct node_hooks *hooks, const struct request_ops *const ops[REQUEST_KINDS]) {
+                   const struct node_hooks *hooks, const struct request_ops *const ops[REQUEST_KINDS],
+                   struct credentials *credentials) {
     node->hooks = hooks;
-    evl_connection_init(evl_node_connection(node), all, index, url, &connection_hooks);
-    evl_login_init(&node->pipe.login, &node->credentials, &login_hooks);
+    node->url = *url;
+    evl_connection_init(evl_node_connection(node), all, index, &node->url, &connection_hooks);
+    evl_login_init(&node->pipe.login, credentials, hooks->table ? &login_hooks_in_cluster : &login_hooks);
     evl_pipe_init(&node->pipe, ops);
+}
+
+/* Nodes may share credentials: the connections to this one go where its URL says. */
+void evl_node_move(struct node *node, struct url *url) {
+    struct login *login;
+
+    evl_url_free(&node->url);
+    node->url = *url;
+    LIST_FOREACH (login, &node->pipe.login.credentials->logins, link)
+        if (login->connection.url == &node->url)
+            evl_connection_move(&login->connection);
+    evl_check(evl_node_check(node));
 }
 
 /* --- Invariants --------------------------------------------------------------------------------------------------- */
@@ -139,7 +182,7 @@ void evl_node_init(struct node *node, struct connections *all, unsigned index, s
 
 void evl_node_check(const struct node *node) {
     implies(node->replaced, node->settled);
-    implies(node->excluded_until, node->excludable);
+    implies(node->excluded_until, node->excludable || evl_node_connection_of(node)->config->failover_wait);
     implies(node->excludable, !node->pipe.login.connection.config->durable);
     assert(!node->pipe.login.channel);
     evl_login_check(&node->pipe.login);

@@ -9,7 +9,9 @@
 #include "drift.h"
 #include "pipe.h"
 
+struct listener;
 struct node;
+struct tenure;
 
 /* What the owner of a node does with it. */
 struct node_hooks {
@@ -21,24 +23,38 @@ struct node_hooks {
     bool (*tell_back)(struct node *node, int64_t now);
     /* Its connection's state changed. */
     void (*changed)(struct node *node);
+    /* It said what it knows of the cluster that it belongs to. NULL: it belongs to none. */
+    void (*table)(struct node *node, const struct reply *reply);
 };
 
 struct node {
     struct pipe pipe;
-    struct credentials credentials; /* of all connections to it */
+    struct url url;                 /* where it is, and */
+    struct credentials credentials; /* who logs in there; of all connections to it, unless it shares another's */
     const struct node_hooks *hooks;
-    bool excludable;        /* it is one of several, and may have forgotten locks when it comes back */
-    bool settled;           /* RETURNING: nothing of the connection before can still run; */
-    bool replaced;          /* and this is another process than that led to */
-    struct drift drift;     /* of the present connection's server */
-    bool agreed;            /* its last answer about a lease was yes */
-    uint64_t reconnects;    /* so often it served anew */
-    int64_t excluded_until; /* it may have forgotten locks, and does not count before */
+    struct pipe *side;          /* a second connection to it, its owner's; NULL: nobody needs one yet */
+    struct listener *listener;  /* one that hears what is published there, its owner's; NULL: nobody waits for that */
+    struct listener *successor; /* that takes its place when it listens; NULL: none is to */
+    struct tenure *told;        /* RETURNING: who is told next, */
+    bool told_ghosts;           /* among those that are nobody's */
+    bool excludable;            /* it is one of several, and may have forgotten locks when it comes back */
+    bool settled;               /* RETURNING: nothing of the connection before can still run; */
+    bool replaced;              /* and this is another process than that led to */
+    struct drift drift;         /* of the present connection's server */
+    bool agreed;                /* its last answer about a lease was yes */
+    uint64_t reconnects;        /* so often it served anew */
+    int64_t excluded_until;     /* it may have forgotten locks, and does not count before */
 };
 
-/* Sets up a node of zeroed memory, which takes `url` over. Nothing begins before evl_connection_start(). */
+/* Sets up a node of zeroed memory, which takes `url` over, and logs in with its own credentials or another's. Nothing
+ * begins before evl_connection_start(). */
 void evl_node_init(struct node *node, struct connections *all, unsigned index, struct url *url,
-                   const struct node_hooks *hooks, const struct request_ops *const ops[REQUEST_KINDS]);
+                   const struct node_hooks *hooks, const struct request_ops *const ops[REQUEST_KINDS],
+                   struct credentials *credentials);
+
+/* Its server is elsewhere now, as `url` says, which it takes over: all connections to it go there at once. Whoever used
+ * it meets a server that is not the one before. */
+void evl_node_move(struct node *node, struct url *url);
 
 static inline struct connection *evl_node_connection(struct node *node) {
     return &node->pipe.login.connection;
@@ -63,6 +79,10 @@ void evl_node_compare_clocks(struct node *node, int64_t sent, int64_t server);
 
 /* Why it is known to be of no use for a grant now: EVLOCK_OK if it is not. The words are the node's. */
 struct trouble evl_node_trouble(const struct node *node, int64_t now);
+
+/* It is the only one, and serves those whose leases it may have forgotten, by setting them again; but it grants nothing
+ * yet. */
+bool evl_node_restores(const struct node *node, int64_t now);
 
 /* Asserts what must be true between two inputs; see check.h. */
 void evl_node_check(const struct node *node);

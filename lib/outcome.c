@@ -22,7 +22,7 @@ static void outcome_on_granted(struct evlock *lock) {
 
 /* A missing quorum is reported by numbers, and by what one of the nodes said, if any did. */
 static void outcome_count_denied(char *to, size_t size, const struct evlock *lock, uint8_t denied, const char *words) {
-    snprintf(to, size, "%u of %u nodes did not agree%s%.200s", denied, lock->config->deployment->node_count,
+    snprintf(to, size, "%u of %u nodes did not agree%s%.200s", denied, lock->config->deployment->votes,
              words[0] ? ": " : "", words);
 }
 

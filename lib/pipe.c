@@ -36,7 +36,7 @@ static struct reply pipe_mend_noscript(struct pipe *pipe, struct request *reques
     static const char words[] = "TRYAGAIN the server keeps losing its scripts";
     struct login *login = &pipe->login;
 
-    request->older = (uint8_t)(request->flying - 1);
+    request->older = (request->flying - 1U) & 3U;
     switch (request->noscripts++) {
     case 0:
         if (!evl_login_load_scripts(login))
@@ -52,7 +52,7 @@ static struct reply pipe_mend_noscript(struct pipe *pipe, struct request *reques
 }
 
 static bool pipe_may_not_call(const struct reply *reply) {
-    return reply->type == REPLY_ERROR && strncmp(reply->text, "NOPERM", 6) == 0 && strstr(reply->text, "'evalsha'");
+    return strncmp(reply->text, "NOPERM", 6) == 0 && strstr(reply->text, "'evalsha'");
 }
 
 /* Who may not send a digest may be allowed to send the script itself: as if the script were missing. */
@@ -87,11 +87,24 @@ static struct reply pipe_mend_noclock(struct pipe *pipe, struct request *request
 
 /* Who may not send scripts whole may be allowed to load them by the next time. */
 static void pipe_note_refusal(struct login *login, const struct reply *reply) {
-    if (!login->spells || reply->type != REPLY_ERROR || !evl_reply_is_lacking(evl_reply_meaning(reply->text)))
+    if (!login->spells || !evl_reply_is_lacking(evl_reply_meaning(reply->text)))
         return;
     if (strstr(reply->text, "'eval'"))
         evl_login_lacks(login, EVLOCK_MISSING_SCRIPTS, reply->text);
     login->spells = login->lacks_evalsha;
+}
+
+/* What the owner of a request is told in place of an error: that may be mended. */
+static struct reply pipe_mend(struct pipe *pipe, struct request *request, const struct reply *reply) {
+    if (strncmp(reply->text, "NOSCRIPT", 8) == 0)
+        return pipe_mend_noscript(pipe, request, reply);
+    if (strncmp(reply->text, "NOCLOCK", 7) == 0)
+        return pipe_mend_noclock(pipe, request, reply);
+    if (pipe_may_not_call(reply))
+        return pipe_mend_no_right(pipe, request, reply);
+    request->noscripts = 0;
+    pipe_note_refusal(&pipe->login, reply);
+    return *reply;
 }
 
 /* --- The way back ------------------------------------------------------------------------------------------------- */
@@ -102,29 +115,39 @@ static void pipe_land(struct pipe *pipe, struct request *request) {
         TAILQ_REMOVE(&pipe->flying, request, link);
 }
 
+/* Where one server may send commands on to another. */
+static struct reply pipe_redirect(struct pipe *pipe, struct request *request, const struct reply *reply, int64_t now) {
+    const char *words;
+
+    if (reply->type != REPLY_ERROR) {
+        request->turns = 0;
+        return *reply;
+    }
+    words = pipe->routes->redirect(pipe, request, reply->text, now);
+    return (struct reply){.type = REPLY_ERROR, .text = words, .len = strlen(words)};
+}
+
 /* To the oldest command of a request. */
 static void pipe_answer(struct pipe *pipe, struct request *request, const struct reply *reply, int64_t now) {
-    bool noscript = reply->type == REPLY_ERROR && strncmp(reply->text, "NOSCRIPT", 8) == 0;
     struct reply mended;
 
     if (request->older > 0) { /* it was sent before that was mended */
         request->older--;
-    } else if (noscript) {
-        mended = pipe_mend_noscript(pipe, request, reply);
-        reply = &mended;
-    } else if (reply->type == REPLY_ERROR && strncmp(reply->text, "NOCLOCK", 7) == 0) {
-        mended = pipe_mend_noclock(pipe, request, reply);
-        reply = &mended;
-    } else if (pipe_may_not_call(reply)) {
-        mended = pipe_mend_no_right(pipe, request, reply);
+    } else if (reply->type == REPLY_ERROR) {
+        mended = pipe_mend(pipe, request, reply);
         reply = &mended;
     } else if (reply->type != REPLY_AGAIN) {
         request->noscripts = 0;
-        pipe_note_refusal(&pipe->login, reply);
+    }
+    if (pipe->routes) {
+        mended = pipe_redirect(pipe, request, reply, now);
+        reply = &mended;
     }
     pipe_land(pipe, request);
     if (!pipe_ops_of(pipe, request)->answer(request, reply, now))
         pipe_break_connection(pipe, EVLOCK_EPROTOCOL, "a reply that the command cannot have");
+    if (pipe->routes)
+        pipe->routes->redirected(pipe);
 }
 
 /* A batch that is refused because of one of them, or because they are together: each is asked for anew, alone or with
@@ -211,7 +234,7 @@ static void pipe_lose(struct pipe *pipe, struct request *request, const struct r
 }
 
 bool evl_pipe_ended(struct connection *connection, int64_t now) {
-    struct reply reply = {REPLY_LOST, 0, connection->error, strlen(connection->error)};
+    struct reply reply = {.type = REPLY_LOST, .text = connection->error, .len = strlen(connection->error)};
     struct pipe *pipe = evl_pipe_of(connection);
     struct request *request;
 
@@ -255,9 +278,13 @@ static void pipe_send_alone(struct pipe *pipe, struct request *request, int64_t 
     struct command command;
 
     if (pipe_ops_of(pipe, request)->take(request, now, &command)) {
+        if (request->asking && !evl_login_ask_for_coming(&pipe->login))
+            pipe_break_connection(pipe, EVLOCK_ENOMEM, "hiredis could not queue a command");
         pipe_fly(pipe, request);
-        pipe_send_command(pipe, request, &command, now);
+        if (!pipe->login.connection.broken)
+            pipe_send_command(pipe, request, &command, now);
     }
+    request->asking = false;
 }
 
 /* Takes a request that waits, if it wants to be renewed and the batch has room for it. What waits has nothing
@@ -266,7 +293,7 @@ static bool pipe_take_into(struct batch *batch, struct pipe *pipe, struct reques
     const struct request_ops *ops = request ? pipe_ops_of(pipe, request) : NULL;
     struct renewal *place = evl_batch_place(batch);
 
-    if (!place || !ops || !ops->join || !ops->join(request, now, place))
+    if (!place || !ops || !ops->join || request->asking || !ops->join(request, now, place))
         return false;
     assert(!request->flying);
     evl_batch_add(batch);
@@ -314,9 +341,19 @@ static bool pipe_send_batch(struct pipe *pipe, int64_t now) {
     if (batch.count == 0)
         return false;
     first->batch = (uint8_t)batch.count;
-    evl_batch_write(&batch, &command);
+    evl_batch_write(&batch, pipe->login.in_cluster, &command);
     pipe_send_command(pipe, first, &command, now);
     return true;
+}
+
+void evl_pipe_submit_anew(struct pipe *pipe, int64_t now) {
+    size_t count = pipe->waiting_count;
+    struct request *request;
+
+    while (count-- > 0 && (request = TAILQ_FIRST(&pipe->waiting))) {
+        evl_pipe_withdraw(pipe, request);
+        pipe_ops_of(pipe, request)->submit(request, now);
+    }
 }
 
 void evl_pipe_send_waiting(struct pipe *pipe, int64_t now) {

@@ -27,23 +27,38 @@ struct request_ops {
     bool (*renews)(struct request *request, struct bytes *ret_key);
     /* The server cannot be reached for now, for this reason. The request goes on waiting unless it is withdrawn. */
     void (*away)(struct request *request, struct trouble why, int64_t now);
+    /* It waited where it was no use, and was withdrawn: sends what it wants to where that is now. */
+    void (*submit)(struct request *request, int64_t now);
+};
+
+struct pipe;
+
+/* What the owner of several pipes does where one server sends commands on to another. */
+struct route_hooks {
+    /* What the owner of a request is told in place of an error, or the error itself. */
+    const char *(*redirect)(struct pipe *pipe, struct request *request, const char *error, int64_t now);
+    /* It was told, and has sent what it wanted to send. */
+    void (*redirected)(struct pipe *pipe);
 };
 
 /* What may be asked for: the place of its owner's operations in the table. */
-enum request_kind { REQUEST_LEASE, REQUEST_QUERY, REQUEST_LOOK, REQUEST_REPLICAS };
+enum request_kind { REQUEST_LEASE, REQUEST_QUERY, REQUEST_LOOK, REQUEST_REPLICAS, REQUEST_LIST };
 
-#define REQUEST_KINDS 4
+#define REQUEST_KINDS 5
 
 struct request {
     TAILQ_ENTRY(request) link; /* in `waiting` or `flying` of its pipe */
     uint16_t back;             /* how far it lies behind the beginning of its owner, in bytes */
-    uint8_t node;              /* which of the client's */
+    uint16_t node : 11;        /* which of the client's it goes to */
+    uint16_t older : 2;        /* commands unanswered that were sent before the last remedy for NOSCRIPT */
+    uint16_t turns : 3;        /* so many of the last answers sent it elsewhere, or had it wait */
     uint8_t flying;            /* commands unanswered */
-    uint8_t older;             /* commands unanswered that were sent before the last remedy for NOSCRIPT */
     uint8_t batch;             /* its oldest unanswered command renews so many: its own lease, and those of the requests
                                 * behind it in `flying`; 0: it is no batch, or not the first of one */
-    enum request_kind kind : 2;
+    uint8_t vote;              /* which of its owner's it is */
+    enum request_kind kind : 3;
     bool waiting : 1;
+    bool asking : 1;        /* the next command is for a key whose slot is on its way to that node */
     unsigned noscripts : 2; /* so many of the last answers were NOSCRIPT, or NOCLOCK */
 };
 
@@ -51,10 +66,17 @@ TAILQ_HEAD(requests, request);
 
 _Static_assert(sizeof(struct request) == sizeof(void *) * 2 + 8, "a request is small");
 
-/* Prepares an owner's request to a node. It lies in its owner, zeroed, and is not out. */
-static inline void evl_request_init(struct request *request, const void *owner, enum request_kind kind, unsigned node) {
+/* It goes to this node from here on. Nothing of it is out. */
+static inline void evl_request_aim(struct request *request, unsigned node) {
+    request->node = node & 0x7FFU;
+}
+
+/* Prepares an owner's request, which goes to the node of the same number. It lies in its owner, zeroed, and is not out.
+ */
+static inline void evl_request_init(struct request *request, const void *owner, enum request_kind kind, unsigned vote) {
     request->kind = kind;
-    request->node = (uint8_t)node;
+    request->vote = (uint8_t)vote;
+    evl_request_aim(request, vote);
     request->back = (uint16_t)((const char *)request - (const char *)owner);
 }
 
@@ -65,6 +87,8 @@ static inline void *evl_request_owner(struct request *request) {
 struct pipe {
     struct login login;
     const struct request_ops *const *ops; /* by the kind of a request */
+    const struct route_hooks *routes;     /* NULL: servers send nobody elsewhere */
+    void *router;                         /* whose hooks these are */
     struct requests waiting;
     size_t waiting_count;
     size_t untold;     /* AWAY: of those at the front */
@@ -94,6 +118,9 @@ void evl_pipe_follow(struct pipe *pipe, struct request *request, int64_t now);
 
 /* Takes a waiting request back; one with unanswered commands stays until they are answered. */
 void evl_pipe_withdraw(struct pipe *pipe, struct request *request);
+
+/* Each request that waits is withdrawn, and submitted anew by its owner: to where it is wanted now. */
+void evl_pipe_submit_anew(struct pipe *pipe, int64_t now);
 
 /* Sends what waits, as far as may be sent. */
 void evl_pipe_send_waiting(struct pipe *pipe, int64_t now);

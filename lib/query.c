@@ -199,13 +199,16 @@ static void query_decide(struct call *call, const char *words) {
 /* --- On the wire -------------------------------------------------------------------------------------------------- */
 
 static struct finding *query_finding_of(struct request *request) {
-    return &evl_call_of(request)->query.findings[request->node];
+    return &evl_call_of(request)->query.findings[request->vote];
 }
 
 static void query_submit(struct request *request) {
-    const struct call *call = evl_call_of(request);
+    evl_call_submit(evl_call_of(request), request->vote);
+}
 
-    evl_pipe_submit(evl_call_pipe(call, request->node), request, evl_turn_now(evl_handle_turn(call->lock)));
+static void query_submit_anew(struct request *request, int64_t now) {
+    (void)now;
+    query_submit(request);
 }
 
 static bool query_is_second_step(struct request *request) {
@@ -221,7 +224,7 @@ static enum ask query_ask_of(struct request *request) {
 }
 
 static struct login *query_login_of(struct request *request) {
-    return &evl_call_pipe(evl_call_of(request), request->node)->login;
+    return &evl_call_pipe(evl_call_of(request), request->vote)->login;
 }
 
 static bool query_take(struct request *request, int64_t now, struct command *command) {
@@ -286,7 +289,7 @@ static void query_note_found(struct request *request, const struct found *found)
 }
 
 static bool query_is_stopped(struct request *request) {
-    return evl_pipe_connection(evl_call_pipe(evl_call_of(request), request->node))->state == CONNECTION_STOPPED;
+    return evl_pipe_connection(evl_call_pipe(evl_call_of(request), request->vote))->state == CONNECTION_STOPPED;
 }
 
 /* The second step of a break may run late, and would then end another lease of the same token: whoever wants to use
@@ -298,7 +301,7 @@ static bool query_watch(struct request *request) {
 
     if (!token || !evl_locks_of(call->lock)->open || query_is_stopped(request))
         return true;
-    return evl_tenure_watch(call->lock, (struct bytes){finding->token, finding->token_len}, request->node);
+    return evl_tenure_watch(call->lock, (struct bytes){finding->token, finding->token_len}, request);
 }
 
 /* The command did not run, or may be run twice without harm. */
@@ -337,7 +340,7 @@ static void query_answer_ended(struct request *request, const struct reply *repl
 
     if (call->sort->kind == CALL_BREAK && reply->type != REPLY_LOST)
         query_note(request, reply);
-    evl_pipe_withdraw(evl_call_pipe(call, request->node), request);
+    evl_pipe_withdraw(evl_call_pipe(call, request->vote), request);
     evl_call_free_told(call);
 }
 
@@ -368,12 +371,12 @@ static void query_away(struct request *request, struct trouble why, int64_t now)
     struct call *call = evl_call_of(request);
 
     (void)now;
-    evl_pipe_withdraw(evl_call_pipe(call, request->node), request);
+    evl_pipe_withdraw(evl_call_pipe(call, request->vote), request);
     query_fail(request, why.status);
     query_decide(call, why.words);
 }
 
-const struct request_ops evl_query_requests = {query_take, query_answer, NULL, NULL, query_away};
+const struct request_ops evl_query_requests = {query_take, query_answer, NULL, NULL, query_away, query_submit_anew};
 
 /* --- The calls ---------------------------------------------------------------------------------------------------- */
 
@@ -382,6 +385,7 @@ static void query_begin(struct call *call) {
     const char *words = "";
 
     for (unsigned i = 0; i < call->count; i++) {
+        evl_deployment_route(call->lock->config->deployment, &call->requests[i], evl_handle_key(call->lock));
         connection = evl_pipe_connection(evl_call_pipe(call, i));
         if (connection->state != CONNECTION_AWAY) {
             query_submit(&call->requests[i]);
@@ -447,7 +451,7 @@ static struct trouble query_validate(const evlock *lock, unsigned what, evlock_q
     if (what & ~ALL_PARTS)
         return evl_trouble(words, EVLOCK_EINVAL, "this library does not know %#x of what a query asks for",
                            what & ~ALL_PARTS);
-    if (what & QUEUE_PARTS && lock->config->deployment->node_count > 1)
+    if (what & QUEUE_PARTS && lock->config->deployment->votes > 1)
         return (struct trouble){EVLOCK_EQUEUE, "several nodes have no queue in common"};
     return evl_no_trouble;
 }

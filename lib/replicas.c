@@ -13,7 +13,7 @@
 static bool replicas_take(struct request *request, int64_t now, struct command *command) {
     const struct call *call = evl_call_of(request);
     const struct evlock *lock = call->lock;
-    enum ask ask = call->acquire.waiting & 1U << request->node ? ASK_REPLICAS : ASK_RENEWAL;
+    enum ask ask = call->acquire.waiting & 1U << request->vote ? ASK_REPLICAS : ASK_RENEWAL;
     const struct subject subject = {
         .key = evl_handle_key(lock),
         .token = evl_tenure_token(lock->tenure),
@@ -54,8 +54,12 @@ static void replicas_deny(struct call *call, uint16_t node, int status, const ch
     replicas_decide(call, (struct trouble){status, words});
 }
 
-static struct login *replicas_login_of(const struct call *call, unsigned node) {
-    return &call->lock->config->deployment->sides[node].login;
+static const struct node *replicas_node_of(const struct call *call, unsigned vote) {
+    return call->lock->config->deployment->nodes[call->requests[vote].node];
+}
+
+static struct login *replicas_login_of(const struct call *call, unsigned vote) {
+    return &replicas_node_of(call, vote)->side->login;
 }
 
 /* Among several nodes, one that refuses for good is one that does not confirm, but for one that cannot be asked. */
@@ -65,16 +69,45 @@ static int replicas_status_of(const struct call *call, struct reply_meaning mean
     return final ? meaning.status : EVLOCK_EREPLICAS;
 }
 
+/* Of a cluster, the second connection to a master is made when it is needed, and it may be another master by then.
+ * False: there is none to ask. */
+static bool replicas_find_side(struct call *call, unsigned vote) {
+    struct deployment *deployment = call->lock->config->deployment;
+    struct node *node = evl_deployment_route(deployment, &call->requests[vote], evl_handle_key(call->lock));
+
+    if (!deployment->cluster)
+        return true;
+    if (!evl_cluster_counts(node) || !evl_deployment_add_side(deployment, node))
+        return false;
+    evl_connection_want(evl_pipe_connection(node->side));
+    return true;
+}
+
+static void replicas_submit(struct request *request, int64_t now) {
+    struct call *call = evl_call_of(request);
+
+    if (replicas_find_side(call, request->vote))
+        evl_pipe_submit(evl_call_pipe(call, request->vote), request, now);
+    else
+        replicas_deny(call, (uint16_t)(1U << request->vote), EVLOCK_EREPLICAS, "its slot is on its way");
+}
+
+/* A lock that is kept elsewhere by now may not be known to the replicas of that. */
+static bool replicas_has_moved(const struct call *call) {
+    return call->lock->config->deployment->cluster &&
+           call->acquire.asked_in != evl_node_index(evl_handle_home(call->lock));
+}
+
 static void replicas_on_refused(struct call *call, struct request *request, const char *error, int64_t now) {
     struct reply_meaning meaning = evl_reply_meaning(error);
-    uint16_t node = (uint16_t)(1U << request->node);
+    uint16_t node = (uint16_t)(1U << request->vote);
 
     if (meaning.verdict == LEASE_AGAIN && !(call->acquire.waiting & node)) {
-        evl_pipe_submit(evl_call_pipe(call, request->node), request, now);
+        replicas_submit(request, now);
         return;
     }
     if (call->acquire.waiting & node && evl_reply_is_lacking(meaning))
-        evl_login_lacks(replicas_login_of(call, request->node), EVLOCK_MISSING_WAIT, error);
+        evl_login_lacks(replicas_login_of(call, request->vote), EVLOCK_MISSING_WAIT, error);
     replicas_deny(call, node, replicas_status_of(call, meaning), error);
 }
 
@@ -87,7 +120,7 @@ static bool replicas_are_one(const struct login *side, const struct login *own) 
  * is not known to be behind what it sent before. */
 static const char *replicas_hopeless(const struct call *call, unsigned node) {
     const struct login *side = replicas_login_of(call, node);
-    const struct login *own = &call->lock->config->deployment->nodes[node].pipe.login;
+    const struct login *own = &replicas_node_of(call, node)->pipe.login;
 
     if (side->shared || replicas_are_one(side, own))
         return "a proxy shares its connections, on which replicas cannot be asked";
@@ -108,17 +141,16 @@ static void replicas_on_few(struct call *call, unsigned node, int64_t number, in
 /* Of several nodes, the second connection leads to the server that the node's own one was made to last. Or else it may
  * be a server that has another address among the nodes: its replicas would confirm twice. */
 static bool replicas_leads_home(const struct call *call, unsigned node) {
-    const struct deployment *deployment = call->lock->config->deployment;
+    const struct node *home = replicas_node_of(call, node);
 
-    return deployment->node_count == 1 ||
-           strcmp(deployment->sides[node].login.run_id, deployment->nodes[node].pipe.login.old_run_id) == 0;
+    return call->count == 1 || strcmp(home->side->login.run_id, home->pipe.login.old_run_id) == 0;
 }
 
 /* The replicas are asked on the connection on which the renewal was answered, or not at all: what is known to another
  * server's says nothing of this one's writes. */
 static bool replicas_answer(struct request *request, const struct reply *reply, int64_t now) {
     struct call *call = evl_call_of(request);
-    uint16_t node = (uint16_t)(1U << request->node);
+    uint16_t node = (uint16_t)(1U << request->vote);
     int64_t number = reply->type == REPLY_INTEGER ? reply->integer : 0;
     const char *hopeless;
 
@@ -126,17 +158,20 @@ static bool replicas_answer(struct request *request, const struct reply *reply, 
         evl_call_free_told(call);
     } else if (reply->type == REPLY_ERROR) {
         replicas_on_refused(call, request, reply->text, now);
-    } else if ((hopeless = replicas_hopeless(call, request->node))) {
+    } else if ((hopeless = replicas_hopeless(call, request->vote))) {
         replicas_deny(call, node, EVLOCK_EUNSUPPORTED, hopeless);
-    } else if (!(call->acquire.waiting & node) && number > 0 && replicas_leads_home(call, request->node)) {
+    } else if (!(call->acquire.waiting & node) && number > 0 && replicas_leads_home(call, request->vote)) {
         call->acquire.waiting |= node;
-        evl_pipe_follow(evl_call_pipe(call, request->node), request, now);
+        call->acquire.asked_in = (uint16_t)evl_node_index(evl_handle_home(call->lock));
+        evl_pipe_follow(evl_call_pipe(call, request->vote), request, now);
+    } else if (call->acquire.waiting & node && replicas_has_moved(call)) {
+        replicas_deny(call, node, EVLOCK_EREPLICAS, "its slot went to another master meanwhile");
     } else if (call->acquire.waiting & node && number >= call->lock->config->min_replicas) {
-        replicas_login_of(call, request->node)->missing &= ~(uint32_t)EVLOCK_MISSING_WAIT;
+        replicas_login_of(call, request->vote)->missing &= ~(uint32_t)EVLOCK_MISSING_WAIT;
         call->acquire.confirmed |= node;
         replicas_decide(call, (struct trouble){EVLOCK_EREPLICAS, ""});
     } else if (call->acquire.waiting & node && reply->type == REPLY_INTEGER) {
-        replicas_on_few(call, request->node, number, now);
+        replicas_on_few(call, request->vote, number, now);
     } else {
         replicas_deny(call, node, EVLOCK_EREPLICAS, "");
     }
@@ -147,11 +182,12 @@ static void replicas_away(struct request *request, struct trouble why, int64_t n
     struct call *call = evl_call_of(request);
 
     (void)now;
-    evl_pipe_withdraw(evl_call_pipe(call, request->node), request);
-    replicas_deny(call, (uint16_t)(1U << request->node), EVLOCK_EREPLICAS, why.words);
+    evl_pipe_withdraw(evl_call_pipe(call, request->vote), request);
+    replicas_deny(call, (uint16_t)(1U << request->vote), EVLOCK_EREPLICAS, why.words);
 }
 
-const struct request_ops evl_replicas_requests = {replicas_take, replicas_answer, NULL, NULL, replicas_away};
+const struct request_ops evl_replicas_requests = {replicas_take, replicas_answer, NULL,
+                                                  NULL,          replicas_away,   replicas_submit};
 
 void evl_replicas_fail(struct call *call, const char *why) {
     evl_acquire_drop(call, (struct trouble){EVLOCK_EREPLICAS, why});
@@ -160,12 +196,18 @@ void evl_replicas_fail(struct call *call, const char *why) {
 /* Why a node is not asked: its answer would say nothing, its last WAIT is not over, of an attempt before this one, or
  * it is away. */
 static struct trouble replicas_obstacle(struct call *call, unsigned node) {
-    const struct connection *side = evl_pipe_connection(evl_call_pipe(call, node));
-    const char *hopeless = side->state == CONNECTION_READY ? replicas_hopeless(call, node) : NULL;
+    const struct connection *side;
+    const char *hopeless;
 
+    if (call->requests[node].flying)
+        return (struct trouble){EVLOCK_EREPLICAS, ""};
+    if (!replicas_find_side(call, node))
+        return (struct trouble){EVLOCK_EREPLICAS, "its slot is on its way"};
+    side = evl_pipe_connection(evl_call_pipe(call, node));
+    hopeless = side->state == CONNECTION_READY ? replicas_hopeless(call, node) : NULL;
     if (hopeless)
         return (struct trouble){EVLOCK_EUNSUPPORTED, hopeless};
-    if (call->requests[node].flying || side->state == CONNECTION_AWAY)
+    if (side->state == CONNECTION_AWAY)
         return (struct trouble){EVLOCK_EREPLICAS, side->error};
     return evl_no_trouble;
 }

@@ -7,6 +7,9 @@
 
 const char evl_reply_no_clock[] = "NOTIME the server gives its clock neither to scripts nor by TIME";
 
+const char evl_reply_elsewhere[] = "MOVED to be sent again";
+const char evl_reply_halfway[] = "TRYAGAIN to be sent again";
+
 struct row {
     const char *words;
     bool anywhere; /* the words may stand in the middle: errors from inside scripts are wrapped */
@@ -69,6 +72,8 @@ static const struct row *reply_row_of(const char *error) {
 }
 
 struct reply_meaning evl_reply_meaning(const char *error) {
+    if (error == evl_reply_elsewhere || error == evl_reply_halfway)
+        return (struct reply_meaning){LEASE_AGAIN, EVLOCK_EREFUSED, false};
     return reply_row_of(error)->meaning;
 }
 

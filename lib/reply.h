@@ -20,18 +20,23 @@ enum reply_type {
     REPLY_INTEGER,
     REPLY_STRING,
     REPLY_ERROR,
-    REPLY_TIME, /* what TIME says, as microseconds in `integer` */
+    REPLY_TIME,  /* what TIME says, as microseconds in `integer` */
+    REPLY_WORDS, /* `len` texts, in `words` */
     REPLY_OTHER,
     /* To a member of a batch, and from no server: renewed for as long as was asked; to be sent again. */
     REPLY_RENEWED,
     REPLY_AGAIN,
 };
 
+/* So many words has the longest answer that evlock asks for. */
+#define REPLY_WORDS_MAX 96
+
 struct reply {
     enum reply_type type;
     int64_t integer;
     const char *text; /* of OK, STRING, ERROR, LOST */
     size_t len;
+    const char *const *words;
 };
 
 /* What an error reply means: a row of the table in docs/protocol.md. */
@@ -49,6 +54,18 @@ bool evl_reply_passes(const char *error);
 
 /* Whether it may be refused because its keys are not all in one place. */
 bool evl_reply_is_scattered(const char *error);
+
+/* In place of an error, and from no server: what was asked for is to be sent again, to where it is then. It is known by
+ * its address. */
+extern const char evl_reply_elsewhere[];
+
+/* The same, after a pause: some of the keys have been moved, and some not yet. */
+extern const char evl_reply_halfway[];
+
+/* Whether it is one of these two. */
+static inline bool evl_reply_sends_on(const struct reply *reply) {
+    return reply->text == evl_reply_elsewhere || reply->text == evl_reply_halfway;
+}
 
 /* In place of an error, and from no server: the server's clock is nowhere to be had. It is known by its address. */
 extern const char evl_reply_no_clock[];

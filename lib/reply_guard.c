@@ -10,7 +10,7 @@
 #include <hiredis/async.h>
 
 enum {
-    ELEMENTS = 4,               /* of an array, which answers nothing that evlock asks */
+    ELEMENTS = 4,               /* of an array, which answers nothing that is asked about locks */
     PUSH_ELEMENTS = 3,          /* of "message", its channel and its text; of "subscribe", its channel and a number */
     HEADER = 32,                /* of a string, in bytes: its length and the end of the line */
     LINE = 64 * 1024,           /* of what hiredis looks through anew, to find its end, whenever more has come */
@@ -95,7 +95,7 @@ static void *reply_guard_make_array(const redisReadTask *task, element_count cou
     guard->push = !reply_guard_awaited(guard);
     if (guard->push && (!guard->channel || count != PUSH_ELEMENTS))
         return reply_guard_refuse(guard, "a reply that nobody asked for");
-    if (count > ELEMENTS)
+    if ((size_t)count > guard->elements)
         return reply_guard_refuse(guard, "a reply with too many elements");
     return guard->plain->createArray(task, count);
 }
@@ -132,8 +132,13 @@ void evl_reply_guard_raise(struct reply_guard *guard, redisAsyncContext *connect
     memset(guard, 0, sizeof(*guard));
     guard->connection = connection;
     guard->plain = reader->fn;
+    guard->elements = ELEMENTS;
     reader->fn = &table;
     reader->privdata = guard;
+}
+
+void evl_reply_guard_allow(struct reply_guard *guard, size_t elements) {
+    guard->elements = elements;
 }
 
 void evl_reply_guard_listen(struct reply_guard *guard, const char *channel, size_t len) {

@@ -18,6 +18,7 @@ struct reply_guard {
     const struct redisReplyObjectFunctions *plain; /* hiredis's own, which make what is let through */
     const char *channel;                           /* what the connection listens to; NULL: to nothing */
     size_t channel_len;
+    size_t elements;     /* an array has so many at most */
     bool push;           /* the reply that is being read was not asked for: a message, or a confirmation */
     bool message;        /* it is a message */
     const char *refused; /* why the connection is ended, or NULL */
@@ -25,6 +26,9 @@ struct reply_guard {
 
 /* Shields a connection from its first reply on; `guard` must stay for as long as the connection. */
 void evl_reply_guard_raise(struct reply_guard *guard, struct redisAsyncContext *connection);
+
+/* Lets through longer arrays than answers about locks are, up to this. */
+void evl_reply_guard_allow(struct reply_guard *guard, size_t elements);
 
 /* Lets through, beside answers, that the server subscribes the connection to `channel` and what is published there; to
  * be called before SUBSCRIBE is queued. `channel` must stay. Nothing that expects an answer may be sent after that:

@@ -7,9 +7,8 @@
 
 #include "node.h"
 
-/* Sets up a side connection to a node, of zeroed memory, which takes `url` over. Nothing begins before
- * evl_connection_start(). */
-void evl_side_init(struct pipe *side, struct connections *all, struct node *node, struct url *url,
+/* Sets up a side connection to a node, of zeroed memory. Nothing begins before evl_connection_start(). */
+void evl_side_init(struct pipe *side, struct connections *all, struct node *node,
                    const struct request_ops *const ops[REQUEST_KINDS]);
 
 #endif

@@ -68,6 +68,7 @@ static const struct saying status_sayings[] = {
     SAYING(EVLOCK_EUNSUPPORTED, "the server lacks something that is needed"),
     SAYING(EVLOCK_EPROTOCOL, "unexpected answer"),
     SAYING(EVLOCK_ECERT, "certificate refused"),
+    SAYING(EVLOCK_EMASTER, "the Sentinels know no such master"),
 };
 
 static struct saying status_say(int status) {

@@ -31,12 +31,42 @@ static int64_t tenure_now_of(struct tenure *tenure) {
     return evl_turn_now(tenure_turn_of(tenure));
 }
 
+/* Of what a node owes in a cluster: which one it is, counted from 1; that it is not the only one; that it was back
+ * while something flew elsewhere, and whether what it owed is settled by that. */
+#define OWING_NODE 0x0FFFU
+#define OWING_MORE 0x2000U
+#define OWING_BACK 0x4000U
+#define OWING_SETTLED 0x8000U
+
+_Static_assert(CLUSTER_PLACES < OWING_NODE, "there is room for the number of each node");
+
+static bool tenure_is_in_cluster(struct tenure *tenure) {
+    return tenure_family_of(tenure)->deployment.cluster;
+}
+
+/* Where its request goes. */
+static struct node *tenure_node_for(struct tenure *tenure, const struct request *request) {
+    return tenure_family_of(tenure)->deployment.nodes[request->node];
+}
+
+/* Where the command goes by which this vote is sought. */
+static struct node *tenure_node_of(struct tenure *tenure, unsigned vote) {
+    return tenure_node_for(tenure, evl_tenure_request(tenure, vote));
+}
+
+/* Who is told next that a node is back; NULL: nobody. */
+static void tenures_tell_next(struct tenures *tenures, struct node *node, struct tenure *next) {
+    tenures->rounds += next != NULL;
+    tenures->rounds -= node->told != NULL;
+    node->told = next;
+}
+
 static void tenure_take_out(struct tenure *tenure) {
     struct tenures *family = tenure_family_of(tenure);
 
-    for (unsigned i = 0; i < family->deployment.node_count; i++)
-        if (family->telling[i].next == tenure)
-            family->telling[i].next = TAILQ_NEXT(tenure, link);
+    for (unsigned i = 0; family->rounds > 0 && i < family->deployment.node_count; i++)
+        if (family->deployment.nodes[i]->told == tenure)
+            tenures_tell_next(family, family->deployment.nodes[i], TAILQ_NEXT(tenure, link));
     if (tenure_ghost(tenure))
         TAILQ_REMOVE(&family->ghosts, tenure, link);
     else
@@ -56,7 +86,7 @@ static struct tenure *tenure_allocate(struct tenures *family, size_t size) {
 }
 
 static void tenure_free_block(struct tenures *family, struct tenure *tenure, bool queued) {
-    if (tenure_size_of(family->deployment.node_count, evl_tenure_rest(tenure)->token_len, queued) == family->pool.size)
+    if (tenure_size_of(family->deployment.votes, evl_tenure_rest(tenure)->token_len, queued) == family->pool.size)
         evl_pool_free(&family->pool, tenure);
     else
         evl_free(tenure);
@@ -68,8 +98,8 @@ void evl_tenure_free(struct tenure *tenure) {
     assert(tenure->lock->tenure != tenure);
     family->left_until = evl_max(family->left_until, evl_lease_left_until(evl_tenure_lease(tenure)));
     tenure_take_out(tenure);
-    for (unsigned i = 0; i < family->deployment.node_count; i++)
-        evl_pipe_withdraw(&family->deployment.nodes[i].pipe, evl_tenure_request(tenure, i));
+    for (unsigned i = 0; i < family->deployment.votes; i++)
+        evl_pipe_withdraw(&tenure_node_of(tenure, i)->pipe, evl_tenure_request(tenure, i));
     evl_turn_wake(&family->deployment.turn, &tenure->alarm, INT64_MAX);
     evl_handle_unref(tenure->lock);
     tenure_free_block(family, tenure, evl_lease_queued(evl_tenure_lease(tenure)));
@@ -102,22 +132,33 @@ static void tenure_note_away(struct tenure *tenure, unsigned node, struct troubl
     evl_lease_node_away(evl_tenure_lease(tenure), node, why.status, now, out);
 }
 
-/* A node that must not grant anything takes a release like any other. */
-static bool tenure_gives_back(struct tenure *tenure, unsigned node, int trouble) {
-    return trouble == EVLOCK_EEXCLUDED && evl_lease_wanted(evl_tenure_lease(tenure), node) == LEASE_RELEASE;
+/* A node that must not grant anything takes a release like any other. The only one also takes what keeps a lease. */
+static bool tenure_may_send(struct tenure *tenure, unsigned vote, int64_t now) {
+    enum lease_command wanted = evl_lease_wanted(evl_tenure_lease(tenure), vote);
+
+    if (wanted == LEASE_RELEASE)
+        return true;
+    return wanted != LEASE_ACQUIRE && wanted != LEASE_ADOPT && evl_node_restores(tenure_node_of(tenure, vote), now);
+}
+
+/* Nobody else can have a lock that this node may have forgotten: its renewal sets it again. */
+static enum lease_command tenure_restoring(const struct node *node, enum lease_command kind, int64_t now) {
+    return kind == LEASE_RENEW && evl_node_restores(node, now) ? LEASE_REARM : kind;
 }
 
 /* Sends what the lease wants sent to a node. One that is away, or must not grant anything now, may make it want
  * something else; a release waits for it. `*words` become the node's if it is of no use. */
 static void tenure_send_wanted(struct tenure *tenure, unsigned i, int64_t now, struct lease_out *out,
                                const char **words) {
-    struct node *node = &tenure_family_of(tenure)->deployment.nodes[i];
+    struct request *request = evl_tenure_request(tenure, i);
+    struct node *node =
+        evl_deployment_route(&tenure_family_of(tenure)->deployment, request, evl_handle_key(tenure->lock));
     struct trouble trouble = evl_node_trouble(node, now);
 
-    if (tenure_gives_back(tenure, i, trouble.status))
+    if (trouble.status == EVLOCK_EEXCLUDED && tenure_may_send(tenure, i, now))
         trouble.status = EVLOCK_OK;
     if (trouble.status != EVLOCK_EEXCLUDED)
-        evl_pipe_submit(&node->pipe, evl_tenure_request(tenure, i), now);
+        evl_pipe_submit(&node->pipe, request, now);
     if (trouble.status != EVLOCK_OK) {
         *words = trouble.words;
         tenure_note_away(tenure, i, trouble, now, out);
@@ -159,11 +200,19 @@ bool evl_tenure_flies(struct tenure *tenure) {
     return false;
 }
 
+/* Where it is told of its grant. Each master of a cluster tells that on a channel of its own, which nobody need listen
+ * to yet. */
+static const char *tenure_channel_of(struct tenure *tenure) {
+    const struct listener *listener = tenure_node_of(tenure, 0)->listener;
+
+    return listener ? listener->channel : tenure_family_of(tenure)->tickets.channel;
+}
+
 struct waiter evl_tenure_waiter(struct tenure *tenure) {
     if (!evl_lease_queued(evl_tenure_lease(tenure)))
         return (struct waiter){.ticket = NULL};
     return (struct waiter){
-        .channel = tenure_family_of(tenure)->tickets.channel,
+        .channel = tenure_channel_of(tenure),
         .ticket = evl_tenure_ticket(tenure),
         .ttl = evl_lease_terms(evl_tenure_lease(tenure))->ttl,
         .fenced = evl_lease_fenced(evl_tenure_lease(tenure)),
@@ -179,18 +228,23 @@ static const struct dialect *tenure_dialect_of(struct tenure *tenure) {
 static bool tenure_take(struct request *request, int64_t now, struct command *command) {
     struct tenure *tenure = evl_request_owner(request);
     struct lease *lease = evl_tenure_lease(tenure);
-    enum lease_command kind = evl_lease_take(lease, request->node, now);
+    enum lease_command kind = evl_lease_take(lease, request->vote, now);
 
     if (kind == LEASE_NOTHING)
         return false;
-    const struct form *form = &tenure_dialect_of(tenure)->commands[kind]->form;
+    const struct dialect *dialect = tenure_dialect_of(tenure);
+    if (kind == LEASE_RELEASE && evl_tenure_rest(tenure)->plainly)
+        dialect = evl_dialect(false, false, false);
+    struct node *node = tenure_node_for(tenure, request);
+    const enum lease_command said = tenure_restoring(node, kind, now);
+    const struct form *form = &dialect->commands[said]->form;
     const struct subject subject = {
         .key = evl_handle_key(tenure->lock),
         .token = evl_tenure_token(tenure),
         .ttl = evl_lease_ttl(lease, kind, now),
         .fence = evl_lease_fence(lease),
         .alone = evl_lease_nodes(lease) == 1,
-        .clock = evl_login_clock(&tenure_family_of(tenure)->deployment.nodes[request->node].pipe.login, form, now),
+        .clock = evl_login_clock(&node->pipe.login, form, now),
         .waiter = evl_tenure_waiter(tenure),
     };
     evl_command_write(command, form, &subject);
@@ -204,9 +258,10 @@ static bool tenure_join(struct request *request, int64_t now, struct renewal *re
     struct lease *lease = evl_tenure_lease(tenure);
     int64_t ttl = evl_lease_terms(lease)->ttl;
 
-    if (evl_lease_wanted(lease, request->node) != LEASE_RENEW || (ret->ttl && ret->ttl != ttl))
+    if (evl_lease_wanted(lease, request->vote) != LEASE_RENEW || (ret->ttl && ret->ttl != ttl) ||
+        evl_node_restores(tenure_node_for(tenure, request), now))
         return false;
-    if (evl_lease_take(lease, request->node, now) == LEASE_NOTHING)
+    if (evl_lease_take(lease, request->vote, now) == LEASE_NOTHING)
         return false;
     assert(evl_dialect_renews_plainly(tenure_dialect_of(tenure)));
     ret->ttl = ttl;
@@ -219,35 +274,89 @@ static bool tenure_renews(struct request *request, struct bytes *ret_key) {
     struct tenure *tenure = evl_request_owner(request);
 
     *ret_key = evl_handle_key(tenure->lock);
-    return evl_lease_wanted(evl_tenure_lease(tenure), request->node) == LEASE_RENEW;
+    return evl_lease_wanted(evl_tenure_lease(tenure), request->vote) == LEASE_RENEW;
+}
+
+/* --- Of a cluster: a lease's commands go to where its slot is, and what was lost may be owed by another master ------
+ */
+
+/* A master that loses commands owes their settling. Of two that do, the later one does not settle for both. */
+static void tenure_note_owing(struct tenure *tenure, unsigned node) {
+    struct tenure_rest *rest = evl_tenure_rest(tenure);
+    unsigned before = rest->owing & OWING_NODE;
+    unsigned more = before && before != node + 1 ? OWING_MORE : rest->owing & OWING_MORE;
+
+    rest->owing = (uint16_t)((node + 1) | more);
+}
+
+/* A queue that is halfway to another master is not handed on to, and a lock is given back without it. But who waits in
+ * it must leave it; and who looks from it keeps the place, for as long as that takes. */
+static void tenure_note_route(struct tenure *tenure, struct request *request, enum lease_command kind,
+                              const struct reply *reply) {
+    const struct lease *lease = evl_tenure_lease(tenure);
+    struct tenure_rest *rest = evl_tenure_rest(tenure);
+    bool halfway = reply->text == evl_reply_halfway;
+
+    if (reply->type == REPLY_LOST)
+        tenure_note_owing(tenure, request->node);
+    if (kind == LEASE_RELEASE)
+        rest->plainly =
+            (halfway && !evl_lease_may_queue(lease)) || (rest->plainly && reply->text == evl_reply_elsewhere);
+    if (halfway && evl_lease_in_line(lease) && request->turns > 4)
+        request->turns = 4;
+}
+
+/* What the master owed that was back meanwhile. */
+static void tenure_settle(struct tenure *tenure, int64_t now, struct lease_out *out) {
+    struct tenure_rest *rest = evl_tenure_rest(tenure);
+    bool settled = rest->owing & OWING_SETTLED && !(rest->owing & OWING_MORE);
+
+    if (evl_lease_flying(evl_tenure_lease(tenure), 0) > 0)
+        return;
+    rest->owing = 0;
+    evl_lease_node_back(evl_tenure_lease(tenure), 0, settled, false, now, out);
+}
+
+/* What is unanswered at another master is waited for first. */
+static void tenure_note_back(struct tenure *tenure, bool settled, int64_t now, struct lease_out *out) {
+    struct tenure_rest *rest = evl_tenure_rest(tenure);
+
+    rest->owing = (uint16_t)((rest->owing & (OWING_NODE | OWING_MORE)) | OWING_BACK | (settled ? OWING_SETTLED : 0));
+    tenure_settle(tenure, now, out);
 }
 
 static bool tenure_answer(struct request *request, const struct reply *reply, int64_t now) {
     struct tenure *tenure = evl_request_owner(request);
-    struct deployment *deployment = &tenure_family_of(tenure)->deployment;
-    enum lease_command kind = evl_lease_unanswered(evl_tenure_lease(tenure), request->node);
+    struct node *node = tenure_node_for(tenure, request);
+    enum lease_command kind = evl_lease_unanswered(evl_tenure_lease(tenure), request->vote);
     struct reading reading;
     struct lease_answer *answer = &reading.answer;
     struct lease_out out = {0};
     bool fits = evl_dialect_read(tenure_dialect_of(tenure), kind, reply, evl_lease_terms(evl_tenure_lease(tenure))->ttl,
                                  &reading);
     const char *words = reading.words ? reading.words : "";
+    bool in_cluster = tenure_is_in_cluster(tenure);
 
     if (!fits) {
         answer->verdict = LEASE_UNKNOWN;
         answer->status = EVLOCK_EPROTOCOL;
     }
     if (kind == LEASE_RENEW || kind == LEASE_REARM)
-        deployment->stats.renewals += answer->verdict == LEASE_YES;
+        tenure_family_of(tenure)->deployment.stats.renewals += answer->verdict == LEASE_YES;
     if (reading.no_clock)
-        evl_login_bring_clock(&deployment->nodes[request->node].pipe.login, "a release could not hand on");
+        evl_login_bring_clock(&node->pipe.login, "a release could not hand on");
     if (kind != LEASE_RELEASE)
-        deployment->nodes[request->node].agreed = answer->verdict == LEASE_YES;
-    tenure_note_words(tenure, words);
+        node->agreed = answer->verdict == LEASE_YES;
+    if (in_cluster)
+        tenure_note_route(tenure, request, kind, reply);
+    if (!in_cluster || !evl_reply_sends_on(reply))
+        tenure_note_words(tenure, words);
     if (answer->verdict == LEASE_QUEUED && !tenure_ghost(tenure) && evl_lease_in_line(evl_tenure_lease(tenure)))
-        tenure_family_of(tenure)->hooks->queued(tenure->lock, evl_lease_sent(evl_tenure_lease(tenure), request->node),
+        tenure_family_of(tenure)->hooks->queued(tenure->lock, evl_lease_sent(evl_tenure_lease(tenure), request->vote),
                                                 answer);
-    evl_lease_answer(evl_tenure_lease(tenure), request->node, answer, now, &out);
+    evl_lease_answer(evl_tenure_lease(tenure), request->vote, answer, now, &out);
+    if (in_cluster && evl_tenure_rest(tenure)->owing & OWING_BACK)
+        tenure_settle(tenure, now, &out);
     tenure_act(tenure, now, &out, words);
     return fits;
 }
@@ -256,11 +365,21 @@ static void tenure_away(struct request *request, struct trouble why, int64_t now
     struct tenure *tenure = evl_request_owner(request);
     struct lease_out out = {0};
 
-    tenure_note_away(tenure, request->node, why, now, &out);
+    tenure_note_away(tenure, request->vote, why, now, &out);
     tenure_act(tenure, now, &out, why.words);
 }
 
-const struct request_ops evl_tenure_requests = {tenure_take, tenure_answer, tenure_join, tenure_renews, tenure_away};
+static void tenure_submit(struct request *request, int64_t now) {
+    struct tenure *tenure = evl_request_owner(request);
+    struct lease_out out = {0};
+    const char *words = "";
+
+    tenure_send_wanted(tenure, request->vote, now, &out, &words);
+    tenure_act(tenure, now, &out, words);
+}
+
+const struct request_ops evl_tenure_requests = {tenure_take,   tenure_answer, tenure_join,
+                                                tenure_renews, tenure_away,   tenure_submit};
 
 /* --- From the handle ---------------------------------------------------------------------------------------------- */
 
@@ -283,7 +402,7 @@ static size_t tenure_drawn_len(const struct config *config) {
 static struct trouble tenure_make(struct tenure **ret, struct evlock *lock, const struct tenure_entry *entry,
                                   int64_t now, struct lease_out *out) {
     struct tenures *family = evl_tenures_of(lock->config->deployment);
-    unsigned nodes = family->deployment.node_count;
+    unsigned nodes = family->deployment.votes;
     size_t token_len = entry->token.data ? entry->token.len : tenure_drawn_len(lock->config);
     struct tenure *tenure = tenure_allocate(family, tenure_size_of(nodes, token_len, entry->lease.queued));
 
@@ -329,14 +448,18 @@ struct trouble evl_tenure_begin(struct evlock *lock, const struct tenure_entry *
     return evl_no_trouble;
 }
 
-bool evl_tenure_watch(struct evlock *lock, struct bytes token, unsigned node) {
+bool evl_tenure_watch(struct evlock *lock, struct bytes token, const struct request *request) {
     struct tenures *family = evl_tenures_of(lock->config->deployment);
-    struct tenure_entry entry = {.token = token, .lease = {.own = true, .watched = (uint16_t)(1U << node)}};
+    struct tenure_entry entry = {.token = token, .lease = {.own = true, .watched = (uint16_t)(1U << request->vote)}};
     struct lease_out none = {0};
     struct tenure *tenure;
 
     if (tenure_make(&tenure, lock, &entry, evl_turn_now(&family->deployment.turn), &none).status != EVLOCK_OK)
         return false;
+    if (family->deployment.cluster) {
+        evl_request_aim(evl_tenure_request(tenure, 0), request->node);
+        tenure_note_owing(tenure, request->node);
+    }
     evl_handle_ref(lock);
     TAILQ_INSERT_TAIL(&family->ghosts, tenure, link);
     return true;
@@ -424,7 +547,7 @@ void evl_tenure_ring(struct alarm *alarm, int64_t now) {
 /* --- All of them -------------------------------------------------------------------------------------------------- */
 
 void evl_tenures_init(struct tenures *tenures, const struct tenure_hooks *hooks, unsigned kept) {
-    size_t size = tenure_size_of(tenures->deployment.node_count, EVL_TOKEN_TEXT, false);
+    size_t size = tenure_size_of(tenures->deployment.votes, EVL_TOKEN_TEXT, false);
 
     tenures->hooks = hooks;
     tenures->pool = (struct pool){.size = size, .keep = kept};
@@ -447,9 +570,29 @@ bool evl_tenures_haunt(const struct tenures *tenures, struct bytes key, struct b
         if (evl_same_bytes(evl_tenure_token(ghost), token) && evl_same_bytes(evl_handle_key(ghost->lock), key))
             return true;
     for (unsigned i = 0; i < tenures->deployment.node_count; i++)
-        if (evl_node_state(&tenures->deployment.nodes[i]) == CONNECTION_ENDED) /* who has lost what is yet to be told */
+        if (evl_node_state(tenures->deployment.nodes[i]) == CONNECTION_ENDED) /* who has lost what is yet to be told */
             return true;
     return false;
+}
+
+/* One that the lease is at now, or was when something was lost, or both. */
+static void tenure_master_back(struct tenure *tenure, const struct node *node, int64_t now) {
+    const struct request *request = evl_tenure_request(tenure, 0);
+    unsigned owing = evl_tenure_rest(tenure)->owing;
+    bool owes = (owing & OWING_NODE) == evl_node_index(node) + 1;
+    struct lease_out out = {0};
+    const char *words = "";
+
+    if (request->node == evl_node_index(node) && !request->flying) {
+        if (request->waiting)
+            tenure_send_wanted(tenure, 0, now, &out, &words);
+        evl_tenure_rest(tenure)->owing = 0;
+        evl_lease_node_back(evl_tenure_lease(tenure), 0, node->settled && !(owing & OWING_MORE) && (owes || !owing),
+                            node->replaced, now, &out);
+    } else if (owes) {
+        tenure_note_back(tenure, node->settled, now, &out);
+    }
+    tenure_act(tenure, now, &out, words);
 }
 
 static void tenure_node_back(struct tenure *tenure, const struct node *node, int64_t now) {
@@ -463,37 +606,62 @@ static void tenure_node_back(struct tenure *tenure, const struct node *node, int
     tenure_act(tenure, now, &out, words);
 }
 
-void evl_tenures_begin_to_tell(struct tenures *tenures, const struct node *node) {
-    tenures->telling[evl_node_index(node)].next = TAILQ_FIRST(&tenures->live);
-    tenures->telling[evl_node_index(node)].ghosts = false;
+void evl_tenures_begin_to_tell(struct tenures *tenures, struct node *node) {
+    tenures_tell_next(tenures, node, TAILQ_FIRST(&tenures->live));
+    node->told_ghosts = false;
 }
 
 /* One that becomes a ghost meanwhile comes last, and may be told again, which changes nothing. One that is begun
  * meanwhile need not be told. */
-bool evl_tenures_tell_back(struct tenures *tenures, const struct node *node, int64_t now) {
-    unsigned index = evl_node_index(node);
-
+bool evl_tenures_tell_back(struct tenures *tenures, struct node *node, int64_t now) {
     for (int i = 0; i < TOLD_A_RING; i++) {
-        struct tenure *tenure = tenures->telling[index].next;
+        struct tenure *tenure = node->told;
         if (!tenure) {
-            if (tenures->telling[index].ghosts)
+            if (node->told_ghosts)
                 return false;
-            tenures->telling[index].ghosts = true;
-            tenures->telling[index].next = TAILQ_FIRST(&tenures->ghosts);
+            node->told_ghosts = true;
+            tenures_tell_next(tenures, node, TAILQ_FIRST(&tenures->ghosts));
             continue;
         }
-        if ((tenures->telling[index].next = TAILQ_NEXT(tenure, link)))
-            evl_prefetch(tenures->telling[index].next, 0, tenures->pool.size);
-        tenure_node_back(tenure, node, now);
+        tenures_tell_next(tenures, node, TAILQ_NEXT(tenure, link));
+        if (node->told)
+            evl_prefetch(node->told, 0, tenures->pool.size);
+        if (tenures->deployment.cluster)
+            tenure_master_back(tenure, node, now);
+        else
+            tenure_node_back(tenure, node, now);
     }
     return true;
+}
+
+static void tenures_forget_in(struct tenures *tenures, struct tenure *first, struct node *node, int64_t now) {
+    struct tenure *tenure;
+
+    tenures_tell_next(tenures, node, first);
+    while ((tenure = node->told)) {
+        struct lease_out out = {0};
+        tenures_tell_next(tenures, node, TAILQ_NEXT(tenure, link));
+        if ((evl_tenure_rest(tenure)->owing & OWING_NODE) != evl_node_index(node) + 1)
+            continue;
+        tenure_note_back(tenure, false, now, &out);
+        tenure_act(tenure, now, &out, "");
+    }
+}
+
+/* It happens once in the life of a master. */
+void evl_tenures_forget(struct tenures *tenures, struct node *node) {
+    int64_t now = evl_turn_now(&tenures->deployment.turn);
+
+    tenures_forget_in(tenures, TAILQ_FIRST(&tenures->live), node, now);
+    tenures_forget_in(tenures, TAILQ_FIRST(&tenures->ghosts), node, now);
+    node->told_ghosts = true;
 }
 
 /* --- Invariants --------------------------------------------------------------------------------------------------- */
 #ifdef EVL_CHECKS
 
 static bool tenure_is_stopped(struct tenure *tenure, unsigned node) {
-    return evl_node_state(&tenure_family_of(tenure)->deployment.nodes[node]) == CONNECTION_STOPPED;
+    return evl_node_state(tenure_node_of(tenure, node)) == CONNECTION_STOPPED;
 }
 
 /* A handle has it while something can still be told of it; a ghost is being undone, or has a last answer to come,

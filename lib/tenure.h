@@ -9,6 +9,7 @@
 
 #include "deployment.h"
 #include "handle.h"
+#include "listener.h"
 #include "pool.h"
 #include "tickets.h"
 
@@ -22,7 +23,9 @@ struct tenure {
 struct tenure_rest {
     uint8_t acting; /* depth of what an input leads to: only the outermost may free it */
     uint8_t token_len;
-    char token[]; /* and the ticket of one that queues */
+    uint16_t owing; /* in a cluster: the node that has lost a command of its; with the marks of what became of that */
+    bool plainly;   /* the same: its release does not hand on, as the queue is not where the lock is */
+    char token[];   /* and the ticket of one that queues */
 };
 
 _Static_assert(sizeof(struct tenure) % _Alignof(struct lease) == 0, "the lease is aligned");
@@ -49,14 +52,11 @@ struct tenures {
     const struct tenure_hooks *hooks;
     struct tenure_list live;   /* of handles: acquiring, held, releasing */
     struct tenure_list ghosts; /* nobody's: being undone */
-    struct {
-        struct tenure *next;     /* NULL: they were all of the `live`, */
-        bool ghosts;             /* or of the `ghosts` */
-    } telling[EVLOCK_NODES_MAX]; /* by node: where its return is being told */
-    struct pool pool;            /* for those of the usual size */
-    struct entropy entropy;      /* for tokens */
-    struct tickets tickets;      /* of those that queue */
-    int64_t left_until;          /* until then something may be there that was left to its ttl */
+    unsigned rounds;           /* nodes whose return is being told to some */
+    struct pool pool;          /* for those of the usual size */
+    struct entropy entropy;    /* for tokens */
+    struct tickets tickets;    /* of those that queue */
+    int64_t left_until;        /* until then something may be there that was left to its ttl */
 };
 
 _Static_assert(offsetof(struct tenures, deployment) == 0, "a config that has no deployment has no tenures");
@@ -105,9 +105,9 @@ void evl_tenures_free(struct tenures *tenures);
  * EVLOCK_ENOMEM or EVLOCK_ESYSTEM, and nothing has changed. */
 struct trouble evl_tenure_begin(struct evlock *lock, const struct tenure_entry *entry, int64_t now);
 
-/* A ghost that sends nothing: for as long as a release of this token may run late, which was lost with the node's
- * connection and is no tenure's. False: out of memory. */
-bool evl_tenure_watch(struct evlock *lock, struct bytes token, unsigned node);
+/* A ghost that sends nothing: for as long as a release of this token may run late, which was this request's, lost with
+ * the node's connection. False: out of memory. */
+bool evl_tenure_watch(struct evlock *lock, struct bytes token, const struct request *request);
 
 /* What it asks of nodes, for the table of requests. */
 extern const struct request_ops evl_tenure_requests;
@@ -147,10 +147,13 @@ void evl_tenure_drop(struct tenure *tenure);
 bool evl_tenures_haunt(const struct tenures *tenures, struct bytes key, struct bytes token);
 
 /* A node is logged in, and all are about to be told. */
-void evl_tenures_begin_to_tell(struct tenures *tenures, const struct node *node);
+void evl_tenures_begin_to_tell(struct tenures *tenures, struct node *node);
 
 /* Some more are told that it is back; true: there are more. */
-bool evl_tenures_tell_back(struct tenures *tenures, const struct node *node, int64_t now);
+bool evl_tenures_tell_back(struct tenures *tenures, struct node *node, int64_t now);
+
+/* A node of a cluster is done with, and will not be back. */
+void evl_tenures_forget(struct tenures *tenures, struct node *node);
 
 /* The alarm of a tenure rang. */
 void evl_tenure_ring(struct alarm *alarm, int64_t now);

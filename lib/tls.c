@@ -28,8 +28,11 @@ bool evl_tls_is_wanted(const evlock_client_options *options) {
 /* As many errors as OpenSSL's queue holds. */
 #define ERRORS 16
 
-/* So many sessions are kept of a node: as many as it may have connections, with one that takes another's place. */
+/* So many sessions are kept of a server: as many as it may have connections, with one that takes another's place. */
 #define SESSIONS 4
+
+/* So many are kept of all servers. */
+#define SESSIONS_KEPT ((size_t)EVLOCK_NODES_MAX * SESSIONS)
 
 /* No file is longer: the certificates of a whole system are a quarter of a MiB. */
 #define LONGEST ((off_t)16 << 20)
@@ -48,25 +51,28 @@ struct tls_file {
     struct stat read;
 };
 
-/* By which the next conversations with a node are shorter; the newest is the last. */
-struct tls_sessions {
-    SSL_SESSION *kept[SESSIONS];
-    unsigned count;
+/* By which the next conversation with a server is shorter. */
+struct tls_session {
+    SSL_SESSION *session;
+    char *host;
+    int port;
 };
 
 struct tls {
     struct tls_file files[FILES];
     char *name; /* which servers' certificates must have; NULL: that of their URL */
     SSL_CTX *context;
-    bool own;                                       /* the context is made of the files */
-    bool stale;                                     /* its files are other ones by now, and cannot be used */
-    unsigned generation;                            /* of the context */
-    struct tls_sessions sessions[EVLOCK_NODES_MAX]; /* by node; of this context's conversations */
+    bool own;                               /* the context is made of the files */
+    bool stale;                             /* its files are other ones by now, and cannot be used */
+    unsigned generation;                    /* of the context */
+    struct tls_session kept[SESSIONS_KEPT]; /* of this context's conversations; the newest is the last */
+    unsigned kept_count;
 };
 
 struct tls_peer {
     struct tls *tls;
-    unsigned node;
+    char *host; /* of the server */
+    int port;
     SSL *ssl;             /* NULL: there is no conversation */
     SSL_SESSION *offered; /* the session that is to be resumed; NULL: none, or it has become of no use */
     unsigned generation;  /* of the context of this conversation */
@@ -139,27 +145,56 @@ static const char *tls_reason(void) {
 
 /* --- Sessions ----------------------------------------------------------------------------------------------------- */
 
-static void tls_keep_session(struct tls_sessions *sessions, SSL_SESSION *session) {
-    if (sessions->count == SESSIONS) {
-        SSL_SESSION_free(sessions->kept[0]);
-        for (unsigned i = 1; i < SESSIONS; i++)
-            sessions->kept[i - 1] = sessions->kept[i];
-        sessions->count--;
+static bool tls_is_of(const struct tls_session *kept, const struct tls_peer *peer) {
+    return kept->port == peer->port && strcmp(kept->host, peer->host) == 0;
+}
+
+static SSL_SESSION *tls_take_kept(struct tls *tls, unsigned index) {
+    SSL_SESSION *session = tls->kept[index].session;
+
+    evl_free(tls->kept[index].host);
+    tls->kept_count--;
+    memmove(&tls->kept[index], &tls->kept[index + 1], (tls->kept_count - index) * sizeof(tls->kept[0]));
+    return session;
+}
+
+/* Makes room for one more: the oldest goes, of this server, or else of all. */
+static void tls_drop_oldest(struct tls *tls, const struct tls_peer *peer) {
+    unsigned count = 0, oldest = 0;
+
+    for (unsigned i = tls->kept_count; i > 0; i--)
+        if (tls_is_of(&tls->kept[i - 1], peer)) {
+            count++;
+            oldest = i - 1;
+        }
+    if (count == SESSIONS || tls->kept_count == SESSIONS_KEPT)
+        SSL_SESSION_free(tls_take_kept(tls, count == SESSIONS ? oldest : 0));
+}
+
+/* Of the server that the peer has been talking to. */
+static void tls_keep_session(struct tls_peer *peer, SSL_SESSION *session) {
+    struct tls *tls = peer->tls;
+    char *host = evl_dup(peer->host, strlen(peer->host));
+
+    if (!host) {
+        SSL_SESSION_free(session);
+        return;
     }
-    sessions->kept[sessions->count++] = session;
+    tls_drop_oldest(tls, peer);
+    tls->kept[tls->kept_count++] = (struct tls_session){session, host, peer->port};
 }
 
 /* A server may resume a session once only, so nobody else is to have it. NULL: there is none. */
-static SSL_SESSION *tls_take_session(struct tls_sessions *sessions) {
-    return sessions->count > 0 ? sessions->kept[--sessions->count] : NULL;
+static SSL_SESSION *tls_take_session(const struct tls_peer *peer) {
+    for (unsigned i = peer->tls->kept_count; i > 0; i--)
+        if (tls_is_of(&peer->tls->kept[i - 1], peer))
+            return tls_take_kept(peer->tls, i - 1);
+    return NULL;
 }
 
 static void tls_forget_sessions(struct tls *tls) {
-    SSL_SESSION *session;
-
-    for (unsigned i = 0; i < EVLOCK_NODES_MAX; i++)
-        while ((session = tls_take_session(&tls->sessions[i])))
-            SSL_SESSION_free(session);
+    while (tls->kept_count > 0)
+        SSL_SESSION_free(tls_take_kept(tls, tls->kept_count - 1));
 }
 
 /* --- Files -------------------------------------------------------------------------------------------------------- */
@@ -546,7 +581,7 @@ static bool tls_take_part(SSL *ssl) {
 
 static void tls_resume(struct tls_peer *peer) {
     peer->generation = peer->tls->generation;
-    peer->offered = tls_take_session(&peer->tls->sessions[peer->node]);
+    peer->offered = tls_take_session(peer);
     if (peer->offered)
         SSL_set_session(peer->ssl, peer->offered);
 }
@@ -569,7 +604,19 @@ static struct trouble tls_begin(struct tls_peer *peer, const char *host) {
     return evl_no_trouble;
 }
 
-struct trouble evl_tls_begin(struct tls_peer **ret_peer, struct tls *tls, unsigned node, const char *host,
+/* Whom the next conversation is with; false: no memory. */
+static bool tls_turn_to(struct tls_peer *peer, const char *host, int port) {
+    char *copy = evl_dup(host, strlen(host));
+
+    if (!copy)
+        return false;
+    evl_free(peer->host);
+    peer->host = copy;
+    peer->port = port;
+    return true;
+}
+
+struct trouble evl_tls_begin(struct tls_peer **ret_peer, struct tls *tls, const char *host, int port,
                              struct words *words) {
     struct tls_peer *peer = *ret_peer ? *ret_peer : evl_alloc(sizeof(*peer));
     struct trouble stale, trouble;
@@ -579,8 +626,9 @@ struct trouble evl_tls_begin(struct tls_peer **ret_peer, struct tls *tls, unsign
         return tls_no_memory;
     *ret_peer = peer;
     peer->tls = tls;
-    peer->node = node;
     evl_tls_end(peer);
+    if (!tls_turn_to(peer, host, port))
+        return tls_no_memory;
     tls_set_aside(&queue);
     stale = tls_refresh(tls, words);
     ERR_clear_error();
@@ -620,7 +668,7 @@ void evl_tls_end(struct tls_peer *peer) {
     tls_set_aside(&queue);
     session = tls_session_left(peer);
     if (session)
-        tls_keep_session(&peer->tls->sessions[peer->node], session);
+        tls_keep_session(peer, session);
     SSL_set_shutdown(peer->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     SSL_free(peer->ssl);
     peer->ssl = NULL;
@@ -631,6 +679,7 @@ void evl_tls_peer_free(struct tls_peer *peer) {
     if (!peer)
         return;
     evl_tls_end(peer);
+    evl_free(peer->host);
     evl_free(peer);
 }
 
@@ -802,9 +851,8 @@ struct trouble evl_tls_expect(const struct tls *tls, const char *host) {
     return tls_none;
 }
 
-struct trouble evl_tls_begin(struct tls_peer **peer, struct tls *tls, unsigned node, const char *host,
-                             struct words *words) {
-    (void)peer, (void)tls, (void)node, (void)host, (void)words;
+struct trouble evl_tls_begin(struct tls_peer **peer, struct tls *tls, const char *host, int port, struct words *words) {
+    (void)peer, (void)tls, (void)host, (void)port, (void)words;
     return tls_none;
 }
 

@@ -11,8 +11,8 @@
 
 #include "status.h"
 
-/* What a client trusts, and shows of itself; and of each node the sessions by which the next conversations with it are
- * shorter. */
+/* What a client trusts, and shows of itself; and of each server the sessions by which the next conversations with it
+ * are shorter. */
 struct tls;
 
 /* A server as a connection sees it: the conversation. */
@@ -31,13 +31,12 @@ void evl_tls_free(struct tls *tls);
 /* Whether the options say anything about TLS. */
 bool evl_tls_is_wanted(const evlock_client_options *options);
 
-/* Begins a conversation with the client's node of this number, which is `host`: one that was expected. Files that
+/* Begins a conversation with the server at this host, which was expected, and port. Files that
  * changed are read again before. `*peer` is made if it is NULL. EVLOCK_OK; EVLOCK_ETLS: it began, with the files of
  * before, as those of now cannot be used; EVLOCK_ENOMEM. */
-struct trouble evl_tls_begin(struct tls_peer **peer, struct tls *tls, unsigned node, const char *host,
-                             struct words *words);
+struct trouble evl_tls_begin(struct tls_peer **peer, struct tls *tls, const char *host, int port, struct words *words);
 
-/* The end of the conversation, if there is one: its session is kept for the next connection to the node. */
+/* The end of the conversation, if there is one: its session is kept for the next connection to this server. */
 void evl_tls_end(struct tls_peer *peer);
 
 /* NULL is allowed. */

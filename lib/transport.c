@@ -19,9 +19,9 @@ void redisProcessCallbacks(redisAsyncContext *context);
 /* So often a socket is read that is about to be closed: a server that never ends to speak is not heard out. */
 #define DRAINED 64
 
-struct trouble evl_transport_begin(struct transport *transport, unsigned node, const char *host, struct words *words) {
+struct trouble evl_transport_begin(struct transport *transport, const char *host, int port, struct words *words) {
     transport->connected = transport->open = transport->full = false;
-    return transport->tls ? evl_tls_begin(&transport->peer, transport->tls, node, host, words) : evl_no_trouble;
+    return transport->tls ? evl_tls_begin(&transport->peer, transport->tls, host, port, words) : evl_no_trouble;
 }
 
 void evl_transport_end(struct transport *transport) {

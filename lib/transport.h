@@ -23,7 +23,7 @@ struct transport {
 
 /* The next context's socket is not connected yet, and nothing is queued. EVLOCK_OK, or as evl_tls_begin(), whose words
  * may be put together in `words`. */
-struct trouble evl_transport_begin(struct transport *transport, unsigned node, const char *host, struct words *words);
+struct trouble evl_transport_begin(struct transport *transport, const char *host, int port, struct words *words);
 
 /* The context's end is near, or it has none any more. */
 void evl_transport_end(struct transport *transport);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <sys/random.h>
 
+#include "bytes.h"
 #include "check.h"
 #include "minmax.h"
 
@@ -121,6 +122,12 @@ bool evl_turn_puts_off(struct turn *turn, struct alarm *alarm, int64_t begun, in
         return false;
     evl_turn_wake(turn, alarm, evl_max(limit, fresh ? turn->looked + 1 : turn->patient));
     return true;
+}
+
+void evl_turn_ring_other(struct alarm *alarm, int64_t now) {
+    struct other_alarm *other = EVL_OWNER(struct other_alarm, alarm, alarm);
+
+    other->ring(other, now);
 }
 
 bool evl_turn_ring(struct turn *turn, int64_t now) {

@@ -20,7 +20,7 @@
 #include "log.h"
 
 /* Who may set an alarm: its `kind`, by which the owner of the turn finds what the alarm leads to. */
-enum alarm_kind { ALARM_CONNECTION, ALARM_TENURE, ALARM_CALL, ALARM_CLOSE, ALARM_KINDS };
+enum alarm_kind { ALARM_CONNECTION, ALARM_TENURE, ALARM_CALL, ALARM_OTHER, ALARM_KINDS };
 
 struct turn;
 
@@ -121,6 +121,9 @@ bool evl_turn_enter(struct turn *turn);
 
 /* The second, after a first that was true. The turn may be gone by that. */
 void evl_turn_leave(struct turn *turn);
+
+/* The hook for ALARM_OTHER. */
+void evl_turn_ring_other(struct alarm *alarm, int64_t now);
 
 /* Looks at what is due, and lets a slice of it ring; true: that was all. */
 bool evl_turn_ring(struct turn *turn, int64_t now);

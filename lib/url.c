@@ -1,8 +1,4 @@
-/*
- * URLs: where a server is and who logs in there, and how several stand in one string. A parsed URL owns its strings and
- * wipes the password when it goes. It resolves nothing, and its error texts never quote the URL, which may hold a
- * password.
- */
+/* URLs; see url.h. */
 #include "url.h"
 
 #include <arpa/inet.h>
@@ -16,9 +12,12 @@
 #include "memory.h"
 
 #define DEFAULT_PORT 6379
+#define SENTINEL_PORT 26379
 
 #define SEVERAL "several are written as \"quorum:URL URL URL\", with spaces"
-#define SCHEMES "redis://, rediss://, valkey://, valkeys:// or unix://"
+#define SCHEMES                                                                                                        \
+    "redis://, rediss:// (valkey://, valkeys://) or unix://; or redis+sentinel://, redis+cluster:// or these with "    \
+    "rediss+"
 #define BRACKETS "an IPv6 address must stand in []"
 
 /* A stretch of the URL's text, not yet decoded. */
@@ -124,30 +123,103 @@ static bool url_is_ipv6(const char *host) {
     return inet_pton(AF_INET6, address, &ignored) == 1;
 }
 
-static struct trouble url_parse_host(struct url *url, struct part *rest, struct words *words) {
+static struct trouble url_parse_host(struct url_address *ret, struct part *rest, struct words *words) {
     bool bracketed = url_take_prefix(rest, "[");
     struct part host = url_take_until(rest, bracketed ? "]" : ":");
     if (bracketed && !url_take_prefix(rest, "]"))
         return url_malformed("the '[' before the host is not closed");
     if (host.at == host.end)
         return url_malformed(memmem(rest->at, (size_t)(rest->end - rest->at), "::", 2) ? BRACKETS : "no host");
-    struct trouble trouble = url_decode(&url->host, host, "host", words);
+    struct trouble trouble = url_decode(&ret->host, host, "host", words);
     if (trouble.status != EVLOCK_OK)
         return trouble;
     if (bracketed) {
-        url->literal = url_is_ipv6(url->host);
-        return url->literal ? evl_no_trouble : url_malformed("what stands in [] must be an IPv6 address");
+        ret->literal = url_is_ipv6(ret->host);
+        return ret->literal ? evl_no_trouble : url_malformed("what stands in [] must be an IPv6 address");
     }
     struct in_addr ignored;
-    url->literal = inet_pton(AF_INET, url->host, &ignored) == 1;
+    ret->literal = inet_pton(AF_INET, ret->host, &ignored) == 1;
     return evl_no_trouble;
 }
 
-/* [[user]:password@]host[:port][/db] */
+/* host[:port], which is all that `part` has. What was decoded is in `ret` in any case. */
+static struct trouble url_parse_address(struct url_address *ret, struct part part, struct words *words) {
+    struct trouble trouble = url_parse_host(ret, &part, words);
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
+    if (!url_take_prefix(&part, ":"))
+        return part.at == part.end
+                   ? evl_no_trouble
+                   : url_malformed("after the host may stand only ':' and a port, or '/' and a database");
+    if (memchr(part.at, ':', (size_t)(part.end - part.at)))
+        return url_malformed(BRACKETS);
+    return url_parse_number(&ret->port, part, "port", 1, 65535, words);
+}
+
+/* One more address, which is taken over. False: no memory. */
+static bool url_add_address(struct url *url, struct url_address *address) {
+    struct url_address *others;
+    if (!url->host) {
+        url->host = address->host;
+        url->port = address->port;
+        url->literal = address->literal;
+        return true;
+    }
+    others = evl_alloc((url->other_count + 1) * sizeof(*others));
+    if (!others)
+        return false;
+    if (url->others)
+        memcpy(others, url->others, url->other_count * sizeof(*others));
+    evl_free(url->others);
+    url->others = others;
+    others[url->other_count++] = *address;
+    return true;
+}
+
+/* host[:port], or several of these, with commas between them. */
+static struct trouble url_parse_addresses(struct url *url, struct part list, struct words *words) {
+    bool one = url->kind == URL_SERVER;
+    do {
+        struct url_address address = {.port = url->kind == URL_SENTINELS ? SENTINEL_PORT : DEFAULT_PORT};
+        struct part part = one ? list : url_take_until(&list, ",");
+        if (url->host && evl_url_addresses(url) == EVLOCK_NODES_MAX)
+            return url_malformed("there are more addresses than evlock asks");
+        struct trouble trouble = url_parse_address(&address, part, words);
+        if (trouble.status == EVLOCK_OK && !url_add_address(url, &address))
+            trouble = (struct trouble){EVLOCK_ENOMEM, "out of memory"};
+        if (trouble.status != EVLOCK_OK) {
+            evl_free(address.host);
+            return trouble;
+        }
+    } while (!one && url_take_prefix(&list, ","));
+    return evl_no_trouble;
+}
+
+/* What stands behind the addresses: [/db], of sentinels /NAME[/db], of a cluster nothing. */
+static struct trouble url_parse_path(struct url *url, struct part rest, struct words *words) {
+    struct trouble trouble = evl_no_trouble;
+    bool slash = url_take_prefix(&rest, "/");
+    if (url->kind == URL_SENTINELS) {
+        struct part name = url_take_until(&rest, "/?#");
+        if (name.at == name.end)
+            return url_malformed("behind the sentinels must stand '/' and the name that they know the master by");
+        trouble = url_decode(&url->master, name, "master's name", words);
+        slash = url_take_prefix(&rest, "/");
+    }
+    struct part db = url_take_until(&rest, "/?#");
+    if (trouble.status == EVLOCK_OK && url->kind == URL_CLUSTER && slash && db.at != db.end)
+        trouble = url_malformed("a cluster has one database; nothing may follow its nodes");
+    else if (trouble.status == EVLOCK_OK && rest.at != rest.end)
+        trouble = url_malformed("nothing may follow the host but ':' and a port, and '/' and a database");
+    if (trouble.status != EVLOCK_OK || db.at == db.end)
+        return trouble;
+    return url_parse_number(&url->db, db, "database", 0, INT_MAX, words);
+}
+
+/* [[user]:password@]host[:port][/db], and as url_parse_addresses() and url_parse_path() say. */
 static struct trouble url_parse_tcp(struct url *url, struct part rest, struct words *words) {
     struct part authority = url_take_until(&rest, "/?#");
     struct trouble trouble = evl_no_trouble;
-    url->port = DEFAULT_PORT;
 
     /* The last '@' ends the login: an unescaped one in a password then does no harm. */
     const char *at = memrchr(authority.at, '@', (size_t)(authority.end - authority.at));
@@ -155,29 +227,14 @@ static struct trouble url_parse_tcp(struct url *url, struct part rest, struct wo
         trouble = url_parse_login(url, (struct part){authority.at, at}, words);
         authority.at = at + 1;
     }
-    if (trouble.status == EVLOCK_OK && memchr(authority.at, ',', (size_t)(authority.end - authority.at)))
+    if (trouble.status == EVLOCK_OK && url->kind == URL_SERVER &&
+        memchr(authority.at, ',', (size_t)(authority.end - authority.at)))
         trouble = url_malformed("it names one server; " SEVERAL);
     else if (!at && memchr(rest.at, '@', (size_t)(rest.end - rest.at)))
         trouble = url_malformed("before the '@', '/' is written as %2F, '?' as %3F and '#' as %23");
     if (trouble.status == EVLOCK_OK)
-        trouble = url_parse_host(url, &authority, words);
-    if (trouble.status != EVLOCK_OK)
-        return trouble;
-
-    if (url_take_prefix(&authority, ":"))
-        trouble = memchr(authority.at, ':', (size_t)(authority.end - authority.at))
-                      ? url_malformed(BRACKETS)
-                      : url_parse_number(&url->port, authority, "port", 1, 65535, words);
-    else if (authority.at != authority.end)
-        trouble = url_malformed("after the host may stand only ':' and a port, or '/' and a database");
-    if (trouble.status != EVLOCK_OK)
-        return trouble;
-
-    (void)url_take_prefix(&rest, "/");
-    struct part db = url_take_until(&rest, "/?#");
-    if (rest.at != rest.end)
-        return url_malformed("nothing may follow the host but ':' and a port, and '/' and a database");
-    return db.at == db.end ? evl_no_trouble : url_parse_number(&url->db, db, "database", 0, INT_MAX, words);
+        trouble = url_parse_addresses(url, authority, words);
+    return trouble.status == EVLOCK_OK ? url_parse_path(url, rest, words) : trouble;
 }
 
 /* /path[?db=N] */
@@ -219,6 +276,38 @@ struct trouble evl_url_list(struct url_list *ret, const char *text) {
     return ret->count ? evl_no_trouble : url_malformed("after \"quorum:\" must stand a URL for each server");
 }
 
+/* Of what is spoken to over TCP. */
+static bool url_take_scheme(struct url *url, struct part *rest) {
+    static const struct {
+        const char *text;
+        enum url_kind kind;
+        bool tls;
+    } schemes[] = {
+        {"redis://", URL_SERVER, false},
+        {"rediss://", URL_SERVER, true},
+        {"valkey://", URL_SERVER, false},
+        {"valkeys://", URL_SERVER, true},
+        {"redis+sentinel://", URL_SENTINELS, false},
+        {"rediss+sentinel://", URL_SENTINELS, true},
+        {"valkey+sentinel://", URL_SENTINELS, false},
+        {"valkeys+sentinel://", URL_SENTINELS, true},
+        {"redis-sentinel://", URL_SENTINELS, false},
+        {"rediss-sentinel://", URL_SENTINELS, true},
+        {"redis+cluster://", URL_CLUSTER, false},
+        {"rediss+cluster://", URL_CLUSTER, true},
+        {"valkey+cluster://", URL_CLUSTER, false},
+        {"valkeys+cluster://", URL_CLUSTER, true},
+    };
+
+    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+        if (url_take_prefix(rest, schemes[i].text)) {
+            url->kind = schemes[i].kind;
+            url->tls = schemes[i].tls;
+            return true;
+        }
+    return false;
+}
+
 struct trouble evl_url_parse(struct url *ret_url, const char *text, size_t len, struct words *words) {
     struct url url = {0};
     struct part rest = {text, text + len};
@@ -228,8 +317,7 @@ struct trouble evl_url_parse(struct url *ret_url, const char *text, size_t len, 
             return evl_trouble(words, EVLOCK_EURL,
                                "byte %td is blank or unprintable; take it away, or write it as %%%02X", c - text + 1,
                                (unsigned)*c);
-    url.tls = url_take_prefix(&rest, "rediss://") || url_take_prefix(&rest, "valkeys://");
-    if (url.tls || url_take_prefix(&rest, "redis://") || url_take_prefix(&rest, "valkey://"))
+    if (url_take_scheme(&url, &rest))
         trouble = url_parse_tcp(&url, rest, words);
     else if (url_take_prefix(&rest, "unix://"))
         trouble = url_parse_unix(&url, rest, words);
@@ -250,23 +338,29 @@ bool evl_url_is_same_server(const struct url *one, const struct url *other) {
     return one->port == other->port && strcasecmp(one->host, other->host) == 0;
 }
 
-int evl_url_copy(struct url *ret_url, const struct url *url) {
-    assert(!url->user && !url->password);
-    const char *from[] = {url->host, url->path};
-    struct url copy = *url;
-    char **to[] = {&copy.host, &copy.path};
-    bool failed = false;
+static int url_make(struct url *ret_url, const struct url *url, const char *host, int port, bool literal) {
+    char *copy = evl_dup(host, strlen(host));
 
-    for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
-        *to[i] = from[i] ? evl_dup(from[i], strlen(from[i])) : NULL;
-        failed |= from[i] && !*to[i];
-    }
-    if (failed) {
-        evl_url_free(&copy);
+    if (!copy)
         return EVLOCK_ENOMEM;
-    }
-    *ret_url = copy;
+    *ret_url = (struct url){.host = copy, .port = port, .literal = literal, .tls = url->tls, .db = url->db};
     return EVLOCK_OK;
+}
+
+int evl_url_take_address(struct url *ret_url, const struct url *url, unsigned index) {
+    const struct url_address first = {url->host, url->port, url->literal};
+    const struct url_address *address = index == 0 ? &first : &url->others[index - 1];
+
+    assert(index < evl_url_addresses(url));
+    return url_make(ret_url, url, address->host, address->port, address->literal);
+}
+
+int evl_url_announced(struct url *ret_url, const struct url *url, const char *host, int64_t port) {
+    struct in_addr ignored;
+
+    if (!host[0] || strlen(host) > NAME_MAX || port < 1 || port > 65535)
+        return EVLOCK_EURL;
+    return url_make(ret_url, url, host, (int)port, url_is_ipv6(host) || inet_pton(AF_INET, host, &ignored) == 1);
 }
 
 void evl_url_forget_login(struct url *url) {
@@ -281,5 +375,9 @@ void evl_url_free(struct url *url) {
     evl_url_forget_login(url);
     evl_free(url->host);
     evl_free(url->path);
+    evl_free(url->master);
+    for (unsigned i = 0; i < url->other_count; i++)
+        evl_free(url->others[i].host);
+    evl_free(url->others);
     *url = (struct url){0};
 }

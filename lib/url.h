@@ -1,7 +1,7 @@
 /*
- * URLs: where a server is and who logs in there, and how several stand in one string. A parsed URL owns its strings and
- * wipes the password when it goes. It resolves nothing, and its error texts never quote the URL, which may hold a
- * password.
+ * URLs: where a server is, or those that know where it is, and who logs in there; and how several stand in one string.
+ * A parsed URL owns its strings and wipes the password when it goes. It resolves nothing, and its error texts never
+ * quote the URL, which may hold a password.
  */
 #ifndef EVL_URL_H
 #define EVL_URL_H
@@ -10,15 +10,33 @@
 
 #include "status.h"
 
+/* What the address of a URL leads to. */
+enum url_kind {
+    URL_SERVER,
+    URL_SENTINELS, /* they know where the server is */
+    URL_CLUSTER,   /* nodes of one, which know the others */
+};
+
+/* Of a list that has more than one. */
+struct url_address {
+    char *host;
+    int port;
+    bool literal;
+};
+
 struct url {
-    char *host;     /* name or address; NULL: a unix socket */
+    enum url_kind kind;
+    char *host;     /* name or address, the first of a list; NULL: a unix socket, or not known */
     char *path;     /* of the unix socket, else NULL */
     char *user;     /* NULL: the default user */
     char *password; /* NULL: none */
     int port;
     int db;
-    bool literal; /* the host is an address, so that there is nothing to resolve */
-    bool tls;     /* it is spoken to over TLS */
+    bool literal;               /* the host is an address, so that there is nothing to resolve */
+    bool tls;                   /* it is spoken to over TLS */
+    char *master;               /* of sentinels: the name that they know the server by */
+    struct url_address *others; /* of a list, behind the first */
+    unsigned other_count;
 };
 
 /* The URLs in a client's string, which they are parts of. */
@@ -41,8 +59,17 @@ struct trouble evl_url_parse(struct url *ret_url, const char *text, size_t len, 
 /* Whether both lead to one server, as far as the text says: its databases are no servers of their own. */
 bool evl_url_is_same_server(const struct url *one, const struct url *other);
 
-/* A copy that owns its strings, of one that has forgotten who logs in; EVLOCK_OK or EVLOCK_ENOMEM. */
-int evl_url_copy(struct url *ret_url, const struct url *url);
+/* How many addresses it has. */
+static inline unsigned evl_url_addresses(const struct url *url) {
+    return 1 + url->other_count;
+}
+
+/* The URL of a single server, at one of its addresses, without who logs in there; EVLOCK_OK or EVLOCK_ENOMEM. */
+int evl_url_take_address(struct url *ret_url, const struct url *url, unsigned index);
+
+/* The same at an address that a server has announced, spoken to as `url` says, and with its database. EVLOCK_OK,
+ * EVLOCK_ENOMEM, or EVLOCK_EURL if that is no address. */
+int evl_url_announced(struct url *ret_url, const struct url *url, const char *host, int64_t port);
 
 /* Wipes and frees who logs in there. */
 void evl_url_forget_login(struct url *url);

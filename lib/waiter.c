@@ -23,6 +23,11 @@ static int64_t waiter_now_of(const struct evlock *lock) {
     return evl_turn_now(evl_handle_turn(lock));
 }
 
+/* Where it waits: in a cluster, the master that its last look went to. */
+static struct node *waiter_node_of(const struct evlock *lock) {
+    return lock->config->deployment->nodes[evl_tenure_request(lock->tenure, 0)->node];
+}
+
 /* When the holder's ttl has ended, for the holder may have crashed, the first looks, and who has found the lock free
  * before and granted it to that holder. Only they are told what is left. */
 static int64_t waiter_look_pause(const struct call *call, int64_t left) {
@@ -30,7 +35,7 @@ static int64_t waiter_look_pause(const struct call *call, int64_t left) {
     int64_t ahead = evl_min(call->acquire.ahead, look_far / look_each);
     int64_t pause = evl_min(evl_max(10 * call->acquire.retry_delay, look_least), look_most);
 
-    if (!evl_queue_listens(evl_locks_of(lock)))
+    if (!evl_queue_listens(waiter_node_of(lock)))
         return evl_acquire_pause(call);
     pause = evl_min(evl_min(pause * (ahead + 1), evl_max(look_most, ahead * look_each)), 10 * lock->config->terms.ttl);
     pause -= (int64_t)(evl_turn_random(evl_handle_turn(lock)) % (uint64_t)(pause / 2));
@@ -42,7 +47,9 @@ void evl_waiter_queued(struct evlock *lock, int64_t sent, const struct lease_ans
 
     assert(call && call->acquire.contended);
     if (answer->time)
-        evl_node_compare_clocks(&lock->config->deployment->nodes[0], sent, answer->time);
+        evl_node_compare_clocks(waiter_node_of(lock), sent, answer->time);
+    evl_queue_open(evl_locks_of(lock), waiter_node_of(lock)); /* its slot may have come to where nobody listens */
+    call->acquire.asked_of = (uint16_t)evl_node_index(waiter_node_of(lock));
     call->acquire.asked_at = sent;
     call->acquire.asked_time = answer->time ? answer->time : time_untold;
     call->acquire.listens_anew = false;
@@ -71,15 +78,17 @@ void evl_waiters_left(struct locks *locks) {
  * lease counts from a moment that is no later than the grant: the newest answered look was before it, by as much as
  * the server's clock went on meanwhile, less what that may be fast by. Before the first answer, it is when that look
  * was asked for. A grant from before that look is over, for the look found it waiting again; one without the fence that
- * was asked for is none. Of a new connection it is not known yet whether it leads to the server with that clock. */
-static void waiter_grant(struct evlock *lock, int64_t time, int64_t fence) {
+ * was asked for is none. Of a new connection it is not known yet whether it leads to the server with that clock; and of
+ * another master than the one that answered, that it does not. */
+static void waiter_grant(struct evlock *lock, unsigned node, int64_t time, int64_t fence) {
     struct call *call = evl_call_pending(lock, CALL_ACQUIRE);
     int64_t passed = time - call->acquire.asked_time;
     int64_t since = call->acquire.asked_at + passed - passed / 100;
+    unsigned asked_of = call->acquire.asked_time ? call->acquire.asked_of : evl_node_index(waiter_node_of(lock));
     int64_t now = waiter_now_of(lock);
 
     assert(evl_lock_queues(lock) && call->acquire.contended);
-    if (!time || call->acquire.asked_time == time_untold) {
+    if (node != asked_of || !time || call->acquire.asked_time == time_untold) {
         evl_call_wake(call, now);
         return;
     }
@@ -113,7 +122,8 @@ static void waiter_on_listens(struct listener *listener) {
 
     evl_queue_succeed(waiter_locks_of(listener), listener);
     TAILQ_FOREACH (call, &waiter_locks_of(listener)->pending, link)
-        waiter_wake(call);
+        if (evl_node_index(evl_handle_home(call->lock)) == evl_listener_index(listener))
+            waiter_wake(call);
 }
 
 /* What stands behind the ticket; false: no clock shows such a time, or no counter such a fence. */
@@ -133,7 +143,7 @@ static void waiter_on_heard(struct listener *listener, const char *message) {
     int64_t time, fence;
 
     if (tenure && waiter_read_grant(rest, &time, &fence))
-        waiter_grant(tenure->lock, time, fence);
+        waiter_grant(tenure->lock, evl_listener_index(listener), time, fence);
 }
 
 const struct listener_hooks evl_waiter_hooks = {.listens = waiter_on_listens, .heard = waiter_on_heard};

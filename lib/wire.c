@@ -10,6 +10,11 @@
 /* In front of the arguments: "*", a count, and the end of the line. */
 #define HEAD_SIZE 8
 
+/* Of a key that belongs to a lock: the lock's, and what is put around it. */
+#define BESIDE_SIZE 544
+
+#define FENCE_SUFFIX ":fence"
+
 static char *wire_put(char *to, const void *data, size_t len) {
     memcpy(to, data, len);
     return to + len;
@@ -73,10 +78,10 @@ static void wire_push_ready(struct command *command, unsigned count, const char 
 
 /* What belongs to a lock shares its cluster slot: by the lock's own hash tag, by all of its name as one, or, where the
  * name has a brace that would end the tag early, by one that is made for that slot. The ends keep what belongs to "{a}"
- * apart from what belongs to "a". Never inline, so that most commands need no room on the stack for it. */
-__attribute__((noinline)) static void wire_push_beside(struct command *command, struct bytes key, const char *suffix) {
-    char beside[544], *end = beside;
+ * apart from what belongs to "a". */
+static size_t wire_beside(char to[BESIDE_SIZE], struct bytes key, const char *suffix) {
     bool tag = evl_hash_tag_is_in(key);
+    char *end = to;
 
     if (!tag)
         *end++ = '{';
@@ -88,7 +93,32 @@ __attribute__((noinline)) static void wire_push_beside(struct command *command, 
     end = wire_put(end, key.data, key.len);
     *end++ = tag ? ':' : '}';
     end = wire_put(end, suffix, strlen(suffix));
-    wire_push(command, beside, (size_t)(end - beside));
+    return (size_t)(end - to);
+}
+
+/* Never inline, so that most commands need no room on the stack for it. */
+__attribute__((noinline)) static void wire_push_beside(struct command *command, struct bytes key, const char *suffix) {
+    char beside[BESIDE_SIZE];
+
+    wire_push(command, beside, wire_beside(beside, key, suffix));
+}
+
+/* Whether this key is what lies in front of the suffix of another, without so many bytes at either end. */
+static bool wire_is_beside(struct bytes other, const char *suffix, size_t front, size_t back) {
+    size_t around = front + back + strlen(suffix);
+    char beside[BESIDE_SIZE];
+    struct bytes key;
+
+    if (other.len <= around || other.len > sizeof(beside))
+        return false;
+    key = (struct bytes){(const char *)other.data + front, other.len - around};
+    return evl_same_bytes(other, (struct bytes){beside, wire_beside(beside, key, suffix)});
+}
+
+/* The three forms that it can have. */
+bool evl_wire_is_counter(struct bytes key) {
+    return wire_is_beside(key, FENCE_SUFFIX, 1, 1) || wire_is_beside(key, FENCE_SUFFIX, 0, 1) ||
+           wire_is_beside(key, FENCE_SUFFIX, HASH_TAG_SIZE + 2, 1);
 }
 
 /* --- Arguments ---------------------------------------------------------------------------------------------------- */
@@ -159,7 +189,7 @@ static void wire_push_argument(struct command *command, enum argument which, con
         wire_push_beside(command, subject->key, ":queue");
         break;
     case ARG_COUNTER:
-        wire_push_beside(command, subject->key, ":fence");
+        wire_push_beside(command, subject->key, FENCE_SUFFIX);
         break;
     case ARG_LOCKS:
     case ARG_TOKENS:
@@ -225,12 +255,18 @@ static void wire_begin_script(struct command *command, const struct script *scri
     }
 }
 
+static unsigned wire_keys_of(const struct form *form, const struct subject *subject) {
+    if (form->keys == FORM_NO_KEYS)
+        return 0;
+    return form->keys ? form->keys : subject->count;
+}
+
 void evl_command_write(struct command *command, const struct form *form, const struct subject *subject) {
     command->count = 0;
     command->end = command->text + HEAD_SIZE;
     command->script = form->script;
     if (form->script)
-        wire_begin_script(command, form->script, form->keys ? form->keys : subject->count);
+        wire_begin_script(command, form->script, wire_keys_of(form, subject));
     for (const uint8_t *argument = form->arguments; *argument != ARG_END; argument++)
         wire_push_argument(command, *argument, subject);
 }

@@ -55,7 +55,7 @@ struct subject {
     bool alone;    /* the node is the only one */
     int64_t clock; /* the server's, of one that does not let scripts read it; else 0 */
     struct waiter waiter;
-    struct bytes sought; /* a mark to break, or a member of the queue to find */
+    struct bytes sought; /* a mark to break, a member of the queue to find, or where and what to list */
     int64_t replicas;
     int64_t timeout;
     const struct renewal *renewals;
@@ -98,10 +98,11 @@ enum argument {
 };
 
 #define FORM_ARGUMENTS 9
+#define FORM_NO_KEYS UINT8_MAX /* in place of a number: none of the arguments is said to be a key */
 
 struct form {
     const struct script *script;       /* NULL: a plain command, whose first argument is its verb */
-    uint8_t keys;                      /* so many of the script's arguments are keys; 0: one for each renewal */
+    uint8_t keys;                      /* so many of the script's arguments are keys; 0: one for each renewal, if any */
     uint8_t arguments[FORM_ARGUMENTS]; /* enum argument, to the first ARG_END */
 };
 
@@ -127,6 +128,9 @@ struct bytes evl_command_text(struct command *command);
 /* The same for a server that has not got the script: with its text in place of its digest, in a block for evl_free();
  * NULL: no memory. Only of a command that calls a script. */
 char *evl_command_spelled(const struct command *command, size_t *ret_len);
+
+/* Whether a key is the fence counter of some lock. */
+bool evl_wire_is_counter(struct bytes key);
 
 /* What one renewal takes in a command, at most. */
 size_t evl_renewal_size(const struct renewal *renewal);

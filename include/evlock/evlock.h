@@ -177,7 +177,8 @@ enum evlock_status {
     EVLOCK_EREPLICAS = -10, /**< too few replicas confirmed the lock in time */
     EVLOCK_EFENCE = -11,    /**< the server gave a fence that is not greater than one this client has seen, or its
                                  counter is beyond reason */
-    EVLOCK_EEXCLUDED = -12, /**< of a node: it restarted or was replaced lately, and does not count yet */
+    EVLOCK_EEXCLUDED = -12, /**< of a node: it restarted or was replaced lately, and does not count yet. Of an acquire:
+                                 the only node does not, by failover_wait_ms */
     EVLOCK_EEXPIRED = -13,  /**< the lease's deadline passed: it was not renewed in time, or not to be renewed */
     EVLOCK_EDATALOSS = -14, /**< as ENOTOWNED, and the server is not the process that granted it: it lost its data */
     EVLOCK_EMAXHOLD = -15,  /**< as EEXPIRED, after max_hold_ms had ended the lease's renewal */
@@ -186,15 +187,16 @@ enum evlock_status {
     EVLOCK_EINVAL = -20,   /**< NULL, out of range, or options that exclude each other */
     EVLOCK_ENAME = -21,    /**< a name is 1 to 512 bytes long, its prefix included */
     EVLOCK_ETOKEN = -22,   /**< a token is 1 to EVLOCK_TOKEN_MAX bytes long */
-    EVLOCK_ETTL = -23,     /**< a ttl is longer than its drift, and at most ten years; with several nodes, at most
-                                the client's max_ttl_ms */
+    EVLOCK_ETTL = -23,     /**< a ttl is longer than its drift, and at most ten years; with several nodes, or with
+                                failover_wait_ms, at most the client's max_ttl_ms */
     EVLOCK_ERETRY = -24,   /**< the retry delay is longer than the ttl */
     EVLOCK_ERENEWAL = -25, /**< the renewal interval is not shorter than what the ttl leaves after its drift */
     EVLOCK_EURL = -26,     /**< the URL is malformed */
     EVLOCK_ESCHEME = -27,  /**< the URL's scheme is unknown, or is rediss:// and TLS is not built in */
     EVLOCK_EPATH = -28,    /**< the unix socket's path is longer than the system takes */
     EVLOCK_ESAME = -29,    /**< two nodes of a client are the same server */
-    EVLOCK_EQUEUE = -30,   /**< a queue needs a single node and a ttl, and counts no attempts */
+    EVLOCK_EQUEUE = -30,   /**< a queue needs a single node without failover_wait_ms, and a ttl, and counts no attempts
+                            */
     EVLOCK_EHOLDER = -31,  /**< a holder's name is 1 to 91 bytes long */
     EVLOCK_ETLS = -32,     /**< a certificate or key cannot be used; evlock_last_error() says which, and why */
     EVLOCK_EFILE = -33,    /**< the password file cannot be read, or holds no password */
@@ -217,7 +219,8 @@ enum evlock_status {
                                     its cluster has the name. Of a post: the event loop cannot be woken */
     EVLOCK_EPROTOCOL = -66,    /**< an answer that the command cannot have; of rediss://: the server speaks no TLS, or
                                     none that this client accepts */
-    EVLOCK_ECERT = -67, /**< the server's certificate is not to be trusted, or the server refuses this client's */
+    EVLOCK_ECERT = -67,   /**< the server's certificate is not to be trusted, or the server refuses this client's */
+    EVLOCK_EMASTER = -68, /**< no Sentinel that answers knows a master by the URL's name */
 };
 
 /** What a status means, in a few words; a static string, also for values that are none. */
@@ -281,7 +284,8 @@ enum evlock_connection {
 /**
  * The connection changed its state; on several nodes, one of them did, and `state` is of all together as for
  * evlock_client_connection(). When it is EVLOCK_AWAY, `status` says why (EVLOCK_EUNREACHABLE, EVLOCK_EAUTH,
- * EVLOCK_ECERT, EVLOCK_EPERM, EVLOCK_EREFUSED, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_ENOMEM), and
+ * EVLOCK_ECERT, EVLOCK_EPERM, EVLOCK_EREFUSED, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_EMASTER,
+ * EVLOCK_EEXCLUDED, EVLOCK_ENOMEM), and
  * evlock_last_error() in which words.
  */
 typedef void (*evlock_connection_cb)(evlock_client *client, enum evlock_connection state, int status, void *arg);
@@ -318,19 +322,20 @@ struct ssl_ctx_st;
  * is sent. evlock_set_allocator() does not concern this memory.
  */
 typedef struct evlock_client_options {
-    size_t size;                     /**< of this struct; EVLOCK_CLIENT_OPTIONS() sets it */
-    int64_t connect_timeout_ms;      /**< for name, connection and login together; default 5,000 */
-    int64_t command_timeout_ms;      /**< A connection is ended when commands wait for an answer on it, and none comes
-                                          for so long. A release or an extension is answered by then. Default 5,000 */
-    int64_t backoff_min_ms;          /**< the first pause before connecting again; default 50. Pauses double. Each is
-                                          drawn at random from its upper half. Where a quick return cannot help, as with
-                                          refused credentials, the first pause is as long as the longest */
-    int64_t backoff_max_ms;          /**< the longest pause; default 5,000 */
-    int64_t max_inflight;            /**< the most commands that are sent and unanswered, for each node; the others wait
-                                          their turn; default 65,536 */
-    int64_t max_ttl_ms;              /**< with several nodes: the longest ttl of any lock on them. Give all clients the
-                                          same. Longer ttls are refused, and locks without expiry too. A node that
-                                          restarted does not count for so long. Default 60,000 */
+    size_t size;                /**< of this struct; EVLOCK_CLIENT_OPTIONS() sets it */
+    int64_t connect_timeout_ms; /**< for name, connection and login together; default 5,000 */
+    int64_t command_timeout_ms; /**< A connection is ended when commands wait for an answer on it, and none comes
+                                     for so long. A release or an extension is answered by then. Default 5,000 */
+    int64_t backoff_min_ms;     /**< the first pause before connecting again; default 50. Pauses double. Each is
+                                     drawn at random from its upper half. Where a quick return cannot help, as with
+                                     refused credentials, the first pause is as long as the longest */
+    int64_t backoff_max_ms;     /**< the longest pause; default 5,000 */
+    int64_t max_inflight;       /**< the most commands that are sent and unanswered, for each node; the others wait
+                                     their turn; default 65,536 */
+    int64_t
+        max_ttl_ms; /**< with several nodes, or with failover_wait_ms: the longest ttl of any lock. Give all clients the
+                         same. Longer ttls are refused, and locks without expiry too. A node that
+                         restarted does not count for so long. Default 60,000 */
     int64_t close_wait_ms;           /**< how long evlock_client_close() lets the bodies of runs go on; default
                                           EVLOCK_UNLIMITED */
     enum evlock_log_level log_level; /**< the least level to log; default EVLOCK_LOG_INFO */
@@ -360,7 +365,32 @@ typedef struct evlock_client_options {
     struct ssl_ctx_st *tls_context;     /**< OpenSSL's SSL_CTX, in place of the files; see TLS below */
     const char *password_file;          /**< file whose first line is the password; see CREDENTIALS above */
     evlock_login_cb on_login;           /**< asked for credentials before each login; see CREDENTIALS above */
+    const char *sentinel_user;          /**< for the Sentinels; with sentinel_password. Default: their default user */
+    const char *sentinel_password;      /**< for the Sentinels; default: none is sent to them */
+    int64_t failover_wait_ms;           /**< on one server, or behind Sentinels: for how long the server of before may
+                                             go on granting locks; see FAILOVERS below. Give all clients the same.
+                                             Default: 0, nothing is waited for */
 } evlock_client_options;
+
+/*
+ * FAILOVERS. A server may lose locks that it had granted: when it restarts, or when a replica that lags takes its
+ * place. Granted anew at once, such a lock has two holders. With `failover_wait_ms`, a server whose history is new
+ * grants nothing until no lock of before can be believed in:
+ *
+ *   1. For failover_wait_ms the client stays away from it, with EVLOCK_EEXCLUDED. The server of before may not know yet
+ *      that it is one no more, and may still grant and renew.
+ *   2. For max_ttl_ms more it grants no lock: acquires get EVLOCK_EEXCLUDED. Locks that are held are renewed. A key
+ * that was lost is set again, for nobody else can have it. So a lease survives if it lasts longer than the failover and
+ *      failover_wait_ms together.
+ *
+ * A history is new when the process (run_id) is another, or when data of another server were taken over
+ * (master_replid). The time counts from the first login that saw it, of any client: it is kept under the key
+ * `evlock:history`. A server that is asked for the first time has a new history, too.
+ *
+ * Give all clients the same failover_wait_ms and max_ttl_ms. Locks have a ttl of max_ttl_ms at most, and poll: a queue
+ * is EVLOCK_EQUEUE. Clients of other kinds do not wait. docs/safety.md says how long failover_wait_ms has to be. A
+ * quorum has a way of its own: EVLOCK_EINVAL.
+ */
 
 /**
  * Makes a client, and begins to connect in the background. A connection that fails or is lost is tried again for as
@@ -376,6 +406,51 @@ typedef struct evlock_client_options {
  *
  * valkey:// means the same as redis://, and valkeys:// the same as rediss://. %XX stands for any byte. A password
  * without a user is the default user's. Host names are resolved without blocking.
+ *
+ * SENTINEL. A master that Sentinels know by a name, and that may be another server after a failover, is
+ *
+ *     redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/NAME[/db]
+ *
+ * with 1 to EVLOCK_NODES_MAX Sentinels, at port 26379 unless given. rediss+sentinel:// is the same over TLS, to the
+ * Sentinels and to the master; tls_name is that of all of them. valkey+sentinel://, valkeys+sentinel:// and
+ * redis-sentinel:// mean the same. User and password are the master's; sentinel_user and sentinel_password are for the
+ * Sentinels. Every call on locks works unchanged.
+ *
+ *   - All Sentinels are asked and listened to. The answer with the highest epoch wins. One that is away costs nothing
+ *     while another answers. If none does, the last master that was heard of is used on, and on_log gets a warning.
+ *   - When the master is another server, evlock leaves the old one at once. Locks that the new one has go on. The
+ *     others are lost: with renewal, on_lost reports EVLOCK_EDATALOSS at once.
+ *   - A server that is no master is left, and the Sentinels are asked again.
+ *   - A master with replicas that may be cut off and go on granting gets a warning in on_log: set
+ *     min-replicas-to-write. docs/safety.md has what a failover can do to a lock.
+ *   - Sentinels that do not know the name make the client EVLOCK_EMASTER.
+ *
+ * CLUSTER. A Redis Cluster, by 1 to EVLOCK_NODES_MAX of its nodes, is
+ *
+ *     redis+cluster://[[user]:password@]host[:port][,host[:port]...]
+ *
+ * at port 6379 unless given, and without a database. rediss+cluster:// is the same over TLS; valkey+cluster:// and
+ * valkeys+cluster:// mean the same. Every call on locks works unchanged: each lock lives on the master of its slot. A
+ * lock's queue and fence counter are in that slot, too, whatever its name.
+ *
+ *   - The nodes given are asked, one after the other, for the table of the slots. After that, any master is asked. User
+ *     and password are those of all nodes, and so is tls_name. Without that, a certificate must have the name, or the
+ *     address, that the cluster announces.
+ *   - A master is connected to when a lock needs it. on_connection reports EVLOCK_CONNECTED when the table is known and
+ *     each master that was needed is connected, and EVLOCK_AWAY when one of these cannot be reached. Locks of other
+ *     masters go on meanwhile. evlock_client_node() reports on the masters that have slots, in no certain order. One
+ *     that nothing has needed yet is EVLOCK_CONNECTING.
+ *   - A slot may move, and a replica may take over, under locks that are held, renewed and waited for. A command that
+ *     is sent on by a node costs no attempt; evlock_stats counts these as `redirects`. After five in a row it is
+ *     refused for now: EVLOCK_EREFUSED. A lease whose key the new master has goes on. The others are lost, as on one
+ *     server.
+ *   - While a slot moves, a lock's queue or counter may be on the way. An acquire with a fence, and one in the queue,
+ *     waits for that; with a fence, it is refused for now after about three seconds. Waiters may lose their order.
+ *   - With min_replicas, an acquire fails with EVLOCK_EREPLICAS if the slot moves while the replicas are asked.
+ *   - on_login is asked for node 0, and once for all nodes. evlock_client_login() is for all nodes, whichever is named.
+ *   - failover_wait_ms is refused: EVLOCK_EINVAL. A slot that moves would leave the wait of its master.
+ *   - A server that is in no cluster makes the client EVLOCK_EUNSUPPORTED. So does one of several masters of a cluster
+ *     behind redis://.
  *
  * TLS. The server is always verified: its chain of certificates, their dates, and the name or address. No option skips
  * that. Nothing of the login leaves before it. TLS 1.2 is the least version. What is trusted is what `tls_ca` holds, or
@@ -400,9 +475,10 @@ typedef struct evlock_client_options {
  *
  *     quorum:redis://a redis://b redis://c
  *
- * There are 1 to EVLOCK_NODES_MAX of them. Such a client holds a lock where a majority of the servers (count / 2 + 1)
- * does: the Redlock quorum. The servers must share nothing: no replication between them. One URL behind the word makes
- * the client that the URL alone makes. Every call on locks works unchanged, and on several nodes means:
+ * There are 1 to EVLOCK_NODES_MAX of them, and each is one server: no Sentinels, no cluster. Such a client holds a lock
+ * where a majority of the servers (count / 2 + 1) does: the Redlock quorum. The servers must share nothing: no
+ * replication between them. One URL behind the word makes the client that the URL alone makes. Every call on locks
+ * works unchanged, and on several nodes means:
  *
  *   - All nodes are asked at once. The answer that completes the quorum grants an acquire. The deadline is the
  * quorum-th greatest of the nodes' deadlines. A failed attempt is undone on every node.
@@ -429,7 +505,8 @@ typedef struct evlock_client_options {
  * `options` may be NULL. `*ret_client` is set on success only. Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ESAME,
  * EVLOCK_ESYSTEM, EVLOCK_ENOMEM, and:
  *   EVLOCK_EURL      a URL is malformed, or over TLS has a host that no certificate can be of; or there are several
- *                    without the word, none behind it, or too many
+ *                    without the word, none behind it, or too many; Sentinels or a cluster are among several; or a
+ *                    cluster has a database
  *   EVLOCK_ESCHEME   the scheme of a URL is not supported
  *   EVLOCK_EPATH     the path of a URL's unix socket is too long
  *   EVLOCK_ETLS      a certificate or key cannot be read, is no regular file, is encrypted, or does not match the other
@@ -566,6 +643,7 @@ typedef struct evlock_stats {
     uint64_t reconnects;                 /**< connections to nodes that were made again */
     uint64_t wait[EVLOCK_STATS_BUCKETS]; /**< from the acquire's call to the grant */
     uint64_t hold[EVLOCK_STATS_BUCKETS]; /**< from the grant to the release's call, or the loss */
+    uint64_t redirects;                  /**< commands that a cluster's node sent on to another */
 } evlock_stats;
 
 /**
@@ -1017,6 +1095,67 @@ EVLOCK_EXPORT int evlock_query(evlock *lock, unsigned what, evlock_query_cb cb, 
  * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
  */
 EVLOCK_EXPORT int evlock_break(evlock *lock, evlock_cb cb, void *arg);
+
+/** A name that evlock_client_list() found: any bytes, with a NUL behind them. */
+typedef struct evlock_string {
+    const char *data; /**< the bytes */
+    size_t len;       /**< how many, without the NUL */
+} evlock_string;
+
+/** Where a listing goes on. All zero is its beginning. What it holds is the library's. */
+typedef struct evlock_cursor {
+    uint64_t position; /**< in a node's keys */
+    uint32_t node;     /**< which node */
+    uint32_t missed;   /**< how many nodes before it did not answer */
+} evlock_cursor;
+
+/** Some of the names that a listing finds. Later versions append fields. */
+typedef struct evlock_page {
+    const evlock_string *names; /**< in no order */
+    size_t count;               /**< of names; may be 0, also where more follow */
+    bool more;                  /**< the listing has not ended: call again, from `next` */
+    uint8_t reserved[7];        /**< zero */
+    evlock_cursor next;         /**< where it goes on */
+} evlock_page;
+
+/**
+ * The end of one step of a listing. `client` is NULL if evlock_client_free() ended it meanwhile. `page` is NULL unless
+ * `status` is EVLOCK_OK. It and its names are valid during the call.
+ */
+typedef void (*evlock_list_cb)(evlock_client *client, int status, const evlock_page *page, void *arg);
+
+/**
+ * Lists the locks that are held and whose names begin with `prefix`, some at a time. `from` is NULL for the first call,
+ * and the last page's `next` for each call after it, as long as the page says `more`. The prefix is the same in all of
+ * them, and may be empty.
+ *
+ * A call is one step: the server looks at some 500 of its keys (SCAN), and does other work between two steps. So a
+ * listing takes as many steps as the database has keys, whatever the prefix. A program that wants no more stops.
+ *
+ *   - A lock that is held from the first call to the last is reported at least once, and may be reported twice. One
+ *     that is acquired or released meanwhile may be reported or not.
+ *   - A name is the whole key: what the option `prefix` puts before a lock's name is a part of it.
+ *   - Other programs' strings are reported too, where their names are of a lock's length. evlock's own counters and
+ *     queues are not.
+ *   - If the server is replaced or loses its data between two steps, locks may be missing.
+ *   - Of a cluster, all masters are listed, one after the other. If slots move meanwhile, locks may be missing.
+ *
+ * On several nodes, the nodes are listed one after the other, and most names are reported by each. A node that does not
+ * answer is left out, while a majority of the nodes answers. So every lock that is held is reported by one at least. A
+ * name may be that of a lock that no majority has: evlock_query() says.
+ *
+ * A call waits for the connection, and is sent once more, as a query is. `cb` must not be NULL. The callback's status:
+ *   EVLOCK_OK            one page
+ *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED, EVLOCK_EAUTH, EVLOCK_EPERM, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL,
+ *   EVLOCK_EQUORUM, EVLOCK_ENOMEM
+ *                        not answered; the same step may be asked for again
+ *   EVLOCK_ECANCELLED    the client was freed or closed meanwhile
+ *
+ * Returns EVLOCK_OK, EVLOCK_EINVAL (also: no callback; a cursor of another client), EVLOCK_ENAME (the prefix is longer
+ * than 512 bytes), EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
+ */
+EVLOCK_EXPORT int evlock_client_list(evlock_client *client, const void *prefix, size_t prefix_len,
+                                     const evlock_cursor *from, evlock_list_cb cb, void *arg);
 
 /* --- Runs: acquire, work, release --------------------------------------------------------------------------------- */
 

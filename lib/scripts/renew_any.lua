@@ -1,0 +1,17 @@
+-- Gives locks at least this ttl, each if it holds its token; a longer one stays. For a node of a cluster: the locks may
+-- be in any slots that are its own, which is why none is said to be a key. Needs Redis 7.
+-- ARGV: ttl in ms, the locks, and the tokens in their order.
+-- A letter for each lock. 1: it has the ttl, at least. 0: the token is not there. ?: an error, such as that its slot is
+-- elsewhere, told to who asks alone.
+local call, ttl, count, said = redis.pcall, ARGV[1], (#ARGV - 1) / 2, {}
+for i = 2, count + 1 do
+  local found = call('GET', ARGV[i])
+  if type(found) == 'table' then
+    said[i - 1] = '?'
+  elseif found ~= ARGV[count + i] then
+    said[i - 1] = '0'
+  else
+    said[i - 1] = type(call('PEXPIRE', ARGV[i], ttl, 'GT')) == 'number' and '1' or '?'
+  end
+end
+return table.concat(said)
