@@ -1,0 +1,174 @@
+/* Servers that send commands round; see liar.h. */
+#include "liar.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "world/need.h"
+#include "world/resp.h"
+
+enum { PEERS = 64 };
+
+struct peer {
+    int fd;
+    int side; /* which of the ports it came by */
+    struct requests requests;
+};
+
+static int listen_at(int *ret_port) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) != 0 || listen(fd, PEERS) != 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &len) != 0)
+        abort();
+    *ret_port = ntohs(at.sin_port);
+    return fd;
+}
+
+static void say_table(const struct liar *liar, enum lie lie, int side, struct output *output) {
+    static const char id[] = "000000000000000000000000000000000000000";
+    char text[512];
+    int len = snprintf(text, sizeof(text),
+                       "%s0 127.0.0.1:%d@1 %smaster - 0 0 1 connected%s\n"
+                       "%s1 127.0.0.1:%d@1 %smaster - 0 0 2 connected%s\n",
+                       id, liar->ports[0], side == 0 ? "myself," : "", lie == LIE_EMPTY ? "" : " 0-8191", id,
+                       liar->ports[1], side == 1 ? "myself," : "", lie == LIE_EMPTY ? "" : " 8192-16383");
+
+    if (lie == LIE_TABLE)
+        reply_bulk(output, "nonsense", 8);
+    else
+        reply_bulk(output, text, (size_t)len);
+}
+
+static void lie_about(const struct liar *liar, enum lie lie, int side, struct output *output) {
+    (void)!write(liar->counts[1], "", 1);
+    switch (lie) {
+    case LIE_MOVED:
+        reply_error(output, "MOVED 15495 127.0.0.1:%d", liar->ports[!side]);
+        break;
+    case LIE_ASK:
+        reply_error(output, "ASK 15495 127.0.0.1:%d", liar->ports[!side]);
+        break;
+    case LIE_SELF:
+        reply_error(output, "MOVED 15495 127.0.0.1:%d", liar->ports[side]);
+        break;
+    case LIE_STRANGER:
+        reply_error(output, "MOVED 15495 127.0.0.1:1");
+        break;
+    default:
+        reply_error(output, "MOVED 99999 nowhere");
+        break;
+    }
+}
+
+static void answer(const struct liar *liar, enum lie lie, const struct peer *peer, struct output *output) {
+    const char *verb = peer->requests.argv[0];
+    const char *next = peer->requests.argc > 1 ? peer->requests.argv[1] : "";
+
+    if (strcasecmp(verb, "CLUSTER") == 0 && strcasecmp(next, "NODES") == 0)
+        say_table(liar, lie, peer->side, output);
+    else if (strcasecmp(verb, "EVALSHA") == 0 && next[0] == '0')
+        reply_error(output, "NOSCRIPT");
+    else if (strcasecmp(verb, "SET") == 0 || strcasecmp(verb, "GET") == 0 || strcasecmp(verb, "EVALSHA") == 0)
+        lie_about(liar, lie, peer->side, output);
+    else if (strcasecmp(verb, "ASKING") == 0 || strcasecmp(verb, "SCRIPT") == 0)
+        reply_ok(output);
+    else
+        reply_error(output, "ERR unknown command '%s'", verb);
+}
+
+/* False: it has hung up. */
+static bool hear(const struct liar *liar, enum lie lie, struct peer *peer) {
+    struct output output = {0};
+    char bytes[4096];
+    ssize_t len = read(peer->fd, bytes, sizeof(bytes));
+
+    if (len <= 0)
+        return false;
+    requests_add(&peer->requests, bytes, (size_t)len);
+    while (requests_parse(&peer->requests) == PARSED_COMMAND)
+        answer(liar, lie, peer, &output);
+    for (size_t sent = 0; sent < output.len && len > 0; sent += (size_t)len)
+        len = send(peer->fd, output.bytes + sent, output.len - sent, MSG_NOSIGNAL);
+    reply_free(&output);
+    return len > 0;
+}
+
+static void lie_on(const struct liar *liar, enum lie lie, const int listeners[2]) {
+    struct pollfd polls[2 + PEERS] = {{listeners[0], POLLIN, 0}, {listeners[1], POLLIN, 0}};
+    struct peer peers[PEERS] = {{0}};
+    nfds_t count = 2;
+
+    while (poll(polls, count, -1) >= 0) {
+        for (nfds_t i = 2; i < count; i++)
+            if (polls[i].revents && !hear(liar, lie, &peers[i - 2])) {
+                close(polls[i].fd);
+                requests_free(&peers[i - 2].requests);
+                peers[i - 2] = peers[count - 3];
+                polls[i] = polls[count - 1];
+                peers[count-- - 3] = (struct peer){0};
+            }
+        for (int side = 0; side < 2; side++) {
+            if (!polls[side].revents || count == 2 + PEERS)
+                continue;
+            int fd = accept(listeners[side], NULL, NULL);
+            peers[count - 2] = (struct peer){.fd = fd, .side = side};
+            polls[count++] = (struct pollfd){fd, POLLIN, 0};
+        }
+    }
+}
+
+void liar_start(struct liar *liar, enum lie lie) {
+    int listeners[2] = {listen_at(&liar->ports[0]), listen_at(&liar->ports[1])};
+
+    if (pipe(liar->counts) != 0 || fcntl(liar->counts[0], F_SETFL, O_NONBLOCK) != 0 ||
+        fcntl(liar->counts[1], F_SETFL, O_NONBLOCK) != 0)
+        abort();
+    snprintf(liar->url, sizeof(liar->url), "redis+cluster://127.0.0.1:%d,127.0.0.1:%d", liar->ports[0], liar->ports[1]);
+    liar->pid = fork();
+    if (liar->pid < 0)
+        abort();
+    if (liar->pid == 0) {
+        lie_on(liar, lie, listeners);
+        _exit(0);
+    }
+    close(listeners[0]);
+    close(listeners[1]);
+}
+
+long liar_count(struct liar *liar) {
+    static char bytes[65536];
+    static long count;
+    static pid_t of;
+    ssize_t len;
+
+    if (of != liar->pid)
+        count = 0;
+    of = liar->pid;
+    while ((len = read(liar->counts[0], bytes, sizeof(bytes))) > 0)
+        count += len;
+    return count;
+}
+
+void liar_stop(struct liar *liar) {
+    if (liar->pid <= 0)
+        return;
+    kill(liar->pid, SIGKILL);
+    waitpid(liar->pid, NULL, 0);
+    close(liar->counts[0]);
+    close(liar->counts[1]);
+    liar->pid = 0;
+}

@@ -1,0 +1,33 @@
+/*
+ * Servers that say of themselves that they are a cluster, and send commands round in it: what a real one never does.
+ * Owns a process, which listens at two ports and answers by a rule. It keeps nothing.
+ */
+#ifndef EVLOCK_TEST_LIAR_H
+#define EVLOCK_TEST_LIAR_H
+
+#include <sys/types.h>
+
+/* How a command about a key is answered, as if it were "a". */
+enum lie {
+    LIE_MOVED,    /* it is at the other port */
+    LIE_ASK,      /* ask there */
+    LIE_SELF,     /* it is at this one */
+    LIE_STRANGER, /* it is where nobody is known to be */
+    LIE_NONSENSE, /* a redirection without a place */
+    LIE_TABLE,    /* the table is none */
+    LIE_EMPTY,    /* the table knows of no slots */
+};
+
+struct liar {
+    pid_t pid;
+    int ports[2];
+    char url[96];
+    int counts[2]; /* a pipe that has a byte for each command about a key */
+};
+
+void liar_start(struct liar *liar, enum lie lie);
+/* How many commands about keys there were so far. */
+long liar_count(struct liar *liar);
+void liar_stop(struct liar *liar);
+
+#endif

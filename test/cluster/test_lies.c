@@ -1,0 +1,157 @@
+/*
+ * Servers that are no cluster, or lie about it: what is said to users then, and that nothing goes round for ever. Each
+ * test is named after the behaviour that it shows.
+ */
+#include "../redis/harness.h"
+#include "liar.h"
+
+#include <stdio.h>
+
+static struct liar liar;
+
+static int lies_teardown(void **state) {
+    int left = fixture_teardown(state);
+    liar_stop(&liar);
+    return left;
+}
+
+#define LIES_TEST(function) cmocka_unit_test_setup_teardown(function, fixture_setup_bare, lies_teardown)
+
+static evlock_client_options quick(struct fixture *f) {
+    evlock_client_options options = plain_client_options(f);
+    options.command_timeout_ms = 2000;
+    return options;
+}
+
+static void begin(struct fixture *f, enum lie lie) {
+    evlock_client_options options = quick(f);
+    liar_start(&liar, lie);
+    client_new(f, liar.url, &options);
+}
+
+/* Sent on five times in a row, and then refused for now. */
+static void circles_end(struct fixture *f, enum lie lie, long least, long most) {
+    begin(f, lie);
+    await_connected(f, f->client);
+    evlock *lock = lock_new(f, "a", NULL);
+    assert_status(await_try(f, lock), EVLOCK_EREFUSED);
+    assert_says(f->ended.error, "circles");
+    assert_int_in_range(liar_count(&liar), least, most);
+    assert_false(evlock_is_held(lock));
+}
+
+static void who_is_sent_round_is_refused(void **state) {
+    circles_end(*state, LIE_MOVED, 6, 6);
+    assert_true(stats_of(((struct fixture *)*state)->client).redirects >= 6);
+}
+
+static void who_is_to_ask_round_is_refused(void **state) {
+    circles_end(*state, LIE_ASK, 6, 6);
+}
+
+static void who_is_sent_nowhere_else_is_refused(void **state) {
+    circles_end(*state, LIE_SELF, 6, 6);
+}
+
+static void who_is_sent_to_strangers_is_refused(void **state) {
+    circles_end(*state, LIE_STRANGER, 6, 6);
+}
+
+static void a_redirection_without_a_place_is_refused(void **state) {
+    struct fixture *f = *state;
+    begin(f, LIE_NONSENSE);
+    assert_status(await_try(f, lock_new(f, "a", NULL)), EVLOCK_EUNSUPPORTED);
+    assert_says(f->ended.error, "MOVED 99999 nowhere");
+}
+
+static void a_query_is_refused_too(void **state) {
+    struct fixture *f = *state;
+    begin(f, LIE_MOVED);
+    evlock *lock = lock_new(f, "a", NULL);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED), EVLOCK_EREFUSED);
+    assert_status(await_break(f, lock), EVLOCK_EREFUSED);
+    assert_int_equal(liar_count(&liar), 12);
+}
+
+static void is_away(struct fixture *f, int status, const char *words) {
+    await(f, f->away.count > 0);
+    assert_status(f->away.status, status);
+    assert_says(f->away.error, words);
+    evlock_options options = {.size = sizeof(options), .fail_when_away = true};
+    await_acquire(f, lock_new(f, "a", &options), NULL);
+}
+
+static void a_table_that_is_none_is_refused(void **state) {
+    struct fixture *f = *state;
+    begin(f, LIE_TABLE);
+    is_away(f, EVLOCK_EPROTOCOL, "no table of a cluster");
+}
+
+static void a_table_without_slots_is_no_use(void **state) {
+    struct fixture *f = *state;
+    begin(f, LIE_EMPTY);
+    is_away(f, EVLOCK_EREFUSED, "knows of no slots");
+}
+
+static void a_plain_server_is_no_cluster(void **state) {
+    struct fixture *f = *state;
+    char url[96];
+    evlock_client_options options = client_options(f);
+    snprintf(url, sizeof(url), "%s+cluster://127.0.0.1:%d", server_scheme(), f->server->port);
+    client_new(f, url, &options);
+    is_away(f, EVLOCK_EUNSUPPORTED, "redis://");
+}
+
+static void nobody_there_is_told(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = quick(f);
+    client_new(f, "redis+cluster://127.0.0.1:1,127.0.0.1:2", &options);
+    is_away(f, EVLOCK_EUNREACHABLE, "refused");
+}
+
+static void bad_urls_are_refused(void **state) {
+    struct fixture *f = *state;
+    static const char *const urls[] = {
+        "redis+cluster://127.0.0.1:7000/1",
+        "redis+cluster://",
+        "redis+cluster://127.0.0.1:7000,",
+        "redis+cluster://127.0.0.1:70000",
+        "quorum:redis://127.0.0.1:7000 redis+cluster://127.0.0.1:7001 redis://127.0.0.1:7002",
+    };
+    for (size_t i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+        evlock_client_options options = quick(f);
+        evlock_client *client = NULL;
+        int status = evlock_client_new(&client, loop_for_evlock(f->loop), urls[i], &options);
+        assert_status(status, EVLOCK_EURL);
+        assert_null(client);
+    }
+}
+
+static void a_wait_after_failovers_is_refused(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = quick(f);
+    evlock_client *client = NULL;
+    options.failover_wait_ms = 1000;
+    options.max_ttl_ms = 1000;
+    assert_status(evlock_client_new(&client, loop_for_evlock(f->loop), "redis+cluster://127.0.0.1:1", &options),
+                  EVLOCK_EINVAL);
+    assert_says(evlock_last_error(), "not for a cluster");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        LIES_TEST(who_is_sent_round_is_refused),
+        LIES_TEST(who_is_to_ask_round_is_refused),
+        LIES_TEST(who_is_sent_nowhere_else_is_refused),
+        LIES_TEST(who_is_sent_to_strangers_is_refused),
+        LIES_TEST(a_redirection_without_a_place_is_refused),
+        LIES_TEST(a_query_is_refused_too),
+        LIES_TEST(a_table_that_is_none_is_refused),
+        LIES_TEST(a_table_without_slots_is_no_use),
+        LIES_TEST(a_plain_server_is_no_cluster),
+        LIES_TEST(nobody_there_is_told),
+        LIES_TEST(bad_urls_are_refused),
+        LIES_TEST(a_wait_after_failovers_is_refused),
+    };
+    return run_suite("cluster-lies", tests);
+}
