@@ -74,8 +74,8 @@ int64_t actor_turns(const struct world *world) {
 
 int64_t actor_patience(const struct world *world) {
     int64_t handles = world->plan.processes * (world->plan.handles + 2);
-    return 10 * SECOND + 8 * world->plan.unit + 2 * world->plan.max_ttl + handles * world->plan.unit / 2 +
-           40 * actor_longest_timeout(world) + 4 * actor_turns(world);
+    return 10 * SECOND + 8 * world->plan.unit + 2 * world->plan.max_ttl + world->plan.closed +
+           handles * world->plan.unit / 2 + 40 * actor_longest_timeout(world) + 4 * actor_turns(world);
 }
 
 static int64_t ms_between(struct world *world, int64_t least, int64_t most) {
@@ -146,6 +146,7 @@ static void begin_client(struct actor *actor) {
     options.backoff_min_ms = ms_between(world, MS, longest / 8);
     options.backoff_max_ms = options.backoff_min_ms + ms_between(world, MS, longest / 2);
     options.max_ttl_ms = world->plan.max_ttl / MS;
+    options.failover_wait_ms = (world->plan.closed + MS - 1) / MS;
     options.durable = world->plan.durable;
     options.distrust_uptime = world->plan.distrust;
     if (draw_chance(world, world->plan.lagging ? 50 : 20))
@@ -217,6 +218,7 @@ static void close_client(struct actor *actor) {
     promise = judge_asks(actor->world->judge, actor->process, NULL, P_CLOSE);
     judge_made(promise, evlock_client_close(actor->process->client, on_closed, promise));
     actor->closing = promise;
+    actor->process->closes = true;
     judge_client_ends(actor->world->judge, actor->process, true);
     if (actor->limits_bodies)
         judge_lets_lapse(actor->world->judge, actor->process);
@@ -326,6 +328,8 @@ static void on_lost(evlock *lock, int reason, void *arg) {
 static bool endangers(const struct actor *actor, int trouble) {
     if (actor->world->plan.nodes > 1)
         return trouble == EVLOCK_EQUORUM;
+    if (trouble == EVLOCK_EEXCLUDED)
+        return actor->world->plan.closed;
     return trouble <= EVLOCK_EUNREACHABLE && trouble >= EVLOCK_EPROTOCOL;
 }
 
@@ -352,7 +356,7 @@ static void draw_new_options(struct actor *actor, struct handle *handle, evlock_
     const struct plan *plan = &world->plan;
     int64_t ttl = draw_magnitude(world, plan->unit / 4, 2 * plan->unit);
 
-    if (plan->nodes > 1 && ttl > plan->max_ttl)
+    if ((plan->nodes > 1 || plan->closed) && ttl > plan->max_ttl)
         ttl = plan->max_ttl;
     ttl = plan->eternal && draw_chance(world, 20) ? 0 : ttl / MS * MS;
     handle->ttl = ttl;
@@ -590,7 +594,7 @@ static void extend(struct handle *handle) {
     if (world->plan.lagging) /* of that replicas may know nothing */
         return;
     promise = ask(handle, P_EXTEND);
-    if (world->plan.nodes > 1 && ms > world->plan.max_ttl / MS)
+    if ((world->plan.nodes > 1 || world->plan.closed) && ms > world->plan.max_ttl / MS)
         ms = world->plan.max_ttl / MS;
     note(world, handle->process, "  %s %d ms", add ? "adds" : "replaces by", (int)ms);
     status = evlock_extend(handle->lock, ms, add ? EVLOCK_EXTEND_ADD : EVLOCK_EXTEND_REPLACE, on_end, promise);

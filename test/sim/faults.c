@@ -9,6 +9,7 @@
 #include "judge.h"
 #include "loop.h"
 #include "process.h"
+#include "promotion.h"
 #include "reach.h"
 
 /* How long something lasts: from hardly noticed to far beyond a ttl. */
@@ -155,6 +156,7 @@ static bool restart(struct world *world) {
         node_refuse(node, draw_until(world));
     sim_server_restart(node_now(node), true, draw_chance(world, 50));
     node->replaced_at = world->now;
+    reach_replaced(node, 0);
     return true;
 }
 
@@ -220,6 +222,7 @@ static bool fail_over(struct world *world) {
     if (world->plan.lagging)
         return false;
     sim_server_become(node->server, sim_server_copy(node_now(node)), false);
+    reach_replaced(node, 0);
     return true;
 }
 
@@ -270,7 +273,7 @@ static bool fail_over_stale(struct world *world) {
 static bool flush_data(struct world *world) {
     struct node *node = draw_node(world);
 
-    if (!may_lose(world) || world->plan.nodes > 1)
+    if (!may_lose(world) || world->scenario->exclusive)
         return false;
     judge_forgets(world->judge, node);
     node->flushed_at = world->now;
@@ -308,7 +311,7 @@ static bool act_foreign(struct world *world) {
     char token[40];
     size_t len;
 
-    if (world->plan.lagging)
+    if (world->plan.lagging || world->plan.closed)
         return false;
     snprintf(token, sizeof(token), "%s-%u", name, ++world->next_foreign);
     if (world->plan.nodes > 1)
@@ -454,6 +457,7 @@ static const struct {
     {"failover", 2, fail_over},
     {"failover to old copy", 6, fail_over_stale},
     {"failover to a replica", 0, NULL},
+    {"promotion beside the server of before", 0, NULL},
     {"replicas come and go", 5, change_replicas},
     {"flushed or evicted", 3, flush_data},
     {"foreign client", 5, act_foreign},
@@ -537,6 +541,10 @@ static void strike(void *arg) {
         faults_count(world, "failover to a replica");
         return;
     }
+    if (world->scenario->promotes && draw_chance(world, 30) && promotion_strike(world)) {
+        faults_count(world, "promotion beside the server of before");
+        return;
+    }
     for (size_t k = 0; k < KINDS; k++)
         total += kinds[k].weight;
     drawn = (unsigned)(draw(world) % total);
@@ -556,6 +564,7 @@ void faults_end(struct world *world) {
     struct wire *wire, *next;
 
     agenda_set(&world->agenda, &world->fault, NEVER);
+    promotion_end(world);
     for (unsigned i = 0; i < world->plan.nodes; i++) {
         struct node *node = world->nodes[i];
         node->paused_until = 0;

@@ -170,7 +170,8 @@ void judge_made(struct promise *promise, int status) {
 /* Whether a call may have waited in vain for a node without a fault: for commands before its own; or, of a close, for
  * the undoing of what may come late, which takes a ttl. A close also tells of what a node once refused to delete. */
 static bool waits_long(const struct promise *promise, const struct node *node) {
-    bool stale = promise->process->world->scenario->loses_data; /* a copy counts connections anew, as a proxy may */
+    const struct scenario *scenario = promise->process->world->scenario;
+    bool stale = scenario->loses_data || scenario->promotes; /* a copy counts connections anew, as a proxy may */
 
     if (promise->kind == P_CLOSE && (node->spares || node->refused || stale))
         return true;
@@ -246,6 +247,8 @@ static bool fits(const struct judge *judge, const struct promise *promise, int s
     case EVLOCK_ENOTHELD:
         return promise->kind == P_BREAK || promise->kind == P_RUN ||
                promise->kind == P_RELEASE; /* of a hold or a run that waited, or a body that handed its lease over */
+    case EVLOCK_EEXCLUDED:
+        return judge->world->plan.closed;
     case EVLOCK_EQUORUM:
         return nodes > 1 && ((promise->kind != P_QUERY && promise->kind != P_BREAK) ||
                              unreachable(promise) >= nodes - nodes / 2); /* else nodes may just disagree */
@@ -352,6 +355,7 @@ void judge_enter(struct judge *judge, struct process *process) {
     struct handle *handle;
 
     process->serving = true;
+    process->closes = false;
     TAILQ_FOREACH (handle, &judge->holders, holding)
         handle->overdue = handle->process == process && !believes(handle);
 }
@@ -361,7 +365,7 @@ void judge_leave(struct judge *judge, struct process *process) {
 
     process->serving = false;
     TAILQ_FOREACH (handle, &judge->holders, holding)
-        if (handle->process == process && handle->overdue && !process->crashed)
+        if (handle->process == process && handle->overdue && !process->crashed && !process->closes)
             violated(judge->world, "h%u: code ran past the deadline without telling the loss", handle->number);
 }
 
@@ -610,7 +614,8 @@ void judge_released(struct promise *promise, int status) {
     if (handle->doing != RELEASING)
         return;
     if (status == EVLOCK_OK && judge->world->scenario->exclusive && judge->world->plan.nodes == 1 &&
-        !handle->token->broken && !breaking(judge, handle->key, judge->world->now) && handle->token->deleted == 0)
+        !judge->world->plan.closed && !handle->token->broken && !breaking(judge, handle->key, judge->world->now) &&
+        handle->token->deleted == 0)
         violated(judge->world, "h%u: told as released, and nothing was deleted", handle->number);
     judge_ends(handle, IDLE);
 }
@@ -910,6 +915,7 @@ static int64_t longest_ttl(const struct judge *judge, struct token *token, unsig
 static void check_prolong(struct judge *judge, struct node *node, struct token *token, unsigned key, int64_t ttl,
                           bool only_longer) {
     struct owner *owner = owner_of(token, judge->world->feeding->client);
+    const struct scenario *scenario = judge->world->scenario;
 
     if (!owner) {
         violated(judge->world, "client %u prolongs another's lock", judge->world->feeding->client);
@@ -921,7 +927,7 @@ static void check_prolong(struct judge *judge, struct node *node, struct token *
         violated(judge->world, "client %u cuts short a lock that it has handed over", owner->client);
     if (judge->world->feeding_sent > owner->finished && ++owner->late[node->index] > 1)
         violated(judge->world, "client %u prolongs a lock that it has given up", owner->client);
-    if (ttl > longest_ttl(judge, token, key) + 2 * MS && !judge->world->scenario->steps)
+    if (ttl > longest_ttl(judge, token, key) + 2 * MS && !scenario->steps && !scenario->promotes) /* as clocks went */
         violated(judge->world, "a lock is to live for %" PRId64 " ms, longer than was asked for", ttl / MS);
 }
 
@@ -940,12 +946,16 @@ static void check_grant(struct judge *judge, struct node *node, unsigned key, st
     turns_grant(judge->turns, node, key, token);
 }
 
-/* A node that may have forgotten locks grants none before they have ended. */
-static void check_excluded(const struct judge *judge, const struct node *node) {
+/* A node that may have forgotten locks grants none before they have ended. Where clients wait that out, who had the
+ * lock has it set again, but not as long as the server of before might grant it. */
+static void check_excluded(const struct judge *judge, const struct node *node, const struct token *token) {
     const struct plan *plan = &judge->world->plan;
     int64_t since = judge->world->now - node->replaced_at;
+    int64_t least = token && token->set_at[node->index] && plan->closed ? plan->closed : plan->closed + plan->max_ttl;
 
-    if (plan->nodes > 1 && !plan->durable && node->replaced_at != NEVER && since < plan->max_ttl - plan->max_ttl / 50)
+    if (judge->world->scenario->promotes)
+        return; /* that is to show by its harm */
+    if ((plan->nodes > 1 || plan->closed) && !plan->durable && node->replaced_at != NEVER && since < least - least / 50)
         violated(judge->world, "client %u is granted a lock by node %u, which may have forgotten it %" PRId64 " us ago",
                  judge->world->feeding->client, node->index, since);
 }
@@ -959,7 +969,7 @@ static void check_set(struct judge *judge, struct node *node, unsigned key, int 
         duties_denied(node, token, key);
     if (there && only_new)
         return;
-    check_excluded(judge, node);
+    check_excluded(judge, node, token);
     if (judge->turns && !only_new) {
         check_grant(judge, node, key, there, argv, lens);
         return;
@@ -992,7 +1002,8 @@ static void note_command(struct world *world, const struct node *node, int argc,
         return;
     for (int i = 0; i < argc && len < sizeof(line) - 50; i++)
         len += (size_t)snprintf(line + len, sizeof(line) - len, " %.*s", strlen(argv[i]) > 40 ? 10 : 40, argv[i]);
-    note(world, world->feeding->process, "w%-3u n%u runs%s", world->feeding->number, node->index, line);
+    note(world, world->feeding->process, "w%-3u n%u%s runs%s", world->feeding->number, node->index,
+         node->former ? " of before" : "", line);
 }
 
 /* Many renewals in one command: "EVALSHA digest N keys ttl tokens", of which no other script has as many. */
@@ -1091,6 +1102,11 @@ static bool keeps(struct node *node, const struct handle *handle) {
                             clock_when(&node->clock, expiry) >= clock_when(&handle->process->clock, handle->deadline));
 }
 
+/* Of a node whose place was taken, either server may. */
+static bool either_keeps(const struct world *world, unsigned index, const struct handle *handle) {
+    return keeps(world->nodes[index], handle) || (world->promotion.former && keeps(world->promotion.former, handle));
+}
+
 /* Who believes has a majority behind it. */
 static void check_belief(const struct judge *judge, const struct handle *handle) {
     unsigned nodes = judge->world->plan.nodes, count = 0;
@@ -1098,7 +1114,7 @@ static void check_belief(const struct judge *judge, const struct handle *handle)
     if (handle->token->broken || !judge->world->scenario->exclusive)
         return;
     for (unsigned i = 0; i < nodes; i++)
-        count += keeps(judge->world->nodes[i], handle);
+        count += either_keeps(judge->world, i, handle);
     if (count < nodes / 2 + 1)
         violated(judge->world, "h%u believes to hold for %" PRId64 " us more, and %u of %u nodes keep it as long",
                  handle->number, handle->deadline - clock_read(&handle->process->clock, judge->world->now), count,
@@ -1125,7 +1141,8 @@ static void check_max_hold(struct judge *judge, const struct handle *handle) {
 static void check_max_ttl(const struct judge *judge, const struct handle *handle) {
     const struct plan *plan = &judge->world->plan;
 
-    if (plan->nodes > 1 && !plan->durable && handle->deadline > process_clock(handle->process) + plan->max_ttl + 2 * MS)
+    if ((plan->nodes > 1 || plan->closed) && !plan->durable &&
+        handle->deadline > process_clock(handle->process) + plan->max_ttl + 2 * MS)
         violated(judge->world, "h%u: believes to hold for longer than max_ttl", handle->number);
 }
 
@@ -1195,7 +1212,8 @@ int64_t judge_patience(const struct judge *judge) {
 
 int64_t judge_recovered(const struct judge *judge) {
     const struct plan *plan = &judge->world->plan;
-    int64_t excluded = plan->nodes > 1 ? plan->max_ttl + plan->max_ttl / 50 + SECOND : 0;
+    int64_t span = plan->closed + plan->max_ttl;
+    int64_t excluded = plan->nodes > 1 || plan->closed ? span + span / 50 + SECOND : 0;
 
     return judge->world->calm_at + excluded + judge_patience(judge);
 }
@@ -1216,10 +1234,13 @@ bool judge_came_back(const struct judge *judge, const struct node *node) {
     return judge->resurrected[node->index];
 }
 
+/* Who would delete it may keep away, for as long as the node is closed to it. */
 static void check_stray(struct judge *judge, struct node *node, unsigned key, struct token *token) {
     bool recent = judge->world->now - token->set_at[node->index] < judge_patience(judge) / 2;
 
-    if (token->holder || recent || may_be_left(judge, node, token))
+    bool closed = node->closed_until && judge->world->now < node->closed_until + judge_patience(judge);
+
+    if (token->holder || recent || closed || may_be_left(judge, node, token))
         return;
     violated(judge->world, "node %u still has a token at %s that nobody holds: %.*s", node->index, judge_key(key),
              (int)token->len, token->bytes);

@@ -104,6 +104,54 @@ bool node_fail_over(struct node *node, unsigned index, int64_t step) {
     return true;
 }
 
+static void refuse_to_kill(struct node *node) {
+    sim_server_refuse(node->server, "client|kill", "NOPERM this user has no permissions to run it", UINT32_MAX);
+}
+
+/* Who keeps its server, its clock, and what is known of its data. */
+static struct node *node_former(const struct node *node) {
+    struct node *former = calloc(1, sizeof(*former));
+
+    former->world = node->world;
+    former->index = node->index;
+    former->former = true;
+    former->server = node->server;
+    former->clock = node->clock;
+    former->paused_until = node->paused_until;
+    former->away_until = node->away_until;
+    former->replaced_at = node->replaced_at;
+    former->refused_until = node->refused_until;
+    former->refused = node->refused;
+    former->lied = node->lied;
+    former->spares = node->spares;
+    sim_server_watch(former->server, judge_watch, judge_refused, former);
+    return former;
+}
+
+struct node *node_succeed(struct node *node, sim_server *copy, sim_server *known, int64_t step) {
+    struct world *world = node->world;
+    struct node *former = node_former(node);
+
+    node->server = known ? known : sim_server_new((unsigned)draw(world));
+    clock_change(&node->clock, world->now, draw_between(world, -world->plan.drift_ppm, world->plan.drift_ppm));
+    clock_step(&node->clock, step);
+    sim_server_become(node_now(node), copy, known != NULL);
+    sim_server_watch(node->server, judge_watch, judge_refused, node);
+    sim_server_set_replicas(node->server, node->replicas);
+    if (world->plan.no_kill)
+        refuse_to_kill(node);
+    node->paused_until = 0;
+    node->replaced_at = world->now;
+    return former;
+}
+
+sim_server *node_retire(struct node *former) {
+    sim_server *server = former->server;
+
+    free(former);
+    return server;
+}
+
 static void begin_replicas(struct node *node) {
     node->waits = (struct event){.happen = on_wait_over, .arg = node, .at = NEVER};
     for (unsigned i = 0; i < REPLICAS_MAX; i++)
@@ -166,7 +214,7 @@ struct node *node_new(struct world *world, unsigned index) {
         node_replicate(node, REPLICAS_MAX);
     node->spares = world->plan.no_kill;
     if (node->spares)
-        sim_server_refuse(node->server, "client|kill", "NOPERM this user has no permissions to run it", UINT32_MAX);
+        refuse_to_kill(node);
     return node;
 }
 

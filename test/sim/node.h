@@ -24,9 +24,11 @@ struct node {
     sim_server *server;
     struct clock clock;
     bool refuses; /* connections */
+    bool former;  /* another server has taken its place */
     char path[32], other_path[32];
     int64_t paused_until; /* nothing is read before */
     int64_t away_until;   /* it did not serve; see reach.h */
+    int64_t closed_until; /* clients kept away; see reach.h */
     struct event open;    /* when it listens again */
     struct event right;   /* when its clock is set right */
     int64_t slow_by;      /* its clock until then */
@@ -57,6 +59,13 @@ bool node_had(const struct node *node, unsigned replicas, int64_t since);
 void node_fed(struct node *node);
 /* A replica takes its place, with the node's time of day, or one that differs by `step`; false: it cannot. */
 bool node_fail_over(struct node *node, unsigned replica, int64_t step);
+
+/* Another server takes its place, with the copy's data and a clock that differs by `step` and runs at a rate of its
+ * own: a new process, or `known`, which has been the server before. Returns who was in that place until now, with its
+ * sessions. */
+struct node *node_succeed(struct node *node, sim_server *copy, sim_server *known, int64_t step);
+/* Frees one that was succeeded and has no sessions any more; returns its server. */
+sim_server *node_retire(struct node *former);
 
 /* Its clock is so slow until then, when it is set right. */
 void node_be_slow(struct node *node, int64_t by, int64_t until);

@@ -321,6 +321,7 @@ static const struct {
     {"fenced", "2 %s %f %o %t %t 1"},
     {"hand", "3 %s %z %f %o %w"},
     {"join", "3 %s %z %f %w %o %t %0"},
+    {"list", "0 0"},
     {"look", "1 %s"},
     {"raise", "1 %f %F %t"},
     {"rearm", "1 %s %o %t"},

@@ -27,10 +27,11 @@ struct process {
     TAILQ_HEAD(, wire) wires; /* those whose end here is open */
     evlock_client *client;    /* NULL: none */
     unsigned client_number;
-    int64_t command_timeout;         /* the client's */
-    bool few_in_flight;              /* its commands wait for each other */
-    const struct node *left_out;     /* by the client: two of its URLs lead to another node; or NULL */
-    bool crashed, serving;           /* serving: the library's code runs, called by the loop */
+    int64_t command_timeout;     /* the client's */
+    bool few_in_flight;          /* its commands wait for each other */
+    const struct node *left_out; /* by the client: two of its URLs lead to another node; or NULL */
+    bool crashed, serving;       /* serving: the library's code runs, called by the loop */
+    bool closes; /* in that, a close of the client was called: what else is to be told comes in the next turn */
     int64_t parted_until[NODES_MAX]; /* from each node */
     int64_t lost_until[NODES_MAX];   /* its connections to each, of those that are closed; see reach.h */
     struct actor *actor;

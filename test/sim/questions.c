@@ -115,14 +115,23 @@ static void look_at(struct questions *questions, struct question *question, stru
         note_key(questions, question, node);
 }
 
+/* Where there are two servers, either may answer. */
+static void look_at_place(struct questions *questions, struct question *question, unsigned index) {
+    const struct world *world = questions->world;
+
+    look_at(questions, question, world->nodes[index]);
+    if (world->promotion.former)
+        look_at(questions, question, world->promotion.former);
+}
+
 void questions_look(struct questions *questions, struct node *node) {
     const struct world *world = questions->world;
     struct question *question;
 
     TAILQ_FOREACH (question, &questions->open, link)
         for (unsigned i = 0; i < world->plan.nodes; i++)
-            if (!node || node == world->nodes[i])
-                look_at(questions, question, world->nodes[i]);
+            if (!node || node->index == i)
+                look_at_place(questions, question, i);
 }
 
 /* --- What may be told --------------------------------------------------------------------------------------------- */
@@ -267,7 +276,7 @@ void questions_open(struct questions *questions, struct promise *promise, unsign
         question->seen[n].any.least = INT64_MAX;
     TAILQ_INSERT_TAIL(&questions->open, question, link);
     for (unsigned n = 0; n < questions->world->plan.nodes; n++)
-        look_at(questions, question, questions->world->nodes[n]);
+        look_at_place(questions, question, n);
 }
 
 void questions_close(struct questions *questions, struct promise *promise, int status, const evlock_answer *answer) {

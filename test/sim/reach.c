@@ -27,6 +27,13 @@ void reach_away(struct node *node, int64_t until) {
     raise_to(&node->away_until, until);
 }
 
+void reach_replaced(struct node *node, int64_t within) {
+    int64_t closed = node->world->plan.closed;
+
+    if (closed)
+        raise_to(&node->closed_until, node->world->now + within + 2 * (closed + closed / 20));
+}
+
 void reach_heal(struct world *world) {
     struct wire *wire;
 
@@ -46,10 +53,11 @@ bool reach_fails(const struct process *process, const struct node *node, int64_t
     const struct wire *wire;
 
     if ((node->refused && node->refused_until >= from) || node == process->left_out || process->lag > 0 ||
-        node->away_until >= from || process->still_until >= from || process->lost_until[node->index] >= from)
+        node->away_until >= from || node->closed_until >= from || process->still_until >= from ||
+        process->lost_until[node->index] >= from)
         return true;
     TAILQ_FOREACH (wire, &process->wires, local)
-        if (wire->node == node && wire->spoilt_until >= from)
+        if (wire->node->index == node->index && wire->spoilt_until >= from)
             return true;
     return false;
 }

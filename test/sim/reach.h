@@ -15,6 +15,9 @@ void reach_spoil(struct wire *wire, int64_t until);
 void reach_closed(struct wire *wire);
 /* The node does not serve until then. */
 void reach_away(struct node *node, int64_t until);
+/* It is another server, whom all have met in `within`. Clients that wait out what the one before may do keep away for
+ * so long; and before, for as long again, if they were doing so already. */
+void reach_replaced(struct node *node, int64_t within);
 /* All is well from now on, but for what was lost. */
 void reach_heal(struct world *world);
 

@@ -4,7 +4,7 @@
 #include "world.h"
 
 const struct scenario scenarios[] = {
-    {.name = "single", .summary = "one node that keeps its data", .few = 1, .many = 1, .exclusive = true, .share = 33},
+    {.name = "single", .summary = "one node that keeps its data", .few = 1, .many = 1, .exclusive = true, .share = 29},
     {.name = "single-loss",
      .summary = "one node that loses its data: nothing excludes, all else holds",
      .few = 1,
@@ -77,6 +77,30 @@ const struct scenario scenarios[] = {
      .steps = true,
      .must_overlap = true,
      .share = 1},
+    {.name = "failover-wait",
+     .summary = "one node that loses its data, and clients that wait out what it may have forgotten",
+     .few = 1,
+     .many = 1,
+     .exclusive = true,
+     .loses_data = true,
+     .waits = true,
+     .share = 4},
+    {.name = "failover-two",
+     .summary = "one node whose place another server takes, while it goes on for as long as clients wait",
+     .few = 1,
+     .many = 1,
+     .exclusive = true,
+     .waits = true,
+     .promotes = true,
+     .share = 3},
+    {.name = "failover-two-long",
+     .summary = "the same, and it goes on for longer: two holders must be seen",
+     .few = 1,
+     .many = 1,
+     .waits = true,
+     .promotes = true,
+     .must_overlap = true,
+     .share = 1},
     {.name = "crowd",
      .summary = "one or three nodes, and up to hundreds of handles a process, on as many keys",
      .few = 1,
@@ -107,6 +131,14 @@ static void plan_failover(struct plan *plan, struct world *world) {
         plan->keys = plan->handles = (unsigned)draw_between(world, 2, 12);
 }
 
+/* Clients on both servers, whose leases end and begin while there are two. */
+static void plan_promotions(struct plan *plan, struct world *world) {
+    plan->closed = draw_magnitude(world, plan->unit / 16, plan->unit);
+    plan->fault_gap = draw_magnitude(world, plan->unit / 10, plan->unit);
+    plan->processes = (unsigned)draw_between(world, 2, 4);
+    plan->replicas = false; /* the one that takes over is not counted */
+}
+
 void scenario_plan(struct world *world, struct plan *plan) {
     const struct scenario *scenario = world->scenario;
 
@@ -127,7 +159,7 @@ void scenario_plan(struct world *world, struct plan *plan) {
     plan->fences = scenario->fences || draw_chance(world, 15);
     plan->breaks = draw_chance(world, 15);
     plan->own_tokens = draw_chance(world, 25);
-    plan->eternal = plan->nodes == 1 && draw_chance(world, 5);
+    plan->eternal = plan->nodes == 1 && !scenario->waits && draw_chance(world, 5);
     plan->errors = draw_chance(world, 30);
     plan->lag = draw_chance(world, 25);
     plan->outlasts = draw_chance(world, plan->nodes == 1 ? 100 : 10);
@@ -138,6 +170,10 @@ void scenario_plan(struct world *world, struct plan *plan) {
     plan->extends = plan->no_kill || draw_chance(world, 10);
     plan->replicas = draw_chance(world, 15);
     plan->shared = draw_chance(world, 40);
+    if (scenario->waits)
+        plan->closed = draw_magnitude(world, MS, plan->unit / 4);
+    if (scenario->promotes)
+        plan_promotions(plan, world);
     if (scenario->crowds)
         plan_crowd(world, plan);
     if (scenario->fails_over)

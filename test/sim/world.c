@@ -13,6 +13,7 @@
 #include "judge.h"
 #include "node.h"
 #include "process.h"
+#include "promotion.h"
 #include "tokens.h"
 #include "wire.h"
 #include "world/chance.h"
@@ -93,6 +94,7 @@ static void world_open(struct world *world) {
     world->judge = judge_new(world);
     for (unsigned i = 0; i < world->plan.nodes; i++)
         world->nodes[i] = node_new(world, i);
+    promotion_begin(world);
     for (unsigned i = 0; i < world->plan.processes; i++)
         process_new(world);
 }
@@ -106,6 +108,7 @@ static void world_close(struct world *world) {
         process_free(process);
     while ((wire = TAILQ_FIRST(&world->wires)))
         wire_free(wire);
+    promotion_end(world);
     for (unsigned i = 0; i < world->plan.nodes; i++)
         node_free(world->nodes[i]);
     judge_free(world->judge);

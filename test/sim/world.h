@@ -41,6 +41,7 @@ struct plan {
     int64_t latency;   /* of the network, at most, where nothing is wrong */
     int64_t fault_gap; /* between two faults, on average; NEVER: there are none */
     int64_t max_ttl;
+    int64_t closed;    /* failover_wait_ms, or 0: clients wait for nothing */
     int64_t drift_ppm; /* of each clock, at most */
     unsigned nodes, processes, keys, handles;
     unsigned bad_bytes; /* in a thousand: how much of what is sent meets a fault of its own */
@@ -71,6 +72,14 @@ struct forks {
     bool leaves_some;    /* of its parent's memory, which nobody can give back there */
 };
 
+/* See promotion.h. */
+struct promotion {
+    struct event due, parting;
+    struct sim_server *copy;    /* of what is going to be promoted; or NULL */
+    struct node *former;        /* serves on, beside the node in whose place it was; or NULL */
+    struct sim_server *process; /* one that has been the node's server and may be so again; or NULL */
+};
+
 struct world {
     const struct scenario *scenario;
     uint64_t seed, chance;
@@ -79,6 +88,7 @@ struct world {
     struct agenda agenda;
     struct event fault; /* the next */
     struct forks forks;
+    struct promotion promotion;
     struct node *nodes[NODES_MAX];
     struct processes processes;
     struct wires wires;
