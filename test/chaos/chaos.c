@@ -1,8 +1,9 @@
 /*
- * Real servers under faults: chaos SECONDS [--seed S] [--mode single|quorum|failover]. Processes contend for a few
- * names through a proxy, on servers of its own, while everything fails that may; then all is healed, everybody must be
- * served, and the history is judged. Without a mode, each has a third of the time. What is drawn comes from the seed,
- * which is printed; the machine's own timing does not, so a seed gives the same faults and not the same run.
+ * Real servers under faults: chaos SECONDS [--seed S] [--mode single|quorum|failover|sentinel|cluster]. Processes
+ * contend for a few names through a proxy, on servers of its own, while everything fails that may; then all is healed,
+ * everybody must be served, and the history is judged. Without a mode, each has its part of the time. What is drawn
+ * comes from the seed, which is printed; the machine's own timing does not, so a seed gives the same faults and not the
+ * same run.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -34,8 +35,9 @@ enum {
 static struct {
     const struct mode *mode;
     struct history *history;
-    char urls[SERVERS_MAX][64];
+    char urls[SERVERS_MAX][256];
     const char *url[SERVERS_MAX];
+    size_t urls_len;
     unsigned seed;
     pid_t pids[WORKERS]; /* 0: has ended */
     int generations[WORKERS];
@@ -47,6 +49,7 @@ static void hire(int number) {
         .mode = crew.mode,
         .history = crew.history,
         .urls = crew.url,
+        .urls_len = crew.urls_len,
         .number = number,
         .generation = crew.generations[number]++,
     };
@@ -103,10 +106,46 @@ static const char *const keeping[] = {"--appendonly", "yes", "--appendfsync", "a
 static const char *const forgetting[] = {"--repl-diskless-sync-delay", "0", NULL};
 
 static void start_servers(struct weather *weather) {
-    for (int i = 0; i < weather->mode->servers; i++)
-        server_start(&weather->servers[i], true, weather->mode->bit == SINGLE ? keeping : forgetting);
+    for (int i = 0; i < weather->mode->servers; i++) {
+        weather->servers[i] = &weather->own[i];
+        server_start(weather->servers[i], true, weather->mode->bit == SINGLE ? keeping : forgetting);
+    }
     if (weather->mode->bit == FAILOVER)
-        server_do(&weather->servers[1], "REPLICAOF 127.0.0.1 %d", weather->servers[0].port);
+        server_do(weather->servers[1], "REPLICAOF 127.0.0.1 %d", weather->servers[0]->port);
+}
+
+static void lead_wire(size_t wire, int port, void *arg) {
+    struct weather *weather = arg;
+    atomic_store(&weather->proxy->wires[wire].server, port);
+}
+
+/* Also the replica and the sentinels see each server through its wire. */
+static void start_sentinels(struct weather *weather) {
+    int ports[SERVERS_MAX];
+    struct sentinels_options options = {.replicas = (size_t)weather->mode->servers - 1,
+                                        .sentinels = (size_t)weather->mode->sentinels,
+                                        .keeping = true,
+                                        .seen_at = ports,
+                                        .started = lead_wire,
+                                        .arg = weather};
+    for (int i = 0; i < weather->mode->wires; i++)
+        ports[i] = weather->proxy->wires[i].port;
+    sentinels_start(&weather->group, &options);
+    for (int i = 0; i < weather->mode->servers; i++)
+        weather->servers[i] = &weather->group.servers[i];
+    for (int i = 0; i < weather->mode->sentinels; i++)
+        weather->servers[weather->mode->servers + i] = &weather->group.watchers[i];
+}
+
+static void start_cluster(struct weather *weather) {
+    int ports[SERVERS_MAX];
+    const struct cluster_options options = {
+        .node_timeout_ms = CLUSTER_TIMEOUT_MS, .keeping = true, .seen_at = ports, .started = lead_wire, .arg = weather};
+    for (int i = 0; i < weather->mode->wires; i++)
+        ports[i] = weather->proxy->wires[i].port;
+    cluster_start(&weather->cluster, &options);
+    for (int i = 0; i < weather->mode->servers; i++)
+        weather->servers[i] = &weather->cluster.nodes[i];
 }
 
 static bool answers(struct server *server) {
@@ -116,7 +155,7 @@ static bool answers(struct server *server) {
 /* A key that would outlive its ttl is one that has none, or a longer one than anybody gave it. */
 static void look_at_key(struct server *server, int index) {
     const struct name *name = &crew.mode->names[index];
-    redisReply *reply = server_command(server, "PTTL %s", name->key);
+    redisReply *reply = server_ask(server, "PTTL %s", name->key);
     int64_t most = name->ttl_ms > EXTENDED_MS ? name->ttl_ms : EXTENDED_MS;
     if (reply->type == REDIS_REPLY_INTEGER && (reply->integer == -1 || reply->integer > most))
         history_complain(&crew.history->diaries[0], index, "its key lives for %lld ms more", reply->integer);
@@ -125,15 +164,23 @@ static void look_at_key(struct server *server, int index) {
 
 static void look_at_keys(struct weather *weather) {
     for (int i = 0; i < crew.mode->servers; i++)
-        for (int j = 0; j < crew.mode->names_len && answers(&weather->servers[i]); j++)
-            look_at_key(&weather->servers[i], j);
+        for (int j = 0; j < crew.mode->names_len && answers(weather->servers[i]); j++)
+            look_at_key(weather->servers[i], j);
+}
+
+static bool is_there(struct server *server, const char *key) {
+    redisReply *reply = server_ask(server, "EXISTS %s", key);
+    bool elsewhere = reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "MOVED", 5) == 0;
+    bool there = !elsewhere && (reply->type != REDIS_REPLY_INTEGER || reply->integer != 0);
+    freeReplyObject(reply);
+    return there;
 }
 
 static size_t keys_left(struct weather *weather) {
     size_t count = 0;
     for (int i = 0; i < crew.mode->servers; i++)
         for (int j = 0; j < crew.mode->names_len; j++)
-            count += key_exists(&weather->servers[i], crew.mode->names[j].key);
+            count += is_there(weather->servers[i], crew.mode->names[j].key);
     return count;
 }
 
@@ -228,23 +275,56 @@ static void report(const struct weather *weather) {
     weather_report(weather);
 }
 
+/* A URL for each wire. */
+static void write_urls(const struct weather *weather) {
+    crew.urls_len = (size_t)weather->mode->wires;
+    for (int i = 0; i < weather->mode->wires; i++)
+        snprintf(crew.urls[i], sizeof(crew.urls[i]), "%s://127.0.0.1:%d", server_scheme(),
+                 weather->proxy->wires[i].port);
+}
+
+/* One that has the wires from `first` to `last`. */
+static void write_url(const struct weather *weather, const char *kind, int first, int last, const char *name) {
+    char *url = crew.urls[0];
+    size_t size = sizeof(crew.urls[0]), len = (size_t)snprintf(url, size, "%s+%s://", server_scheme(), kind);
+    for (int i = first; i <= last; i++)
+        len += (size_t)snprintf(url + len, size - len, "%s127.0.0.1:%d", i > first ? "," : "",
+                                weather->proxy->wires[i].port);
+    snprintf(url + len, size - len, "%s", name);
+    crew.urls_len = 1;
+}
+
+static void tell_urls(const struct weather *weather) {
+    const struct mode *mode = weather->mode;
+    if (mode->bit == SENTINEL)
+        write_url(weather, "sentinel", mode->servers, mode->wires - 1, "/" SENTINELS_NAME);
+    else if (mode->bit == CLUSTER)
+        write_url(weather, "cluster", 0, 2, "");
+    else
+        write_urls(weather);
+    for (size_t i = 0; i < crew.urls_len; i++)
+        crew.url[i] = crew.urls[i];
+}
+
 static void start(struct weather *weather, const struct mode *mode, unsigned seed) {
     crew.mode = mode;
     crew.seed = seed;
     crew.history = history_new();
     *weather = (struct weather){.mode = mode, .stop = stop, .resume = resume, .crash = crash, .retire = retire};
-    start_servers(weather);
     weather->proxy = proxy_start(mode->wires, seed);
     if (!crew.history || !weather->proxy) {
         perror("chaos");
         exit(2);
     }
-    for (int i = 0; i < mode->wires; i++) {
-        atomic_store(&weather->proxy->wires[i].server, weather->servers[i].port);
-        snprintf(crew.urls[i], sizeof(crew.urls[i]), "%s://127.0.0.1:%d", server_scheme(),
-                 weather->proxy->wires[i].port);
-        crew.url[i] = crew.urls[i];
-    }
+    if (mode->bit == SENTINEL)
+        start_sentinels(weather);
+    else if (mode->bit == CLUSTER)
+        start_cluster(weather);
+    else
+        start_servers(weather);
+    for (int i = 0; i < mode->wires; i++)
+        lead_wire((size_t)i, weather->servers[i]->port, weather);
+    tell_urls(weather);
     for (int i = 0; i < WORKERS; i++) {
         crew.generations[i] = 0;
         hire(i);
@@ -258,8 +338,10 @@ static void end(struct weather *weather) {
             waitpid(crew.pids[i], NULL, 0);
         }
     proxy_stop(weather->proxy);
-    for (int i = 0; i < crew.mode->servers; i++)
-        server_stop(&weather->servers[i]);
+    for (int i = 0; i < SERVERS_MAX; i++)
+        server_stop(&weather->own[i]);
+    sentinels_stop(&weather->group);
+    cluster_stop(&weather->cluster);
     free(weather->incidents);
     history_free(crew.history);
 }
@@ -282,7 +364,7 @@ static size_t run(const struct mode *mode, int64_t seconds, unsigned seed) {
 }
 
 static void usage(void) {
-    fprintf(stderr, "usage: chaos SECONDS [--seed S] [--mode single|quorum|failover]\n");
+    fprintf(stderr, "usage: chaos SECONDS [--seed S] [--mode single|quorum|failover|sentinel|cluster]\n");
     exit(2);
 }
 

@@ -46,4 +46,37 @@ const struct mode modes[MODES] = {
                 {.key = "renewed", .ttl_ms = 500, .fenced = true, .renewed = true},
             },
     },
+    {
+        /* A primary and a replica that sentinels make the primary, or not, by what they see of both. So there may be
+         * two that take themselves for it. */
+        .title = "sentinel",
+        .bit = SENTINEL,
+        .servers = 2,
+        .sentinels = 3,
+        .wires = 5,
+        .names_len = 4,
+        .names =
+            {
+                {.key = "confirmed", .ttl_ms = 500, .confirmed = true, .exclusive = true},
+                {.key = "both", .ttl_ms = 500, .fenced = true, .confirmed = true, .exclusive = true},
+                {.key = "plain", .ttl_ms = 500},
+                {.key = "renewed", .ttl_ms = 500, .fenced = true, .renewed = true},
+            },
+    },
+    {
+        /* A primary and a replica that sentinels make the primary, or not, by what they see of both. So there may be
+         * two that take themselves for it. */
+        .title = "cluster",
+        .bit = CLUSTER,
+        .servers = 6,
+        .wires = 6,
+        .names_len = 4,
+        .names =
+            {
+                {.key = "confirmed", .ttl_ms = 500, .confirmed = true, .exclusive = true},
+                {.key = "both", .ttl_ms = 500, .fenced = true, .confirmed = true, .exclusive = true},
+                {.key = "plain", .ttl_ms = 500},
+                {.key = "renewed", .ttl_ms = 500, .fenced = true, .renewed = true},
+            },
+    },
 };

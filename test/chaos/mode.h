@@ -6,12 +6,13 @@
 #include <stdint.h>
 
 enum {
-    SERVERS_MAX = 5,
+    SERVERS_MAX = 6,
     NAMES_MAX = 4,
     MAX_TTL_MS = 1000,              /* of the quorum's client; no name but a long one has a longer ttl */
     EXTENDED_MS = 5000,             /* and no key of them lives for longer, however often it is extended */
     LONG_TTL_MS = 24 * 3600 * 1000, /* so long that nobody can wait for its end: what is released must be gone */
-    SERVED_MS = 40 * 1000,          /* when faults have ended, everybody is served by then */
+    CLUSTER_TIMEOUT_MS = 1000,
+    SERVED_MS = 40 * 1000, /* when faults have ended, everybody is served by then */
 };
 
 /* In which modes a fault may come. */
@@ -19,6 +20,8 @@ enum {
     SINGLE = 1,
     QUORUM = 2,
     FAILOVER = 4,
+    SENTINEL = 8,
+    CLUSTER = 16,
 };
 
 struct name {
@@ -35,12 +38,13 @@ struct mode {
     const char *title;
     int bit;
     int servers;
-    int wires; /* what clients see: one for each server, or one for a primary and its replica */
+    int sentinels; /* behind them in the list of servers */
+    int wires;     /* what clients see: one for each server, or one for a primary and its replica */
     int names_len;
     struct name names[NAMES_MAX];
 };
 
 extern const struct mode modes[];
-enum { MODES = 3 };
+enum { MODES = 5 };
 
 #endif

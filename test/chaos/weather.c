@@ -12,7 +12,9 @@
 #include "history.h"
 
 enum {
-    CALM_MS = 100,    /* from one fault to the next, at most */
+    CALM_MS = 100, /* from one fault to the next, at most */
+    TAKEOVER_MS = 6000,
+    LONG_MS = 3000,   /* so long a node of a cluster may be away */
     TROUBLED_MAX = 2, /* of five servers; the others are the quorum that makes the test worth while */
 };
 
@@ -98,7 +100,7 @@ static bool cut_all(int wire) {
 /* --- Of servers --------------------------------------------------------------------------------------------------- */
 
 static struct server *server_of(int number) {
-    return &weather->servers[number];
+    return weather->servers[number];
 }
 
 static bool answers(int server) {
@@ -120,7 +122,10 @@ static bool kill_server(int server) {
 }
 
 static void restart_server(int server) {
-    server_restart(server_of(server));
+    if (server < weather->mode->servers)
+        server_restart(server_of(server));
+    else
+        sentinels_restart(&weather->group, (size_t)(server - weather->mode->servers));
 }
 
 /* A server of the quorum forgets, or goes back to what it saved at some time. */
@@ -132,9 +137,9 @@ static bool kill_forgetting(int server) {
     return kill_server(server);
 }
 
-/* One that has just restarted may still be loading, and say no. */
+/* One that has just restarted may still be loading, and say no. That it is done once more does no harm. */
 static bool order(int server, const char *command) {
-    freeReplyObject(server_command(server_of(server), command));
+    freeReplyObject(server_ask(server_of(server), command));
     return true;
 }
 
@@ -168,7 +173,7 @@ static bool kill_clients(int server) {
 /* --- Of a primary and its replica --------------------------------------------------------------------------------- */
 
 static bool follows(struct server *replica) {
-    redisReply *reply = server_command(replica, "INFO replication");
+    redisReply *reply = server_ask(replica, "INFO replication");
     bool up = reply->type == REDIS_REPLY_STRING && strstr(reply->str, "master_link_status:up");
     freeReplyObject(reply);
     return up;
@@ -230,6 +235,110 @@ static bool replica_hangs(int server) {
     return server != weather->primary && pause_server(server);
 }
 
+/* --- Of a primary, its replica and their sentinels ---------------------------------------------------------------- */
+
+static bool is_sentinel(int number) {
+    return number >= weather->mode->servers;
+}
+
+/* What one has confirmed would go with the other: it must have all of it, also when it is started again. Of a server
+ * that sentinels cannot see, the other takes the place. */
+static bool all_are_well(void) {
+    int linked = 0;
+    for (int i = 0; i < weather->mode->servers; i++) {
+        if (!answers(i) || (weather->mode->bit == SENTINEL && weather->now[WIRE][i].fault))
+            return false;
+        redisReply *reply = server_ask(server_of(i), "INFO persistence");
+        bool rewriting = reply->type != REDIS_REPLY_STRING || strstr(reply->str, "aof_rewrite_in_progress:1") ||
+                         strstr(reply->str, "aof_rewrite_scheduled:1");
+        freeReplyObject(reply);
+        if (rewriting)
+            return false;
+        linked += follows(server_of(i));
+    }
+    return linked == weather->mode->servers / 2;
+}
+
+static bool kill_one(int server) {
+    return (is_sentinel(server) || all_are_well()) && kill_server(server);
+}
+
+static bool pause_one(int server) {
+    return (is_sentinel(server) || all_are_well()) && pause_server(server);
+}
+
+/* For longer than the sentinels are patient; one of them would not trust its own clock after that. */
+static bool pause_for_long(int server) {
+    return !is_sentinel(server) && all_are_well() && pause_server(server);
+}
+
+static bool cut_off(int wire) {
+    if (is_sentinel(wire) || !all_are_well())
+        return false;
+    atomic_store(&wire_of(wire)->stall_ways, TO_SERVER | TO_CLIENT);
+    atomic_store(&wire_of(wire)->stall_percent, 100);
+    return true;
+}
+
+static bool order_failover(int sentinel) {
+    return is_sentinel(sentinel) && order(sentinel, "SENTINEL FAILOVER " SENTINELS_NAME);
+}
+
+/* --- Of a cluster ------------------------------------------------------------------------------------------------- */
+
+static bool cluster_is_well(void) {
+    return all_are_well() && cluster_is_ok(&weather->cluster);
+}
+
+/* A node that was elected takes the votes for new ones when its master fails soon after (see cluster.h). So what makes
+ * for an election begins when the last one was long ago. */
+static bool may_elect(int lasts_ms) {
+    static int64_t next;
+    int64_t now = evlock_clock_us();
+    if (now < next || !cluster_is_well())
+        return false;
+    next = now + (lasts_ms + 6 * CLUSTER_TIMEOUT_MS) * (int64_t)1000;
+    return true;
+}
+
+static bool kill_node(int node) {
+    return may_elect(LONG_MS) && kill_server(node);
+}
+
+static bool pause_node(int node) {
+    return may_elect(LONG_MS) && pause_server(node);
+}
+
+/* Told to the replica, in any of the three ways, and waited for, or until it is given up: a slot that moved meanwhile
+ * would lose its keys. */
+static bool order_takeover(int node) {
+    static const char *const orders[] = {"CLUSTER FAILOVER", "CLUSTER FAILOVER FORCE", "CLUSTER FAILOVER TAKEOVER"};
+    if (!answers(node) || !follows(server_of(node)) || !may_elect(0))
+        return false;
+    order(node, orders[random() % 3]);
+    for (int i = 0; i < TAKEOVER_MS && (follows(server_of(node)) || !cluster_is_well()); i++)
+        usleep(1000);
+    return true;
+}
+
+/* A name's slot, with all that is in it. A move does not wait for the replica of the new master: this does. */
+static bool move_slot(int to) {
+    const char *key = weather->mode->names[random() % weather->mode->names_len].key;
+    int slot = cluster_slot(&weather->cluster, key);
+    if (!cluster_is_well() || follows(server_of(to)))
+        return false;
+    int from = cluster_owner(&weather->cluster, slot);
+    if (from < 0 || from == to)
+        return false;
+    cluster_open(&weather->cluster, slot, to);
+    usleep((useconds_t)between(0, 20) * 1000);
+    cluster_migrate(&weather->cluster, slot, to);
+    usleep((useconds_t)between(0, 20) * 1000);
+    cluster_settle(&weather->cluster, slot, to);
+    server_do(server_of(to), "SET {%s}:moved 1 PX 1", key);
+    return server_integer(server_of(to), "WAIT 1 2000") == 1;
+}
+
 /* --- Of processes ------------------------------------------------------------------------------------------------- */
 
 static bool stop_process(int process) {
@@ -268,7 +377,7 @@ struct fault {
     void (*end)(int number);   /* NULL: nothing is to be mended */
 };
 
-enum { ALL = SINGLE | QUORUM | FAILOVER };
+enum { ALL = SINGLE | QUORUM | FAILOVER | SENTINEL | CLUSTER };
 
 static const struct fault faults[] = {
     {"brief delays", WIRE, ALL, 4, 50, 500, delay_briefly, end_delay},
@@ -291,6 +400,18 @@ static const struct fault faults[] = {
     {"primary hung", SERVER, FAILOVER, 2, 100, 1000, primary_hangs, old_primary_follows},
     {"replica died", SERVER, FAILOVER, 1, 0, 500, replica_dies, old_primary_follows},
     {"replica hung", SERVER, FAILOVER, 1, 50, 1000, replica_hangs, resume_server},
+    {"failover ordered", SERVER, SENTINEL, 2, 0, 500, order_failover, NULL},
+    {"cut off", WIRE, SENTINEL, 12, 1500, 4000, cut_off, end_stall},
+    {"killed", SERVER, SENTINEL, 2, 0, 500, kill_one, restart_server},
+    {"killed for long", SERVER, SENTINEL, 2, 1500, 4000, kill_one, restart_server},
+    {"stopped", SERVER, SENTINEL, 2, 20, 800, pause_one, resume_server},
+    {"stopped for long", SERVER, SENTINEL, 3, 1500, 3000, pause_for_long, resume_server},
+    {"takeover ordered", SERVER, CLUSTER, 12, 0, 500, order_takeover, NULL},
+    {"slot moved", SERVER, CLUSTER, 20, 0, 100, move_slot, NULL},
+    {"node killed", SERVER, CLUSTER, 3, 0, 500, kill_node, restart_server},
+    {"node killed for long", SERVER, CLUSTER, 3, 1500, LONG_MS, kill_node, restart_server},
+    {"node stopped", SERVER, CLUSTER, 3, 20, 800, pause_node, resume_server},
+    {"node stopped for long", SERVER, CLUSTER, 3, 1500, LONG_MS, pause_node, resume_server},
     {"process stopped", PROCESS, ALL, 4, 10, 1200, stop_process, resume_process},
     {"process crashed", PROCESS, ALL, 1, 100, 1000, crash_process, NULL},
     {"process retired", PROCESS, ALL, 1, 200, 1000, retire_process, NULL},
@@ -312,7 +433,8 @@ static const struct fault *draw_fault(void) {
 }
 
 static int targets(enum target target) {
-    return target == SERVER ? weather->mode->servers : target == PROCESS ? WORKERS : weather->mode->wires;
+    int servers = weather->mode->servers + weather->mode->sentinels;
+    return target == SERVER ? servers : target == PROCESS ? WORKERS : weather->mode->wires;
 }
 
 static bool enough(enum target target) {

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../deployment/cluster.h"
+#include "../deployment/sentinels.h"
 #include "../redis/server.h"
 #include "mode.h"
 #include "proxy.h"
@@ -36,7 +38,10 @@ struct fault;
 struct weather {
     const struct mode *mode;
     struct proxy *proxy;
-    struct server servers[SERVERS_MAX];
+    struct server *servers[SERVERS_MAX]; /* and sentinels; they are in one of these: */
+    struct server own[SERVERS_MAX];
+    struct sentinels group;
+    struct cluster cluster;
     int primary; /* in a failover: which server the wire leads to */
     /* What befalls processes is up to who has them. */
     void (*stop)(int process);

@@ -406,7 +406,9 @@ static void think_again(struct hand *hand) {
         return;
     }
     hand->worker->diary->operations[CANCEL]++;
-    if (evlock_cancel(hand->lock) != EVLOCK_OK)
+    /* One that has just failed, and is reported in the next turn, is pending no more. */
+    int status = evlock_cancel(hand->lock);
+    if (status != EVLOCK_OK && status != EVLOCK_ENOTHELD)
         complain(hand, "a cancel was refused: %s", evlock_last_error());
 }
 
@@ -482,7 +484,7 @@ static void begin(struct worker *worker) {
     options.backoff_min_ms = 10;
     options.backoff_max_ms = 100;
     int status = evlock_client_new(&worker->client, loop_for_evlock(worker->loop),
-                                   urls_joined(worker->employment.urls, (size_t)worker->mode->wires).text, &options);
+                                   urls_joined(worker->employment.urls, worker->employment.urls_len).text, &options);
     if (status != EVLOCK_OK)
         exit(2);
     for (int i = 0; i < HANDS; i++) {

@@ -14,6 +14,7 @@ struct employment {
     const struct mode *mode;
     struct history *history;
     const char *const *urls;
+    size_t urls_len;
     int number;     /* of its diary */
     int generation; /* how many came before it */
     unsigned seed;

@@ -375,6 +375,20 @@ static void ask(struct stage *s) {
     stage_await(query(s, lock, EVLOCK_QUERY_OWNED), EVLOCK_OK);
 }
 
+static void told_page(evlock_client *client, int status, const evlock_page *page, void *told) {
+    (void)client, (void)page;
+    told_end(NULL, status, told);
+}
+
+static void list(struct stage *s) {
+    stage_client(s, NULL, NULL);
+    evlock *lock = acquired(s, "a", NULL);
+    struct told *told = stage_told(s);
+    int returned = s->client ? evlock_client_list(s->client, "", 0, NULL, told_page, told) : STAGE_SKIPPED;
+    stage_await(stage_judge(told, returned), EVLOCK_OK);
+    stage_await(stage_release(s, lock), EVLOCK_OK);
+}
+
 static void break_what_another_has(struct stage *s) {
     server_say("SET a stranger PX 600000");
     stage_client(s, NULL, NULL);
@@ -691,6 +705,26 @@ static void free_with_waiters(struct stage *s) {
     stage_await(turn, EVLOCK_ECANCELLED);
 }
 
+/* --- Where servers are found out ---------------------------------------------------------------------------------- */
+
+static void hold_by_sentinels(struct stage *s) {
+    stage_master(s);
+    evlock *lock = acquired(s, "a", NULL);
+    stage_await(query(s, lock, EVLOCK_QUERY_OWNED), EVLOCK_OK);
+    server_say("CLIENT KILL TYPE normal SKIPME yes");
+    stage_await(query(s, lock, EVLOCK_QUERY_OWNED), EVLOCK_OK);
+    stage_await(stage_release(s, lock), EVLOCK_OK);
+}
+
+static void hold_in_a_cluster(struct stage *s) {
+    stage_cluster(s);
+    evlock *lock = acquired(s, "a", NULL);
+    stage_await(query(s, lock, EVLOCK_QUERY_OWNED), EVLOCK_OK);
+    server_do(&stage_servers[1], "CLIENT KILL TYPE normal SKIPME yes");
+    stage_await(query(s, lock, EVLOCK_QUERY_OWNED), EVLOCK_OK);
+    stage_await(stage_release(s, lock), EVLOCK_OK);
+}
+
 /* --- Several servers ---------------------------------------------------------------------------------------------- */
 
 static void hold_on_a_quorum(struct stage *s) {
@@ -753,6 +787,7 @@ const struct scenario scenarios[] = {
     {"lose_the_lease", lose_the_lease, false},
     {"hand_over", hand_over, false},
     {"ask", ask, false},
+    {"list", list, false},
     {"break_what_another_has", break_what_another_has, false},
     {"post", post, false},
     {"hold", hold, false},
@@ -772,6 +807,8 @@ const struct scenario scenarios[] = {
     {"crowd", crowd, true},
     {"close_with_waiters", close_with_waiters, true},
     {"free_with_waiters", free_with_waiters, true},
+    {"hold_by_sentinels", hold_by_sentinels, true},
+    {"hold_in_a_cluster", hold_in_a_cluster, false},
     {"hold_on_a_quorum", hold_on_a_quorum, false},
     {"ask_a_quorum", ask_a_quorum, false},
 };

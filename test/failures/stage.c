@@ -21,6 +21,8 @@ enum {
 
 struct server stage_servers[STAGE_SERVERS];
 struct server stage_replica;
+struct server stage_sentinel;
+static char stage_sentinel_file[] = "/tmp/evlock-sentinel-XXXXXX";
 
 long stage_stride(void) {
     const char *given = getenv("EVLOCK_TEST_STRIDE");
@@ -30,16 +32,40 @@ long stage_stride(void) {
 
 /* --- The servers -------------------------------------------------------------------------------------------------- */
 
+/* It watches, and is never in a hurry to replace anything. */
+static void sentinel_start(void) {
+    static const char *arguments[] = {stage_sentinel_file, "--sentinel", NULL};
+    close(mkstemp(stage_sentinel_file));
+    server_start(&stage_sentinel, true, arguments);
+    server_do(&stage_sentinel, "SENTINEL MONITOR locks 127.0.0.1 %d 1", stage_servers[0].port);
+    server_do(&stage_sentinel, "SENTINEL SET locks down-after-milliseconds 3600000");
+}
+
+/* All slots are the only node's. */
+static void cluster_begin(struct server *server) {
+    redisReply *info;
+    bool serves = false;
+    server_do(server, "CLUSTER ADDSLOTSRANGE 0 16383");
+    while (!serves) {
+        info = server_command(server, "CLUSTER INFO");
+        serves = strstr(info->str, "cluster_state:ok");
+        freeReplyObject(info);
+    }
+}
+
 int stage_servers_start(void **state) {
     static const char *const arguments[] = {"--repl-diskless-sync-delay", "0", NULL};
+    static const char *const clustered[] = {"--cluster-enabled", "yes", NULL};
     (void)state;
     for (size_t i = 0; i < STAGE_SERVERS; i++) {
-        server_start(&stage_servers[i], true, arguments);
+        server_start(&stage_servers[i], true, i == 1 ? clustered : arguments);
         server_do(&stage_servers[i], "ACL SETUSER user on >password ~* &* +@all");
         server_do(&stage_servers[i], "ACL SETUSER speller on >password ~* &* +@all -evalsha");
     }
     server_start(&stage_replica, true, arguments);
     server_do(&stage_replica, "REPLICAOF 127.0.0.1 %d", stage_servers[0].port);
+    cluster_begin(&stage_servers[1]);
+    sentinel_start();
     /* What a loop makes once for the process is not made in a run. */
     loop_free(loop_new());
     return 0;
@@ -47,6 +73,8 @@ int stage_servers_start(void **state) {
 
 int stage_servers_stop(void **state) {
     (void)state;
+    server_stop(&stage_sentinel);
+    unlink(stage_sentinel_file);
     server_stop(&stage_replica);
     for (size_t i = 0; i < STAGE_SERVERS; i++)
         server_stop(&stage_servers[i]);
@@ -118,7 +146,7 @@ static void check_holders(struct stage *stage) {
         size_t len, backing = 0;
         const void *token = evlock_token(lock, &len);
         for (size_t j = 0; token && j < server_count(stage); j++)
-            backing += keeps_beyond(&stage_servers[j], stage->locks[i].key, token, len, deadline);
+            backing += keeps_beyond(&stage_servers[stage->first + j], stage->locks[i].key, token, len, deadline);
         if (token && backing <= server_count(stage) / 2)
             stage_wrong(stage, "%s is believed to be held, but is not", stage->locks[i].key);
     }
@@ -267,6 +295,19 @@ void stage_client(struct stage *stage, const char *url, const evlock_client_opti
     snprintf(stage->url, sizeof(stage->url), "%s", url ? url : stage_servers[0].url);
     faults_arm();
     judge_client(stage, evlock_client_new(&stage->client, loop_of(stage), stage->url, options ? options : &own));
+}
+
+void stage_cluster(struct stage *stage) {
+    char url[sizeof(stage->url)];
+    stage->first = 1;
+    snprintf(url, sizeof(url), "%s+cluster://127.0.0.1:%d", server_scheme(), stage_servers[1].port);
+    stage_client(stage, url, NULL);
+}
+
+void stage_master(struct stage *stage) {
+    char url[sizeof(stage->url)];
+    snprintf(url, sizeof(url), "%s+sentinel://127.0.0.1:%d,127.0.0.1:1/locks", server_scheme(), stage_sentinel.port);
+    stage_client(stage, url, NULL);
 }
 
 void stage_quorum(struct stage *stage) {
@@ -425,9 +466,9 @@ static void check_keys(struct stage *stage) {
     for (size_t i = 0; i < server_count(stage); i++)
         for (size_t j = 0; j < stage->lock_count; j++) {
             queue_of(stage->locks[j].key, queue, sizeof(queue));
-            if (key_exists(&stage_servers[i], stage->locks[j].key))
+            if (key_exists(&stage_servers[stage->first + i], stage->locks[j].key))
                 stage_wrong(stage, "%s was left on server %zu", stage->locks[j].key, i);
-            if (key_exists(&stage_servers[i], queue))
+            if (key_exists(&stage_servers[stage->first + i], queue))
                 stage_wrong(stage, "%s was left on server %zu", queue, i);
         }
 }

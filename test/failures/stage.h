@@ -30,7 +30,8 @@ enum {
 };
 
 extern struct server stage_servers[STAGE_SERVERS];
-extern struct server stage_replica; /* of the first of them */
+extern struct server stage_replica;  /* of the first of them */
+extern struct server stage_sentinel; /* that knows the first of them as "locks"; the second is a cluster of one */
 
 struct stage;
 
@@ -47,6 +48,7 @@ struct stage {
     struct test_loop *loop;
     evlock_client *client; /* NULL: not made, or not any more */
     char url[160];         /* of its server; "" for all of them */
+    size_t first;          /* which server that is */
     int db;
     struct {
         evlock *handle; /* NULL: not any more */
@@ -85,6 +87,9 @@ evlock_client_options stage_client_options(struct stage *stage);
 void stage_client(struct stage *stage, const char *url, const evlock_client_options *options);
 /* The database that the client's URL names, for the tests' own looks. */
 void stage_select(struct stage *stage, int db);
+/* A client of the second server as a cluster, or of the first as what the Sentinel knows. */
+void stage_cluster(struct stage *stage);
+void stage_master(struct stage *stage);
 /* A client of all servers. */
 void stage_quorum(struct stage *stage);
 /* NULL for `options`: stage_options(), whose ttl is STAGE_TTL_MS. */

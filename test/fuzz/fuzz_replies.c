@@ -58,6 +58,7 @@ enum { OWNS = 4096, value_of_body = 7 };
 static char owns[OWNS];
 
 static void call_something(void);
+static void list(const evlock_cursor *from);
 
 /* --- What is told ------------------------------------------------------------------------------------------------- */
 
@@ -134,6 +135,21 @@ static void on_answer(evlock *lock, int status, const evlock_answer *answer, voi
     check((status == EVLOCK_OK) == (answer != NULL));
     if (answer)
         check_answer(promise->what, answer);
+    reenter();
+}
+
+/* It goes on for as long as there are calls left. */
+static void on_page(evlock_client *told, int status, const evlock_page *page, void *arg) {
+    check_told(arg, NULL, status);
+    check(!told || told == client);
+    check((status == EVLOCK_OK) == (page != NULL));
+    for (size_t i = 0; page && i < page->count; i++)
+        check(strlen(page->names[i].data) <= page->names[i].len);
+    if (page && page->more && told && !run.closing && run.calls + 1 < CALLS) {
+        run.calling = true;
+        list(&page->next);
+        run.calling = false;
+    }
     reenter();
 }
 
@@ -271,12 +287,20 @@ static void extend(struct handle *handle) {
                evlock_extend(handle->lock, how % 8 == 7 ? take_number(&input) : how * 20, how % 2, on_end, promise));
 }
 
+static void list(const evlock_cursor *from) {
+    struct promise *promise = promise_of(NULL);
+
+    called(promise, evlock_client_list(client, "a", 1, from, on_page, promise));
+}
+
 static void query(struct handle *handle) {
     struct promise *promise = promise_of(handle);
     uint8_t which = take_byte(&input);
 
     promise->what = which % 128;
-    if (which < 128)
+    if (which >= 192 && client)
+        list(NULL);
+    else if (which < 128)
         called(promise, evlock_query(handle->lock, promise->what, on_answer, promise));
     else
         called(promise, evlock_break(handle->lock, on_end, promise));

@@ -273,6 +273,16 @@ static void say_surveyed(struct server *server, struct peer *peer, const struct 
     say_string(server, peer, text);
 }
 
+/* Some names and where to go on: "CURSOR LEN NAME ...". */
+static void say_listed(struct server *server, struct peer *peer, unsigned detail) {
+    static const char *const pages[] = {
+        "0",      "5",     "0 1 a",    "7 1 a 1 b",           "18446744073709551615 3 abc",
+        "0 0 ",   "x 1 a", "0 2 a",    "0 99999999999999999", "0 1a",
+        "0 1 a ", "",      "0 -1 abc", "0 8 a::fence 1 b"};
+
+    say_string(server, peer, pages[detail % (detail < 128 ? 5 : 14)]);
+}
+
 /* A letter for each lock: all are renewed, but for one. */
 static void say_renewed(struct server *server, struct peer *peer, unsigned keys, unsigned detail) {
     char letters[WORDS + 1] = "";
@@ -294,6 +304,8 @@ static void say_script(struct server *server, struct peer *peer, const struct qu
         say_found(server, peer, detail);
     else if (surveys(question))
         say_surveyed(server, peer, question, detail);
+    else if (strcmp(name, "list") == 0)
+        say_listed(server, peer, detail);
     else if (renews_many(question))
         say_renewed(server, peer, question->keys, detail);
     else if (strcmp(name, "join") == 0 && detail % 4 != 3)
