@@ -1,0 +1,59 @@
+"""evlock elect: one of many runs the command, and the next one when it is gone."""
+
+import signal
+
+import command
+from command import start
+from test_signals import SAYS
+
+
+def test_has_one_leader_at_a_time(context):
+    first = start(context, "elect", "a", *SAYS)
+    first.line("")
+    second = start(context, "elect", "a", *SAYS)
+    command.queued(context)
+    assert not second.output
+    first.signal(signal.SIGTERM)
+    assert command.wait(first) == 3
+    second.line("")
+    second.signal(signal.SIGTERM)
+    assert command.wait(second) == 3
+
+
+def test_stands_again_when_it_is_deposed(context):
+    program = start(context, "elect", "--ttl", "3s", "-k", "1400ms", "a", *SAYS)
+    pid = int(program.line(""))
+    context.server.command("DEL", "a")
+    program.line("SIGTERM")
+    again = int(program.line(""))
+    assert again != pid and not command.lives(pid)
+    program.signal(signal.SIGTERM)
+    assert command.wait(program) == 3
+
+
+def test_stands_again_after_a_term(context):
+    program = start(context, "elect", "--at-most", "4s", "-k", "3500ms", "a", *SAYS)
+    for _ in range(2):
+        program.line("SIGTERM")
+    program.line("")
+    program.signal(signal.SIGINT)
+    program.line("SIGINT")
+    program.line("SIGTERM")
+    assert command.wait(program) == 124, "a signal to end ends it, though its term was over"
+
+
+def test_stands_again_when_the_command_ends(context):
+    program = start(context, "elect", "--again", "a", "sh", "-c", "echo ran; exit 5")
+    for _ in range(2):
+        program.line("ran")
+    command.wait_for(lambda: not command.held(context), "the end of a term")
+    program.signal(signal.SIGTERM)
+    assert command.wait(program) in (128 + signal.SIGTERM, 5)
+
+
+def test_ends_as_its_command(context):
+    assert command.status(context, "elect", "a", "--", "sh", "-c", "exit 6") == 6
+
+
+if __name__ == "__main__":
+    command.main(globals())

@@ -1,0 +1,123 @@
+"""evlock run: what becomes of the command when its lock is at risk or lost."""
+
+import os
+import signal
+import sys
+import time
+
+import command
+from command import start
+from test_signals import FAMILY, SAYS, family
+
+# Ignores every signal that it can.
+IGNORES = [sys.executable, "-c", """
+import os, signal
+for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+    signal.signal(number, signal.SIG_IGN)
+print(os.getpid(), flush=True)
+while True:
+    signal.pause()
+"""]
+
+# Leaves a command on a loaded machine the time to say that it was asked to end.
+PATIENT = ["--ttl", "3s", "-k", "1400ms"]
+
+# Says that it was warned, and what its descriptor says.
+READS = [sys.executable, "-c", """
+import os, signal
+signal.signal(signal.SIGUSR1, lambda *_: print('warned', flush=True))
+for line in open(int(os.environ['EVLOCK_FD'])):
+    print(line, end='', flush=True)
+"""]
+
+
+def test_asks_the_command_to_end(context):
+    program = start(context, "run", *PATIENT, "a", *SAYS)
+    program.line("")
+    context.server.command("DEL", "a")
+    program.line("SIGTERM")
+    assert command.wait(program) == 124
+    assert "lost a: not owned" in program.errors[0], program.errors
+
+
+def test_asks_by_the_signal_that_is_said(context):
+    program = start(context, "run", *PATIENT, "-s", "USR2", "a", *SAYS)
+    program.line("")
+    context.server.command("DEL", "a")
+    program.line("SIGUSR2")
+    assert command.wait(program) == 124
+
+
+def test_kills_what_does_not_end(context):
+    program = start(context, "run", "--ttl", "1s", "-k", "100ms", "a", *IGNORES)
+    pid = int(program.line(""))
+    context.server.command("DEL", "a")
+    assert command.wait(program) == 124
+    assert not command.lives(pid)
+
+
+def test_ends_all_that_the_command_started(context):
+    program = start(context, "run", "--ttl", "1s", "a", *FAMILY)
+    pids = family(program)
+    context.server.command("DEL", "a")
+    assert command.wait(program) == 124
+    assert not any(map(command.lives, pids))
+
+
+def test_does_not_touch_the_next_holder(context):
+    program = start(context, "run", *PATIENT, "a", *SAYS)
+    program.line("")
+    command.block(context)
+    assert command.wait(program) == 124
+    assert context.server.command("GET", "a") == "another"
+    command.unblock(context)
+
+
+def test_is_dead_by_the_deadline_when_the_server_dies(context):
+    server = command.harness.Server(os.environ.get("EVLOCK_TEST_SERVER", "redis-server"))
+    try:
+        program = start(context, "run", "-u", server.url, "--ttl", "4s", "-k", "1s", "a", *IGNORES)
+        pid = int(program.line(""))
+        asked = start(context, "run", "-u", server.url, "--ttl", "4s", "-k", "1500ms", "b", *SAYS)
+        asked.line("")
+        server.process.kill()
+        begin = time.monotonic()
+        command.gone(pid)
+        took = time.monotonic() - begin
+        assert command.wait(program) == 124
+        # The deadline is 4 s after the last renewal, which was before the server's end. A loaded machine may be late.
+        assert took < 5, f"the command lived for {took:.1f} s"
+        assert took > 1, "it was ended before the lease was in danger"
+        asked.line("SIGTERM")
+        assert command.wait(asked) == 124
+    finally:
+        server.end()
+
+
+def test_warns_of_a_risk(context):
+    program = start(context, "run", "--ttl", "2s", "--warn-signal", "USR1", "a", *READS)
+    command.wait_for(lambda: command.held(context), "the lock")
+    context.server.freeze()
+    program.line("at risk")
+    assert "warned" in program.output, program.output
+    assert any("a is at risk" in line for line in program.errors), program.errors
+    context.server.thaw()
+    context.server.command("DEL", "a")
+    program.line("lost")
+    assert command.wait(program) == 124
+
+
+def test_gets_over_a_risk(context):
+    program = start(context, "run", "--ttl", "3s", "--warn-signal", "USR1", "a", *SAYS)
+    program.line("")
+    context.server.freeze()
+    program.line("SIGUSR1")
+    context.server.thaw()
+    renewals = context.server.attempts()
+    command.wait_for(lambda: context.server.attempts() > renewals, "a renewal")
+    program.signal(signal.SIGTERM)
+    assert command.wait(program) == 3
+
+
+if __name__ == "__main__":
+    command.main(globals())

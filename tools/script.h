@@ -1,0 +1,40 @@
+/*
+ * What the subcommands for scripts share: a lease that one run of evlock acquires and another one gives back. It owns
+ * the session and the handle of one run, and sees to it that a lease that is to last outlives them.
+ */
+#ifndef SCRIPT_H
+#define SCRIPT_H
+
+#include "session.h"
+#include "signals.h"
+#include "token.h"
+
+struct script {
+    struct session session;
+    struct signals signals;
+    struct event *again; /* for a lease that cannot be left yet */
+    evlock *lock;
+    const char *name;
+    void (*adopted)(struct script *script);
+    int exit; /* when it has been left */
+    void (*left)(struct script *script);
+};
+
+/**
+ * Opens a session, catches signals, which end it, and makes a handle. The caller then acts on that, or ends the session
+ * if this did not return 0. Whatever it returns, script_run() follows.
+ */
+int script_open(struct script *script, const struct options *options, const char *name, const evlock_options *wanted);
+
+/** Adopts the lease of a token; `cb` is called with the script when it is held. Returns as script_open(). */
+int script_adopt(struct script *script, const struct token *token, void (*cb)(struct script *script));
+
+/**
+ * Leaves the lease on the server as it is: `left` is called, if it is not NULL, and the session ends with `exit`.
+ */
+void script_leave(struct script *script, int exit, void (*left)(struct script *script));
+
+/** Runs the session to its end, unless `exit` says that there is none. Returns the exit status. */
+int script_run(struct script *script, int exit);
+
+#endif

@@ -1,0 +1,173 @@
+/* A session with the servers: the event loop, the client, and the exit status. */
+#include <evlock/libevent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "duration.h"
+#include "exits.h"
+#include "password.h"
+#include "say.h"
+#include "session.h"
+
+/* --- The servers -------------------------------------------------------------------------------------------------- */
+
+/* The library's words, as a level of the command. Its errors are about leases and logins, which are said anyway. */
+static void session_on_log(enum evlock_log_level level, const char *line, void *arg) {
+    const struct session *session = arg;
+    if (session->on_line)
+        session->on_line(level, line, session->on_line_arg);
+    bool warns = level == EVLOCK_LOG_WARN && session->served;
+    say(warns ? SAY_NOTES : level == EVLOCK_LOG_DEBUG ? SAY_ALL : SAY_STEPS, "%s", line);
+}
+
+static void session_on_connection(evlock_client *client, enum evlock_connection state, int status, void *arg) {
+    struct session *session = arg;
+    (void)client;
+    session->served = session->served || state == EVLOCK_CONNECTED;
+    if (state != EVLOCK_AWAY || session->served || session->ending ||
+        event_pending(session->patience, EV_TIMEOUT, NULL))
+        return;
+    session_end(session, say_status("cannot use the server", status));
+}
+
+static void session_on_impatient(evutil_socket_t fd, short what, void *arg) {
+    struct session *session = arg;
+    (void)fd, (void)what;
+    if (!session->served && evlock_client_connection(session->client) == EVLOCK_AWAY)
+        session_end(session, say_error(EXIT_TROUBLE, "no server came in time"));
+}
+
+/* One string of all URLs, as the library takes them; NULL without memory. */
+static char *session_url(const struct options *options) {
+    size_t size = sizeof "quorum:";
+    for (size_t i = 0; i < options->url_count; i++)
+        size += strlen(options->urls[i]) + 1;
+    char *all = calloc(1, size);
+    if (!all)
+        return NULL;
+    if (options->url_count > 1)
+        strcpy(all, "quorum:");
+    for (size_t i = 0; i < options->url_count; i++)
+        strcat(strcat(all, i ? " " : ""), options->urls[i]);
+    return all;
+}
+
+/* A server that does not answer for a whole ttl does not let a lock be kept, nor released, and is not waited for. */
+static int64_t session_timeout(const struct options *options) {
+    int64_t least = 500, most = 5000;
+    return options->ttl_ms < least ? least : options->ttl_ms > most ? most : options->ttl_ms;
+}
+
+static int session_connect(struct session *session) {
+    const struct options *options = session->options;
+    struct password password;
+    int exit = password_find(options, &password);
+    char *url = exit ? NULL : session_url(options);
+    if (!url)
+        return exit ? exit : say_status("cannot start", EVLOCK_ENOMEM);
+    bool sentinels = strstr(url, "sentinel://");
+    evlock_client_options wanted = {
+        .size = sizeof wanted,
+        .user = options->user,
+        .sentinel_user = options->sentinel_user,
+        .sentinel_password = sentinels ? getenv("EVLOCK_SENTINEL_PASSWORD") : NULL,
+        .failover_wait_ms = options->failover_wait_ms,
+        .password = password.text,
+        .password_file = password.file,
+        .tls_ca = options->cacert,
+        .tls_cert = options->cert,
+        .tls_key = options->key,
+        .tls_name = options->sni,
+        .command_timeout_ms = session_timeout(options),
+        .max_ttl_ms = options->max_ttl_ms,
+        .connection_name = "evlock",
+        .log_level = says(SAY_ALL) ? EVLOCK_LOG_DEBUG : EVLOCK_LOG_INFO,
+        .on_log = session_on_log,
+        .on_connection = session_on_connection,
+        .arg = session,
+    };
+    int status = evlock_client_new_libevent(&session->client, session->base, url, &wanted);
+    if (status != EVLOCK_OK)
+        exit = say_status("cannot start", status);
+    password_wipe();
+    free(url);
+    return exit;
+}
+
+/* --- The session -------------------------------------------------------------------------------------------------- */
+
+void session_free(struct session *session) {
+    evlock_client_free(session->client);
+    if (session->patience)
+        event_free(session->patience);
+    if (session->base)
+        event_base_free(session->base);
+    *session = (struct session){.exit = session->exit};
+}
+
+int session_open(struct session *session, const struct options *options) {
+    *session = (struct session){.options = options};
+    session->base = event_base_new();
+    session->patience = session->base ? event_new(session->base, -1, 0, session_on_impatient, session) : NULL;
+    struct timeval patience = duration_span(options->server_wait_ms);
+    if (!session->patience || (options->server_wait_ms && event_add(session->patience, &patience) != 0)) {
+        session_free(session);
+        return say_error(EXIT_TROUBLE, "the system has no event loop to give");
+    }
+    int exit = session_connect(session);
+    if (exit)
+        session_free(session);
+    return exit;
+}
+
+int session_lock(struct session *session, const char *name, const evlock_options *options, evlock **ret_lock) {
+    int status = evlock_new(ret_lock, session->client, name, EVLOCK_CSTRING, options);
+    return status == EVLOCK_OK ? 0 : say_status("cannot lock that", status);
+}
+
+int session_not_had(const struct session *session, const char *name, int status) {
+    if (session->ending)
+        return session->exit;
+    if (status == EVLOCK_EHELD || status == EVLOCK_ETIMEDOUT) {
+        say(SAY_STEPS, "%s was not had: %s", name, evlock_strerror(status));
+        return (int)session->options->not_had;
+    }
+    return say_status(name, status);
+}
+
+static void session_on_closed(int status, void *arg) {
+    struct session *session = arg;
+    session->client = NULL;
+    if (status != EVLOCK_OK)
+        say(SAY_STEPS, "the server did not confirm the release; the lock ends with its ttl");
+    event_base_loopbreak(session->base);
+}
+
+void session_end(struct session *session, int exit) {
+    if (session->ending)
+        return;
+    session->ending = true;
+    session->exit = exit;
+    if (exit != EXIT_LOST || evlock_client_connection(session->client) == EVLOCK_CONNECTED) {
+        evlock_client_close(session->client, session_on_closed, session);
+        return;
+    }
+    /* The lock is over already, and there is nobody to tell. */
+    evlock_client_free(session->client);
+    session->client = NULL;
+    event_base_loopbreak(session->base);
+}
+
+int session_loop(struct session *session) {
+    while (session->client && event_base_loop(session->base, EVLOOP_NO_EXIT_ON_EMPTY) == 0) {
+    }
+    event_base_loop(session->base, EVLOOP_NONBLOCK | EVLOOP_ONCE); /* what was pending is reported */
+    return session->client ? say_error(EXIT_TROUBLE, "the event loop failed") : session->exit;
+}
+
+int session_run(struct session *session) {
+    int exit = session_loop(session);
+    session_free(session);
+    return exit;
+}

@@ -1,0 +1,56 @@
+/*
+ * A session with the servers: the event loop, the client, and the exit status. It owns them all, says why a server
+ * cannot be reached, and gives back what is held before evlock ends. It never asks for a lock by itself.
+ */
+#ifndef SESSION_H
+#define SESSION_H
+
+#include <event2/event.h>
+#include <evlock/evlock.h>
+
+#include "options.h"
+
+struct session {
+    struct event_base *base;
+    evlock_client *client; /**< NULL when it has ended */
+    const struct options *options;
+    bool served; /**< a server, or a quorum of them, was connected once */
+    bool ending; /**< session_end() was called */
+    int exit;    /**< the status to end with, of the first call of session_end() */
+    struct event *patience;
+    void (*on_line)(enum evlock_log_level level, const char *line, void *arg); /**< hears the library's log; or NULL */
+    void *on_line_arg;
+};
+
+/**
+ * Makes the loop and the client, and begins to connect. From then on, a server that is away at the beginning ends the
+ * session when `server_wait_ms` has passed. Returns 0, or the exit status of an error that was said.
+ */
+int session_open(struct session *session, const struct options *options);
+
+/** Makes a handle for a lock of this session. Returns 0, or the exit status of an error that was said. */
+int session_lock(struct session *session, const char *name, const evlock_options *options, evlock **ret_lock);
+
+/**
+ * Ends the session with this exit status: what is held is released, and then session_run() returns. A later call
+ * changes nothing.
+ */
+void session_end(struct session *session, int exit);
+
+/**
+ * Says why an acquire has ended without the lock. Returns the exit status for that: that of -E where another holds it
+ * or the wait is over, else EXIT_TROUBLE. A session that ends already has said why. Call it before anything else of
+ * evlock is called.
+ */
+int session_not_had(const struct session *session, const char *name, int status);
+
+/** Runs the loop until the session has ended. Returns the exit status. Only session_free() may follow. */
+int session_loop(struct session *session);
+
+/** Gives everything back. Events on the loop are freed before. */
+void session_free(struct session *session);
+
+/** Does both, for who has no events of its own. */
+int session_run(struct session *session);
+
+#endif
