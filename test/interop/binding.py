@@ -109,6 +109,9 @@ class ClientOptions(Structure):
         ("tls_context", c_void_p),
         ("password_file", c_char_p),
         ("on_login", LoginCallback),
+        ("sentinel_user", c_char_p),
+        ("sentinel_password", c_char_p),
+        ("failover_wait_ms", c_int64),
     ]
 
 
@@ -172,6 +175,7 @@ class Stats(Structure):
         *[(name, c_uint64) for name in ("lost_expired", "lost_not_owned", "lost_data", "lost_max_hold", "reconnects")],
         ("wait", c_uint64 * CONSTANTS["EVLOCK_STATS_BUCKETS"]),
         ("hold", c_uint64 * CONSTANTS["EVLOCK_STATS_BUCKETS"]),
+        ("redirects", c_uint64),
     ]
 
 

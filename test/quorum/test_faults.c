@@ -505,6 +505,61 @@ static void assert_too_few(int status) {
         assert_status(status, EVLOCK_EUNREACHABLE);
 }
 
+/* A listing on several nodes, to its end. */
+struct listing {
+    evlock_client *client;
+    int pages, status;
+    bool more, strange;
+    int found[NODES]; /* how often "a", "b", ... */
+};
+
+static void note_page(evlock_client *client, int status, const evlock_page *page, void *arg) {
+    struct listing *listing = arg;
+    listing->pages++;
+    listing->status = status;
+    listing->more = page && page->more;
+    for (size_t i = 0; page && i < page->count; i++) {
+        int at = page->names[i].data[0] - 'a';
+        listing->strange = listing->strange || page->names[i].len != 1 || at < 0 || at >= NODES;
+        if (!listing->strange)
+            listing->found[at]++;
+    }
+    if (listing->more)
+        listing->status = evlock_client_list(client, "", 0, &page->next, note_page, listing);
+}
+
+static int list_all(struct fixture *f, struct listing *listing) {
+    *listing = (struct listing){0};
+    assert_status(evlock_client_list(f->client, "", 0, NULL, note_page, listing), EVLOCK_OK);
+    await(f, listing->pages && (!listing->more || listing->status != EVLOCK_OK));
+    assert_false(listing->strange);
+    return listing->status;
+}
+
+/* Each of five locks is on another three, as if each had been lost by two. */
+static void a_listing_needs_a_majority(void **state) {
+    struct fixture *f = *state;
+    static const char *const names[NODES] = {"a", "b", "c", "d", "e"};
+    struct listing listing;
+    for (int i = 0; i < NODES; i++)
+        for (int j = 0; j < MAJORITY; j++)
+            server_do(&nodes[(i + j) % NODES], "SET %s token", names[i]);
+    for (int away = 0; away < MAJORITY; away++) {
+        assert_status(list_all(f, &listing), EVLOCK_OK);
+        assert_int_equal(listing.pages, NODES);
+        for (int i = 0; i < NODES; i++)
+            assert_int_in_range(listing.found[i], 1, MAJORITY);
+        server_kill9(&nodes[2 * away]);
+        await(f, node_info(f->client, (size_t)(2 * away)).connection == EVLOCK_AWAY);
+    }
+    assert_status(list_all(f, &listing), EVLOCK_EQUORUM);
+    restart_empty(&nodes[0]);
+    await(f, node_info(f->client, 0).connection == EVLOCK_CONNECTED);
+    assert_status(list_all(f, &listing), EVLOCK_OK);
+    restart_empty(&nodes[2]);
+    restart_empty(&nodes[4]);
+}
+
 static void calls_end_though_three_are_silent(void **state) {
     struct fixture *f = *state;
     evlock_client_options options = durable_options(f);
@@ -692,6 +747,7 @@ int main(void) {
         QUORUM_TEST(three_full_cost_a_holder_nothing),
         QUORUM_TEST(a_lease_that_three_restarted_nodes_gave_away_is_lost),
         QUORUM_TEST(three_stopped_for_a_while_cost_nothing),
+        QUORUM_TEST(a_listing_needs_a_majority),
         QUORUM_TEST_BARE(calls_end_though_three_are_silent),
         QUORUM_TEST(a_shortening_moves_the_deadline_in_at_once),
         QUORUM_TEST(a_wait_outlives_all_five),

@@ -28,7 +28,7 @@ enum {
     WAIT_MS = 30 * 1000, /* what must happen has happened by then, also under valgrind on a busy machine */
     MAX_LOCKS = 256,
     MAX_CLIENTS = 8,
-    SCRIPTS = 14, /* that the library has */
+    SCRIPTS = 15, /* that the library has */
 };
 
 /* --- The recorder ------------------------------------------------------------------------------------------------- */

@@ -139,13 +139,29 @@ static void run_server(const struct server *server) {
     _exit(127);
 }
 
+/* The password that the extra arguments set; NULL: none. */
+static const char *password_of(const struct server *server) {
+    for (const char *const *arg = server->extra; arg && *arg; arg++)
+        if (strcmp(*arg, "--requirepass") == 0)
+            return arg[1];
+    return NULL;
+}
+
+static redisReply *exchange(struct server *server);
+
 static void connect_side(struct server *server) {
     struct timeval limit = {.tv_sec = 20};
+    const char *password = password_of(server);
     if (server->side)
         redisFree(server->side);
     server->side = redisConnectUnixWithTimeout(server->socket, limit);
-    if (server->side && !server->side->err)
-        redisSetTimeout(server->side, limit);
+    if (!server->side || server->side->err)
+        return;
+    redisSetTimeout(server->side, limit);
+    if (!password)
+        return;
+    redisAppendCommand(server->side, "AUTH %s", password);
+    freeReplyObject(exchange(server));
 }
 
 /* Sends what was appended to the side connection and waits for the answer; NULL when there comes none. The server may
@@ -302,12 +318,16 @@ static bool side_is_open(const struct server *server) {
            errno == EAGAIN;
 }
 
-static redisReply *command(struct server *server, const char *format, va_list args) {
+static redisReply *try_command(struct server *server, const char *format, va_list args) {
     if (!side_is_open(server))
         connect_side(server);
-    redisReply *reply = NULL;
-    if (server->side && redisvAppendCommand(server->side, format, args) == REDIS_OK)
-        reply = exchange(server);
+    if (!server->side || redisvAppendCommand(server->side, format, args) != REDIS_OK)
+        return NULL;
+    return exchange(server);
+}
+
+static redisReply *command(struct server *server, const char *format, va_list args) {
+    redisReply *reply = try_command(server, format, args);
     if (!reply)
         fail_msg("no answer to %s: %s", format, server->side ? server->side->errstr : "no connection");
     return reply;
@@ -318,6 +338,19 @@ redisReply *server_command(struct server *server, const char *format, ...) {
     va_start(args, format);
     redisReply *reply = command(server, format, args);
     va_end(args);
+    return reply;
+}
+
+redisReply *server_ask(struct server *server, const char *format, ...) {
+    redisReply *reply = NULL;
+    for (int i = 0; i < TRIES && !reply; i++) {
+        va_list args;
+        va_start(args, format);
+        reply = try_command(server, format, args);
+        va_end(args);
+    }
+    if (!reply)
+        fail_msg("no answer to %s: %s", format, server->side ? server->side->errstr : "no connection");
     return reply;
 }
 

@@ -58,6 +58,9 @@ void server_resume(struct server *server);
 /* One command on the side connection, formatted as by hiredis; fails the test when there is no answer. The caller frees
  * the reply, which may be an error. Must not be called while the server is paused. */
 redisReply *server_command(struct server *server, const char *format, ...);
+/* As server_command(), and again when the connection ended meanwhile, as where a server changes its role: only for what
+ * changes nothing. */
+redisReply *server_ask(struct server *server, const char *format, ...);
 /* As server_command(), for commands whose answer is not looked at; an error reply fails the test. */
 void server_do(struct server *server, const char *format, ...);
 /* As server_command(), for integer answers; anything else fails the test. */

@@ -58,6 +58,10 @@ static bool looks_free(const evlock *lock) {
            !evlock_token(lock, NULL) && evlock_waited_ms(lock) == 0;
 }
 
+static void never_page(evlock_client *client, int status, const evlock_page *page, void *arg) {
+    (void)client, (void)status, (void)page, (void)arg;
+}
+
 /* The number of the first call on a handle that does not return EVLOCK_EFORKED, or 0. */
 static int call_all_of(evlock *lock) {
     struct record record = {0};
@@ -95,6 +99,7 @@ static int call_all_of_client(struct family *family) {
         evlock_client_stats(client, &stats, sizeof(stats)),
         evlock_client_node(client, 0, &node, sizeof(node)),
         evlock_client_move(client),
+        evlock_client_list(client, "b", 1, NULL, never_page, NULL),
         evlock_client_close(client, record_closed, &record),
     };
     for (size_t i = 0; i < sizeof(returned) / sizeof(returned[0]); i++)

@@ -225,19 +225,14 @@ static void add_a_shard_that_is_not_there(struct fixture *f) {
     server_restart(f->server);
 }
 
-static void a_cluster_of_several_is_told_as_one(void **state) {
+static void a_cluster_of_several_is_refused(void **state) {
     struct fixture *f = *state;
-    char name[16] = "0";
     move_to_other(f, true, cluster);
     add_a_shard_that_is_not_there(f);
     await_connected(f, quick_client(f, NULL));
     assert_true(logged(f, "a cluster;")); /* it is down, and does not know */
     await(f, says(f, "CLUSTER INFO", "cluster_state:ok"));
-    await_connected(f, quick_client(f, NULL));
-    assert_true(logged(f, "a cluster of 2 shards"));
-    for (int i = 1; server_integer(f->server, "CLUSTER KEYSLOT lock:%s", name) >= 8192; i++)
-        snprintf(name, sizeof(name), "%d", i);
-    lock_works(f, name);
+    login_fails(f, NULL, EVLOCK_EUNSUPPORTED, "a cluster of 2 masters; use redis+cluster://");
 
     server_do(f->server, "ACL SETUSER default -cluster");
     forget_log(f);
@@ -574,7 +569,7 @@ int main(void) {
         LOGIN_TEST(what_is_refused_for_now_is_asked_again),
         cmocka_unit_test_setup_teardown(a_sentinel_is_told_as_one, fixture_setup_bare, sentinel_teardown),
         LOGIN_TEST(a_cluster_of_one_is_a_server),
-        LOGIN_TEST(a_cluster_of_several_is_told_as_one),
+        LOGIN_TEST(a_cluster_of_several_is_refused),
         LOGIN_TEST(any_command_may_be_renamed_away),
         LOGIN_TEST(eval_alone_is_enough),
         LOGIN_TEST(a_server_without_auth_is_not_quoted),

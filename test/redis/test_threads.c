@@ -69,6 +69,10 @@ static int call_all_of(evlock *lock, struct record *record) {
     return 0;
 }
 
+static void never_page(evlock_client *client, int status, const evlock_page *page, void *arg) {
+    (void)client, (void)status, (void)page, (void)arg;
+}
+
 static int call_all(void *arg) {
     struct strange *strange = arg;
     evlock_client *client = strange->f->client;
@@ -80,6 +84,7 @@ static int call_all(void *arg) {
         failed = call_all_of(strange->waiting, &strange->record);
     STRANGE(evlock_new(&made, client, "c", 1, NULL));
     STRANGE(evlock_client_stats(client, &stats, sizeof(stats)));
+    STRANGE(evlock_client_list(client, "a", 1, NULL, never_page, NULL));
     STRANGE(evlock_client_node(client, 0, &info, sizeof(info)));
     STRANGE(evlock_client_close(client, record_closed, &strange->record));
     if (evlock_client_connection(client) != EVLOCK_AWAY || made)

@@ -477,13 +477,17 @@ CASE(a_loop_that_is_always_late_ends_a_wait) {
 
 enum { FEW = 30 };
 
+static struct node *node_at(evlock_client *client, unsigned index) {
+    return evl_client_deployment(client)->nodes[index];
+}
+
 static struct node *node_of(evlock_client *client) {
-    return &evl_client_deployment(client)->nodes[0];
+    return node_at(client, 0);
 }
 
 /* As if what waits to be sent to its node had been, and answered by this. */
 static void answer(evlock_client *client, struct request *request, struct reply reply) {
-    struct pipe *pipe = &evl_client_deployment(client)->nodes[request->node].pipe;
+    struct pipe *pipe = &evl_client_deployment(client)->nodes[request->node]->pipe;
     const struct request_ops *owner = pipe->ops[request->kind];
     struct command command;
 
@@ -627,8 +631,8 @@ CASE(all_are_told_that_a_node_is_back) {
             node->replaced = true;
             while (tell_back(client)) {
                 for (int i = 0; i < drops; i++)
-                    drop(client->locks.tenures.telling[0].next);
-                if (begun < 2 && !client->locks.tenures.telling[0].ghosts)
+                    drop(node->told);
+                if (begun < 2 && !node->told_ghosts)
                     acquire_few(client, ++begun);
             }
             assert_int_equal(not_told(&client->locks.tenures.ghosts), 0);
@@ -990,12 +994,12 @@ CASE(an_acquire_is_told_at_once_that_no_replica_can_be_asked) {
     options.min_replicas = 1;
     options.max_attempts = EVLOCK_TRY;
     lock = lock_with(client, &options);
-    side = evl_pipe_connection(&evl_client_deployment(client)->sides[0]);
+    side = evl_pipe_connection(evl_client_deployment(client)->nodes[0]->side);
     told = 0;
     assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
     grant(client, lock);
     assert_true(lock->calls->requests[0].waiting);
-    open_up(&evl_client_deployment(client)->sides[0]);
+    open_up(evl_client_deployment(client)->nodes[0]->side);
     evl_connection_break(side, EVLOCK_EUNREACHABLE, "cut");
     evl_connection_end_broken(side);
     evl_turn_rearm(side->turn);
@@ -1125,7 +1129,7 @@ static evlock_client *client_of_three(void) {
 /* It may have started just now, without its locks; or it is another one that is as old. */
 CASE(a_node_that_does_not_say_which_it_is_or_since_when_does_not_count_yet) {
     evlock_client *client = client_of_three();
-    struct node *silent = node_of(client), *nameless = silent + 1, *old = silent + 2;
+    struct node *silent = node_of(client), *nameless = node_at(client, 1), *old = node_at(client, 2);
 
     strcpy(silent->pipe.login.run_id, "its own");
     log_in(silent, true);
@@ -1179,7 +1183,7 @@ static bool is_refused(struct node *node, const char *run_id) {
 /* The same server must not vote again by its other address. */
 CASE(a_server_that_has_voted_is_no_other_node_before_the_longest_lease_has_ended) {
     evlock_client *client = client_of_three();
-    struct node *first = node_of(client), *later = first + 1;
+    struct node *first = node_of(client), *later = node_at(client, 1);
 
     cut(first);
     strcpy(first->pipe.login.old_run_id, "a");
@@ -1198,11 +1202,11 @@ CASE(a_server_that_has_voted_is_no_other_node_before_the_longest_lease_has_ended
 /* Neither served when the server said to either which process it is. */
 CASE(of_two_logins_of_one_server_at_a_time_the_later_is_refused) {
     evlock_client *client = client_of_three();
-    struct node *first = node_of(client), *later = first + 1;
+    struct node *first = node_of(client), *later = node_at(client, 1);
     const struct connection *refused = evl_node_connection(later);
 
-    for (struct node *node = first; node <= later; node++)
-        assert_false(is_refused(node, "a"));
+    for (unsigned i = 0; i < 2; i++)
+        assert_false(is_refused(node_at(client, i), "a"));
     log_in(first, true);
     later->pipe.login.hooks->done(&later->pipe.login, true);
     evl_turn_rearm(refused->turn);
@@ -1332,7 +1336,7 @@ static evlock *queueing_as(evlock_client *client, evlock_options options) {
     assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
     answer(client, request_of(lock), (struct reply){.type = REPLY_NIL});
     answer(client, &lock->calls->requests[0], text(REPLY_STRING, "other"));
-    assert_non_null(client->locks.listener);
+    assert_non_null(node_of(client)->listener);
     return lock;
 }
 
@@ -1342,7 +1346,7 @@ static evlock *queueing(evlock_client *client) {
 
 /* As if the server had said that the client is subscribed. */
 static struct listener *listening(evlock_client *client) {
-    struct listener *listener = client->locks.listener;
+    struct listener *listener = node_of(client)->listener;
 
     listener->login.open = 0;
     listener->login.connection.hooks->heard(&listener->login.connection, NULL);
@@ -1515,7 +1519,7 @@ CASE(a_listener_follows_a_node_that_does_not_say_who_it_is) {
     assert_false(connection->broken);
     log_in(node, true);
     assert_int_equal(connection->broken, EVLOCK_EUNREACHABLE);
-    assert_false(evl_listener_hears(client->locks.listener));
+    assert_false(evl_listener_hears(node_of(client)->listener));
     evlock_free(lock);
     finish_at_socket(client);
 }

@@ -21,7 +21,7 @@ _Static_assert(sizeof(evlock_options) == 160, "");
 _Static_assert(offsetof(evlock_options, auto_renewal) == 16 && offsetof(evlock_options, wait) == 20, "");
 _Static_assert(offsetof(evlock_options, max_wait_ms) == 24 && offsetof(evlock_options, holder) == 112, "");
 _Static_assert(sizeof(evlock_acquire_options) == 56 && offsetof(evlock_acquire_options, fence) == 32, "");
-_Static_assert(sizeof(evlock_client_options) == 184 && offsetof(evlock_client_options, user) == 72, "");
+_Static_assert(sizeof(evlock_client_options) == 208 && offsetof(evlock_client_options, user) == 72, "");
 #endif
 _Static_assert(sizeof(bool) == 1 && sizeof(enum evlock_wait) == sizeof(int), "");
 

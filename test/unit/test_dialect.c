@@ -245,7 +245,7 @@ CASE(a_break_that_hands_on_says_where_it_had_no_clock) {
 
 CASE(what_is_no_such_number_is_not_found) {
     for (enum ask ask = ASK_TTL; ask < ASKS; ask++) {
-        if (ask == ASK_MARK || ask == ASK_STATE || ask == ASK_WHOLE)
+        if (ask == ASK_MARK || ask == ASK_STATE || ask == ASK_WHOLE || ask == ASK_LIST)
             continue;
         assert_finds_none(ask, ok);
         assert_finds_none(ask, text("7"));
@@ -257,6 +257,13 @@ CASE(what_is_no_such_number_is_not_found) {
     assert_finds_none(ASK_WAITERS, number(INT64_MAX));
     assert_finds_none(ASK_PLACE, number(-1));
     assert_finds_none(ASK_PLACE, number(INT64_MAX));
+}
+
+CASE(a_page_is_a_text) {
+    assert_finds(ASK_LIST, text("0 1 a"), true, 0);
+    assert_finds_none(ASK_LIST, nil);
+    assert_finds_none(ASK_LIST, ok);
+    assert_finds_none(ASK_LIST, number(0));
 }
 
 CASE(a_state_is_found_at_once) {
@@ -327,6 +334,7 @@ int main(void) {
         cmocka_unit_test(numbers_are_found_as_they_are_meant),
         cmocka_unit_test(a_break_that_hands_on_says_where_it_had_no_clock),
         cmocka_unit_test(what_is_no_such_number_is_not_found),
+        cmocka_unit_test(a_page_is_a_text),
         cmocka_unit_test(a_state_is_found_at_once),
         cmocka_unit_test(what_is_no_state_is_not_found),
     };

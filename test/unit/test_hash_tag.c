@@ -54,6 +54,29 @@ CASE(each_slot_has_a_tag) {
     }
 }
 
+static void expect_slot(const char *key, size_t len, unsigned slot) {
+    assert_int_equal(evl_hash_tag_slot((struct bytes){key, len}), slot);
+}
+
+CASE(a_key_is_in_the_slot_of_its_tag) {
+    static char bytes[256];
+
+    expect_slot("foo", 3, 12182); /* CLUSTER KEYSLOT of each */
+    expect_slot("123456789", 9, 12739);
+    expect_slot("{user1000}.following", 20, 3443);
+    expect_slot("foo{}{bar}", 10, 8363);
+    expect_slot("foo{{bar}}zap", 13, 4015);
+    expect_slot("foo{bar}{zap}", 13, 5061);
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (char)i;
+    expect_slot(bytes, '{', crc_of(bytes, '{') % SLOTS);
+    for (int first = 0; first < 256; first++)
+        for (int second = 0; second < 256; second++) {
+            const char key[] = {(char)first, (char)second};
+            expect_slot(key, 2, crc_of(key, 2) % SLOTS);
+        }
+}
+
 /* Whoever else reckons a tag has to come to the same. */
 static void find_first(char to[HASH_TAG_SIZE], unsigned slot) {
     unsigned least = UINT32_MAX;
@@ -100,6 +123,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reckoning_is_that_of_the_specification),
         cmocka_unit_test(each_slot_has_a_tag),
+        cmocka_unit_test(a_key_is_in_the_slot_of_its_tag),
         cmocka_unit_test(a_tag_is_the_first_of_its_slot),
         cmocka_unit_test(a_tag_is_what_stands_in_the_first_braces),
     };

@@ -21,9 +21,12 @@ static struct words words;
 
 /* As struct url, of constant strings. */
 struct parts {
-    const char *host, *path, *user, *password;
+    const char *host, *path, *user, *password, *master, *second;
     int port, db;
     bool literal, tls;
+    enum url_kind kind;
+    unsigned others;
+    int second_port;
 };
 
 static const struct {
@@ -52,6 +55,27 @@ static const struct {
     {"valkeys://127.0.0.1:1/2", {.host = "127.0.0.1", .port = 1, .db = 2, .literal = true, .tls = true}},
     {"unix:///run/redis.sock", {.path = "/run/redis.sock"}},
     {"unix:///run/redis.sock?db=12", {.path = "/run/redis.sock", .db = 12}},
+    {"redis+sentinel://a/main", {.host = "a", .port = 26379, .kind = URL_SENTINELS, .master = "main"}},
+    {"rediss+sentinel://:pw@a:1,b,[::1]:3/m%61in/7",
+     {.host = "a",
+      .port = 1,
+      .kind = URL_SENTINELS,
+      .master = "main",
+      .db = 7,
+      .tls = true,
+      .password = "pw",
+      .others = 2,
+      .second = "b",
+      .second_port = 26379}},
+    {"valkey+sentinel://a/main", {.host = "a", .port = 26379, .kind = URL_SENTINELS, .master = "main"}},
+    {"valkeys+sentinel://a/main", {.host = "a", .port = 26379, .kind = URL_SENTINELS, .master = "main", .tls = true}},
+    {"redis-sentinel://a/main/", {.host = "a", .port = 26379, .kind = URL_SENTINELS, .master = "main"}},
+    {"redis+cluster://a", {.host = "a", .port = 6379, .kind = URL_CLUSTER}},
+    {"redis+cluster://a:1,10.0.0.1:2/",
+     {.host = "a", .port = 1, .kind = URL_CLUSTER, .others = 1, .second = "10.0.0.1", .second_port = 2}},
+    {"rediss+cluster://a", {.host = "a", .port = 6379, .kind = URL_CLUSTER, .tls = true}},
+    {"valkey+cluster://a", {.host = "a", .port = 6379, .kind = URL_CLUSTER}},
+    {"valkeys+cluster://a", {.host = "a", .port = 6379, .kind = URL_CLUSTER, .tls = true}},
     {"unix:///\xc3\xa4", {.path = "/\xc3\xa4"}},
     {"unix:///a%20b%3f", {.path = "/a b?"}},
 };
@@ -76,6 +100,13 @@ CASE(good_urls_are_taken) {
         assert_int_equal(url.db, good[i].parts.db);
         assert_int_equal(url.literal, good[i].parts.literal);
         assert_int_equal(url.tls, good[i].parts.tls);
+        assert_int_equal(url.kind, good[i].parts.kind);
+        assert_same(url.master, good[i].parts.master);
+        assert_int_equal(url.other_count, good[i].parts.others);
+        if (good[i].parts.others) {
+            assert_same(url.others[0].host, good[i].parts.second);
+            assert_int_equal(url.others[0].port, good[i].parts.second_port);
+        }
         evl_url_free(&url);
         assert_null(url.host);
         assert_null(url.password);
@@ -139,6 +170,19 @@ static const struct {
     {"redis://h ", EVLOCK_EURL, "byte 10 "},
     {"redis://h\n", EVLOCK_EURL, "%0A"},
     {"redis://:secret\x7f@h", EVLOCK_EURL, "%7F"},
+    {"redis+sentinel://a", EVLOCK_EURL, "the name that they know"},
+    {"redis+sentinel://a/", EVLOCK_EURL, "the name that they know"},
+    {"redis+sentinel:///main", EVLOCK_EURL, "no host"},
+    {"redis+sentinel://a,/main", EVLOCK_EURL, "no host"},
+    {"redis+sentinel://a,:1/main", EVLOCK_EURL, "no host"},
+    {"redis+sentinel://:secret@a,b:0/main", EVLOCK_EURL, "port"},
+    {"redis+sentinel://a/main/x", EVLOCK_EURL, "database"},
+    {"redis+sentinel://a/main/1/2", EVLOCK_EURL, "nothing may follow"},
+    {"redis+sentinel://a/%zz", EVLOCK_EURL, "master's name"},
+    {"redis+sentinel://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p/main", EVLOCK_EURL, "more addresses"},
+    {"redis+cluster://a/1", EVLOCK_EURL, "one database"},
+    {"redis+cluster://", EVLOCK_EURL, "no host"},
+    {"redis+cluster://a?x", EVLOCK_EURL, "nothing may follow"},
     {"unix://", EVLOCK_EURL, "absolute"},
     {"unix://run/redis.sock", EVLOCK_EURL, "absolute"},
     {"unix:///a?", EVLOCK_EURL, "?db=N"},

@@ -131,6 +131,7 @@ static const char *const asks[ASKS][DIALECTS] = {
         },
     [ASK_RENEWAL] = {"renew 1 a token 10001"},
     [ASK_REPLICAS] = {"WAIT 2 1501"},
+    [ASK_LIST] = {"list 0 mark"},
 };
 
 #define TEXT(text) ((struct bytes){(text), sizeof(text) - 1})
@@ -187,6 +188,25 @@ CASE(each_command_of_a_lease_is_these_words) {
             assert_string_equal(words_of(&dialect(which)->commands[kind]->form, &subject), words);
         }
     }
+}
+
+/* The words of a command have blanks in names changed: none is in these. */
+CASE(counters_are_told_from_locks) {
+    static const char *const keys[] = {"a",       "{a}",     "{a}b",   "b{a}",     "a}b",      "{}",       "{}a",
+                                       "}",       "{",       "a{b",    "{a",       "}{a}",     "x:fence",  "{x:fence",
+                                       "::fence", "}:fence", ":fence", "a}:fence", "{}:fence", "{}}:fence"};
+    static const char *const locks[] = {"{abc}b}:fence", "{a9k}a}b}:fence", "a::fence",  "{a}:queue",
+                                        "{a}:fence2",    "{}a::fence",      "{ab}:fenc", "{a}b::queue"};
+    const struct form counter = {&evl_scripts[SCRIPT_RAISE], 1, {ARG_COUNTER}};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        struct subject subject = {.key = {keys[i], strlen(keys[i])}};
+        const char *words = strrchr(words_of(&counter, &subject), ' ') + 1;
+        assert_true(evl_wire_is_counter((struct bytes){words, strlen(words)}));
+        assert_false(evl_wire_is_counter(subject.key) && strcmp(keys[i], "{}:fence") != 0);
+    }
+    for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++)
+        assert_false(evl_wire_is_counter((struct bytes){locks[i], strlen(locks[i])}));
 }
 
 CASE(each_question_is_these_words) {
@@ -321,6 +341,7 @@ CASE(a_batch_fits) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_command_of_a_lease_is_these_words),
+        cmocka_unit_test(counters_are_told_from_locks),
         cmocka_unit_test(each_question_is_these_words),
         cmocka_unit_test(renewals_of_many_are_these_words),
         cmocka_unit_test(a_lock_without_expiry_is_taken_without_px),
