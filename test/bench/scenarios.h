@@ -11,6 +11,7 @@ void pairs_run(bool quick);
 void queue_run(bool quick);
 void quorum_run(bool quick);
 void growth_run(bool quick);
+void herd_run(bool quick);
 void renewal_run(bool quick);
 void tls_run(bool quick);
 
