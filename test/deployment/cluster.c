@@ -15,6 +15,7 @@
 enum {
     AGREED_MS = 60 * 1000, /* until the nodes have found each other, on a machine that is busy */
     LOOK_MS = 10,
+    SLOTS_SIZE = 8192,
     MIGRATED = 100, /* keys at a time */
     MIGRATE_MS = 10 * 1000,
 };
@@ -37,24 +38,29 @@ struct row {
     char id[CLUSTER_ID + 1];
     char flags[64];
     char master[CLUSTER_ID + 1]; /* "-": it is none's replica */
-    const char *slots;           /* up to the end of the line */
+    unsigned long long epoch;    /* of its claims, or, of a replica, of its master's */
+    char slots[SLOTS_SIZE];      /* such as " 0-99 105"; not those on their way */
 };
 
 /* Reads the line and steps behind it; false at the end. */
 static bool read_row(char **at, struct row *row) {
     int slots = 0;
-    char *line = *at, *end = line ? strchr(line, '\n') : NULL;
+    char *line = *at, *end = line ? strchr(line, '\n') : NULL, *open;
     if (!end)
         return false;
     *end = '\0';
     *at = end + 1;
-    if (sscanf(line, "%40s %*s %63s %40s %*s %*s %*s %*s%n", row->id, row->flags, row->master, &slots) != 3 || !slots)
+    if (sscanf(line, "%40s %*s %63s %40s %*s %*s %llu %*s%n", row->id, row->flags, row->master, &row->epoch, &slots) !=
+            4 ||
+        !slots || end - line - slots >= SLOTS_SIZE)
         fail_msg("a table's line: %s", line);
-    row->slots = line + slots;
+    memcpy(row->slots, line + slots, (size_t)(end - line - slots) + 1);
+    if ((open = strstr(row->slots, " [")))
+        *open = '\0';
     return true;
 }
 
-/* Whether a list of slots, such as " 0-99 105 [7->-id]", has this one. */
+/* Whether a list of slots has this one. */
 static bool has_slot(const char *slots, int slot) {
     while (*slots == ' ') {
         int first = -1, last = -1, len = 0;
@@ -89,7 +95,6 @@ static void own_row(struct server *node, struct row *row) {
     do
         assert_true(read_row(&at, row));
     while (!strstr(row->flags, "myself"));
-    row->slots = "";
     freeReplyObject(reply);
 }
 
@@ -102,19 +107,38 @@ static int node_of(const struct cluster *cluster, const char *id) {
     return -1;
 }
 
-/* Whether the node knows all those that run, in the role that they have, and takes none of them for failed. */
-static bool knows_all(struct cluster *cluster, size_t node) {
+/* Whether two masters claim slots at the same epoch. Then one of them takes another soon. */
+static bool is_tie(const struct row *one, const struct row *other) {
+    return one->master[0] == '-' && other->master[0] == '-' && one->epoch == other->epoch;
+}
+
+/* What each that runs says of itself; false: they are not done with each other. */
+static bool read_own(struct cluster *cluster, struct row own[CLUSTER_MAX]) {
+    for (size_t i = 0; i < cluster->len; i++) {
+        if (!runs(&cluster->nodes[i]))
+            continue;
+        own_row(&cluster->nodes[i], &own[i]);
+        for (size_t j = 0; j < i; j++)
+            if (runs(&cluster->nodes[j]) && is_tie(&own[i], &own[j]))
+                return false;
+    }
+    return true;
+}
+
+static bool is_known(const struct row *said, const struct row *own) {
+    return !strstr(said->flags, "fail") && !strstr(said->flags, "handshake") &&
+           strcmp(said->master, own->master) == 0 && said->epoch == own->epoch && strcmp(said->slots, own->slots) == 0;
+}
+
+/* Whether the node knows all those that run as they know themselves, and takes none of them for failed. */
+static bool knows_all(struct cluster *cluster, size_t node, const struct row own[CLUSTER_MAX]) {
     size_t known = 0, running = 0;
     struct row row;
     redisReply *reply = server_ask(&cluster->nodes[node], "CLUSTER NODES");
     char *at = reply->type == REDIS_REPLY_STRING ? reply->str : NULL;
     while (read_row(&at, &row)) {
-        struct row own;
         int of = node_of(cluster, row.id);
-        if (of < 0 || !runs(&cluster->nodes[of]))
-            continue;
-        own_row(&cluster->nodes[of], &own);
-        known += !strstr(row.flags, "fail") && !strstr(row.flags, "handshake") && strcmp(row.master, own.master) == 0;
+        known += of >= 0 && runs(&cluster->nodes[of]) && is_known(&row, &own[of]);
     }
     freeReplyObject(reply);
     for (size_t i = 0; i < cluster->len; i++)
@@ -123,11 +147,14 @@ static bool knows_all(struct cluster *cluster, size_t node) {
 }
 
 bool cluster_is_ok(struct cluster *cluster) {
+    static struct row own[CLUSTER_MAX];
+    if (!read_own(cluster, own))
+        return false;
     for (size_t i = 0; i < cluster->len; i++) {
         struct server *node = &cluster->nodes[i];
         if (!runs(node))
             continue;
-        if (!says(node, "CLUSTER INFO", "cluster_state:ok") || !knows_all(cluster, i) ||
+        if (!says(node, "CLUSTER INFO", "cluster_state:ok") || !knows_all(cluster, i, own) ||
             says(node, "INFO replication", "master_link_status:down"))
             return false;
     }
@@ -220,7 +247,10 @@ int cluster_await_other(struct cluster *cluster, int slot, int old) {
 
 /* --- Slots that move ---------------------------------------------------------------------------------------------- */
 
+/* The new owner takes an epoch by itself, which must be greater than all: so it has to know them. Else the old owner's
+ * claim may be the greater one, or still on its way to it, and then each takes the other for the owner, for good. */
 void cluster_open(struct cluster *cluster, int slot, int to) {
+    cluster_await_ok(cluster);
     int from = cluster_owner(cluster, slot);
     assert_true(from >= 0 && from != to);
     server_do(&cluster->nodes[to], "CLUSTER SETSLOT %d IMPORTING %s", slot, cluster->ids[from]);
@@ -266,7 +296,7 @@ void cluster_move(struct cluster *cluster, int slot, int to) {
     cluster_open(cluster, slot, to);
     cluster_migrate(cluster, slot, to);
     cluster_settle(cluster, slot, to);
-    AWAIT(cluster_agrees(cluster, slot, to), "all say where the slot is");
+    AWAIT(cluster_is_ok(cluster) && cluster_agrees(cluster, slot, to), "all say where the slot is, and will");
 }
 
 void cluster_fail_over(struct cluster *cluster, int replica, const char *how) {

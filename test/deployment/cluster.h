@@ -54,7 +54,7 @@ void cluster_stop(struct cluster *cluster);
 void cluster_mend(struct cluster *cluster);
 
 /* Whether every node that runs says that all slots are served, and sees no failed node that runs, nor a replica that
- * does not follow. */
+ * does not follow; and all have the same table, with the same epochs, so that no news that is old can change it. */
 bool cluster_is_ok(struct cluster *cluster);
 void cluster_await_ok(struct cluster *cluster);
 
@@ -71,14 +71,14 @@ int cluster_replica_of(struct cluster *cluster, int node);
 /* A key, "N:number", of a slot that this node has, the `nth` of them from 0. */
 void cluster_key(struct cluster *cluster, int node, int nth, char *key, size_t size);
 
-/* A slot's way to another master, in its steps: both know of it; the keys go there; all masters are told. The third
- * may also be the first and only one, which moves no key. */
+/* A slot's way to another master, in its steps: both know of it, once the cluster is ok; the keys go there; all masters
+ * are told. The third may also be the first and only one, which moves no key. */
 void cluster_open(struct cluster *cluster, int slot, int to);
 void cluster_migrate(struct cluster *cluster, int slot, int to);
 void cluster_settle(struct cluster *cluster, int slot, int to);
 /* Instead of the last two: as it was before the first. Keys that went stay where they are. */
 void cluster_cancel(struct cluster *cluster, int slot);
-/* All three, and all agree. */
+/* All three, and all agree, and the cluster is ok. */
 void cluster_move(struct cluster *cluster, int slot, int to);
 
 /* Makes a replica the master; `how`: "" for the way that loses nothing, "FORCE" or "TAKEOVER". A replica that has been

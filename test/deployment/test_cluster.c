@@ -72,6 +72,20 @@ CASE(a_slot_moves_in_its_steps) {
     answers(from, "value");
 }
 
+/* Each owner claims the slot at an epoch that is greater than all, however soon it moves again. */
+CASE(a_slot_moves_to_and_fro) {
+    int slot = kept(), home = cluster_owner(&cluster, slot);
+    for (int i = 1; i <= 12; i++) {
+        int to = (home + i) % 3;
+        cluster_open(&cluster, slot, to);
+        cluster_migrate(&cluster, slot, to);
+        cluster_settle(&cluster, slot, to);
+    }
+    cluster_await_ok(&cluster);
+    assert_true(cluster_agrees(&cluster, slot, home));
+    answers(home, "value");
+}
+
 CASE(a_move_can_be_cancelled) {
     int slot = kept(), from = cluster_owner(&cluster, slot), to = (from + 1) % 3;
     cluster_open(&cluster, slot, to);
@@ -102,6 +116,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(keys_are_found_for_each_master, mend),
         cmocka_unit_test_setup(a_slot_moves_in_its_steps, mend),
+        cmocka_unit_test_setup(a_slot_moves_to_and_fro, mend),
         cmocka_unit_test_setup(a_move_can_be_cancelled, mend),
         cmocka_unit_test_setup(a_replica_takes_over_for_a_killed_master, mend),
         cmocka_unit_test_setup(a_replica_takes_over_when_it_is_told_to, mend),
