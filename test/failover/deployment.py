@@ -174,8 +174,9 @@ class Cluster:
         self.master = self.nodes[0]
 
     def introduce(self):
-        for number, node in enumerate(self.nodes):
+        for number, node in enumerate(self.nodes):  # which only those can be told that know no other yet
             node.side.execute_command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+        for number, node in enumerate(self.nodes):
             for other in self.nodes[number + 1 :]:
                 node.side.execute_command("CLUSTER", "MEET", *other.address.split(":"))
         for node in self.nodes:
