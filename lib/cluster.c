@@ -21,7 +21,9 @@ static const int64_t kept_without_slots = 60 * SECOND;
 /* The first pause of what found its keys on their way; each is twice the one before. */
 static const int64_t halt_least = 50000;
 
-/* In a row: so often a request is sent elsewhere, and so often it is sent elsewhere or waits. */
+/* In a row: so often a request is sent elsewhere at once, so often it is sent elsewhere, and so often it is sent
+ * elsewhere or waits. */
+#define AT_ONCE_MOST 2
 #define REDIRECTS_MOST 5
 #define TURNS_MOST 7
 
@@ -671,6 +673,7 @@ static const char *cluster_refuse(struct request *request, const char *words) {
     return words;
 }
 
+/* Masters that do not agree about a slot may have heard of its move one after the other: they are given a moment. */
 static const char *cluster_on_moved(struct cluster *cluster, unsigned place, struct request *request,
                                     const struct redirect *to) {
     bool found = cluster_note_moved(cluster, place, to);
@@ -680,7 +683,7 @@ static const char *cluster_on_moved(struct cluster *cluster, unsigned place, str
     cluster_ask_soon(cluster);
     if (request->turns >= REDIRECTS_MOST)
         return cluster_refuse(request, "TRYAGAIN the cluster sends this in circles");
-    cluster_turn(cluster, request, found ? TURN_ON : TURN_HALT, GATE);
+    cluster_turn(cluster, request, found && request->turns < AT_ONCE_MOST ? TURN_ON : TURN_HALT, GATE);
     return evl_reply_elsewhere;
 }
 

@@ -442,8 +442,8 @@ typedef struct evlock_client_options {
  *     that nothing has needed yet is EVLOCK_CONNECTING.
  *   - A slot may move, and a replica may take over, under locks that are held, renewed and waited for. A command that
  *     is sent on by a node costs no attempt; evlock_stats counts these as `redirects`. After five in a row it is
- *     refused for now: EVLOCK_EREFUSED. A lease whose key the new master has goes on. The others are lost, as on one
- *     server.
+ *     refused for now: EVLOCK_EREFUSED. The later ones have pauses. A lease whose key the new master has goes on. The
+ *     others are lost, as on one server.
  *   - While a slot moves, a lock's queue or counter may be on the way. An acquire with a fence, and one in the queue,
  *     waits for that; with a fence, it is refused for now after about three seconds. Waiters may lose their order.
  *   - With min_replicas, an acquire fails with EVLOCK_EREPLICAS if the slot moves while the replicas are asked.

@@ -13,12 +13,13 @@
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "world/need.h"
 #include "world/resp.h"
 
-enum { PEERS = 64 };
+enum { PEERS = 64, SOON_MS = 500 };
 
 struct peer {
     int fd;
@@ -53,10 +54,26 @@ static void say_table(const struct liar *liar, enum lie lie, int side, struct ou
         reply_bulk(output, text, (size_t)len);
 }
 
+/* Whether the moment after the first call has passed. */
+static bool is_soon(void) {
+    static struct timespec first;
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!first.tv_sec)
+        first = now;
+    return (now.tv_sec - first.tv_sec) * 1000 + (now.tv_nsec - first.tv_nsec) / 1000000 >= SOON_MS;
+}
+
 static void lie_about(const struct liar *liar, enum lie lie, int side, struct output *output) {
     (void)!write(liar->counts[1], "", 1);
+    if (lie == LIE_SOON && is_soon()) {
+        reply_nil(output);
+        return;
+    }
     switch (lie) {
     case LIE_MOVED:
+    case LIE_SOON:
         reply_error(output, "MOVED 15495 127.0.0.1:%d", liar->ports[!side]);
         break;
     case LIE_ASK:

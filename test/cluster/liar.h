@@ -10,6 +10,7 @@
 /* How a command about a key is answered, as if it were "a". */
 enum lie {
     LIE_MOVED,    /* it is at the other port */
+    LIE_SOON,     /* the same, for a moment from the first of them on; then nothing is there */
     LIE_ASK,      /* ask there */
     LIE_SELF,     /* it is at this one */
     LIE_STRANGER, /* it is where nobody is known to be */

@@ -45,6 +45,15 @@ static void who_is_sent_round_is_refused(void **state) {
     assert_true(stats_of(((struct fixture *)*state)->client).redirects >= 6);
 }
 
+/* As after a move that not all have heard of. */
+static void who_is_sent_round_for_a_moment_is_served(void **state) {
+    struct fixture *f = *state;
+    begin(f, LIE_SOON);
+    evlock *lock = lock_new(f, "a", NULL);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED), EVLOCK_OK);
+    assert_int_in_range(liar_count(&liar), 2, 6);
+}
+
 static void who_is_to_ask_round_is_refused(void **state) {
     circles_end(*state, LIE_ASK, 6, 6);
 }
@@ -141,6 +150,7 @@ static void a_wait_after_failovers_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         LIES_TEST(who_is_sent_round_is_refused),
+        LIES_TEST(who_is_sent_round_for_a_moment_is_served),
         LIES_TEST(who_is_to_ask_round_is_refused),
         LIES_TEST(who_is_sent_nowhere_else_is_refused),
         LIES_TEST(who_is_sent_to_strangers_is_refused),
