@@ -165,11 +165,13 @@ static bool pipe_parts_batch(struct login *login, const struct reply *reply) {
     return true;
 }
 
-/* A request flies until it is answered. So the next member is still there when one is, which may be gone by that. */
+/* A request flies until it is answered. So the next member is still there when one is, which may be gone by that, the
+ * first as well. */
 static void pipe_answer_batch(struct pipe *pipe, struct request *first, const struct reply *reply, int64_t now) {
     static const struct reply again = {.type = REPLY_AGAIN};
     struct request *member = first, *next;
     unsigned count = first->batch;
+    size_t back = first->back;
     struct reply own;
 
     if (pipe_parts_batch(&pipe->login, reply))
@@ -178,7 +180,7 @@ static void pipe_answer_batch(struct pipe *pipe, struct request *first, const st
     for (unsigned i = 0; i < count; i++, member = next) {
         next = TAILQ_NEXT(member, link);
         if (next && TAILQ_NEXT(next, link))
-            evl_prefetch(TAILQ_NEXT(next, link), -(ptrdiff_t)first->back, first->back + CACHE_LINE);
+            evl_prefetch(TAILQ_NEXT(next, link), -(ptrdiff_t)back, back + CACHE_LINE);
         own = evl_batch_part(reply, i, count);
         pipe_answer(pipe, member, &own, now);
     }

@@ -388,6 +388,26 @@ static void a_release_follows_a_lost_renewal(void **state) {
     assert_renewed(f, &held[1], 2);
 }
 
+/* An exported lease is gone with the last answer to it, the first of the batch before the others'. */
+static void members_may_be_exported_meanwhile(void **state) {
+    enum { LEASES = 5 };
+    struct fixture *f = *state;
+    struct held held[LEASES];
+    char token[EVLOCK_TOKEN_MAX];
+    size_t len;
+    hold_all(f, held, LEASES);
+    fall_due();
+    server_pause(f->server);
+    run_for(f, INTERVAL_MS);
+    for (int i = 0; i < LEASES; i++)
+        assert_status(evlock_export(held[i].lock, token, sizeof(token), &len), EVLOCK_OK);
+    server_resume(f->server);
+    for (int i = 0; i < LEASES; i++) {
+        assert_true(ask_ttl(f, held[i].lock) > 0);
+        assert_int_equal(held[i].lost.count, 0);
+    }
+}
+
 static void a_client_that_goes_leaves_nothing(void **state) {
     struct fixture *f = *state;
     struct held held[3];
@@ -416,6 +436,7 @@ int main(void) {
         TEST(a_lost_connection_loses_no_lease),
         TEST(a_release_follows_an_unanswered_renewal),
         TEST(a_release_follows_a_lost_renewal),
+        TEST(members_may_be_exported_meanwhile),
         TEST(a_client_that_goes_leaves_nothing),
     };
     return run_suite("batch", tests);
