@@ -826,7 +826,8 @@ bool evl_login_has_other_data(const struct login *login) {
 }
 
 void evl_login_keep(struct login *login) {
-    evl_log(login_log_of(login), EVLOCK_LOG_INFO, "node %u: connected%s", login->connection.index,
+    evl_log(login_log_of(login), EVLOCK_LOG_INFO, "%s %u: connected%s", login->connection.called,
+            login->connection.index,
             evl_login_is_other_process(login) ? ", to another server process than before" : "");
     memcpy(login->old_run_id, login->run_id, sizeof(login->run_id));
     memcpy(login->old_replid, login->replid, sizeof(login->replid));

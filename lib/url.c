@@ -221,8 +221,10 @@ static struct trouble url_parse_tcp(struct url *url, struct part rest, struct wo
     struct part authority = url_take_until(&rest, "/?#");
     struct trouble trouble = evl_no_trouble;
 
-    /* The last '@' ends the login: an unescaped one in a password then does no harm. */
+    /* The last '@' ends the login: an unescaped one in a password then does no harm. In a list it may be another's. */
     const char *at = memrchr(authority.at, '@', (size_t)(authority.end - authority.at));
+    if (at && url->kind != URL_SERVER && memchr(authority.at, '@', (size_t)(at - authority.at)))
+        return url_malformed("user and password stand once, before the first host; in them, '@' is written as %40");
     if (at) {
         trouble = url_parse_login(url, (struct part){authority.at, at}, words);
         authority.at = at + 1;

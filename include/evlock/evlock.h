@@ -445,7 +445,9 @@ typedef struct evlock_client_options {
  *     refused for now: EVLOCK_EREFUSED. The later ones have pauses. A lease whose key the new master has goes on. The
  *     others are lost, as on one server.
  *   - While a slot moves, a lock's queue or counter may be on the way. An acquire with a fence, and one in the queue,
- *     waits for that; with a fence, it is refused for now after about three seconds. Waiters may lose their order.
+ *     waits for that; with a fence, it is refused for now after about three seconds. Waiters may lose their order. A
+ *     close waits as well, while an acquire is to leave the queue. evlock_client_free() follows no key that is on the
+ *     way: such a key is left to its ttl.
  *   - With min_replicas, an acquire fails with EVLOCK_EREPLICAS if the slot moves while the replicas are asked.
  *   - on_login is asked for node 0, and once for all nodes. evlock_client_login() is for all nodes, whichever is named.
  *   - failover_wait_ms is refused: EVLOCK_EINVAL. A slot that moves would leave the wait of its master.

@@ -176,6 +176,8 @@ static const struct {
     {"redis+sentinel://a,/main", EVLOCK_EURL, "no host"},
     {"redis+sentinel://a,:1/main", EVLOCK_EURL, "no host"},
     {"redis+sentinel://:secret@a,b:0/main", EVLOCK_EURL, "port"},
+    {"redis+sentinel://:secret@a,:secret@b/main", EVLOCK_EURL, "once"},
+    {"redis+cluster://me:secret@a,me:secret@b", EVLOCK_EURL, "once"},
     {"redis+sentinel://a/main/x", EVLOCK_EURL, "database"},
     {"redis+sentinel://a/main/1/2", EVLOCK_EURL, "nothing may follow"},
     {"redis+sentinel://a/%zz", EVLOCK_EURL, "master's name"},
