@@ -44,8 +44,10 @@ void group_is_ready(struct fixture *f) {
     await(f, sentinels_ready(&group));
 }
 
+/* Since Redis 7.2, WAIT is for what the connection itself has written. */
 void all_have_it(int primary) {
     int replicas = (int)group.servers_len - 1;
+    server_do(&group.servers[primary], "PUBLISH all have");
     assert_int_equal(server_integer(&group.servers[primary], "WAIT %d %d", replicas, WAIT_MS), replicas);
 }
 
