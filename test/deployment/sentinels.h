@@ -45,7 +45,7 @@ struct sentinels {
     char url[256]; /* of all sentinels, for evlock_client_new() */
 
     /* The arguments of the processes. */
-    char files[GROUP_MAX + SENTINELS_MAX + 1][FOLDER_SIZE + 16];
+    char files[GROUP_MAX + SENTINELS_MAX + 1][FOLDER_SIZE + 32];
     char numbers[2][16];
     int ports[GROUP_MAX]; /* where the servers are seen */
     char seen[GROUP_MAX][16];
