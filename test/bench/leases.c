@@ -75,5 +75,5 @@ void leases_release_all(struct leases *leases) {
 void leases_check_held(const struct leases *leases) {
     check_keys(&servers[0], leases->count);
     for (size_t i = 0; i < leases->count; i += leases->count / 10 + 1)
-        check_token(&servers[0], leases->at[i].key, leases->at[i].token, TOKEN_LEN);
+        check_token((struct keepers){servers, 1}, leases->at[i].key, leases->at[i].token, TOKEN_LEN);
 }

@@ -25,23 +25,29 @@ static void connect_all(struct locks *locks, size_t nodes) {
             CHECK(event_base_loop(locks->base, EVLOOP_ONCE) == 0, "the loop ended");
 }
 
-void locks_open(struct locks *locks, struct event_base *base, size_t nodes, size_t count,
-                const evlock_options *options) {
+void locks_open_at(struct locks *locks, struct event_base *base, const char *url, size_t count,
+                   const evlock_options *options) {
     evlock_client_options client_options = {.size = sizeof(evlock_client_options)};
-    const char *urls[SERVERS_MAX];
     char key[KEY_LEN + 1];
 
-    for (size_t i = 0; i < nodes; i++)
-        urls[i] = servers[i].url;
     client_options.durable = true; /* of several nodes: ones that have just started count */
     *locks = (struct locks){.base = base, .count = count, .at = calloc(count, sizeof(evlock *))};
     CHECK(locks->at, "out of memory");
-    expect_ok(evlock_client_new_libevent(&locks->client, base, urls_joined(urls, nodes).text, &client_options));
-    connect_all(locks, nodes);
+    expect_ok(evlock_client_new_libevent(&locks->client, base, url, &client_options));
     for (size_t i = 0; i < count; i++) {
         key_write(key, i);
         expect_ok(evlock_new(&locks->at[i], locks->client, key, KEY_LEN, options));
     }
+}
+
+void locks_open(struct locks *locks, struct event_base *base, size_t nodes, size_t count,
+                const evlock_options *options) {
+    const char *urls[SERVERS_MAX];
+
+    for (size_t i = 0; i < nodes; i++)
+        urls[i] = servers[i].url;
+    locks_open_at(locks, base, urls_joined(urls, nodes).text, count, options);
+    connect_all(locks, nodes);
 }
 
 static void closed(int status, void *arg) {
@@ -107,12 +113,16 @@ void locks_release_all(struct locks *locks) {
     all(locks, release_next);
 }
 
-void locks_check_held(const struct locks *locks) {
-    check_keys(&servers[0], locks->count);
+void locks_check_held_by(const struct locks *locks, struct keepers keepers) {
+    check_keys_among(keepers, locks->count);
     for (size_t i = 0; i < locks->count; i += locks->count / 10 + 1) {
         size_t len;
         const void *token = evlock_token(locks->at[i], &len);
         CHECK(evlock_is_held(locks->at[i]), "a lock that was acquired is not held");
-        check_token(&servers[0], evlock_name(locks->at[i], NULL), token, len);
+        check_token(keepers, evlock_name(locks->at[i], NULL), token, len);
     }
+}
+
+void locks_check_held(const struct locks *locks) {
+    locks_check_held_by(locks, (struct keepers){servers, 1});
 }

@@ -26,13 +26,18 @@ struct locks {
 /* Makes a client of the first `nodes` servers, waits until all are connected, and makes `count` handles. */
 void locks_open(struct locks *locks, struct event_base *base, size_t nodes, size_t count,
                 const evlock_options *options);
+/* The same by a URL, without waiting: what is asked for waits itself. */
+void locks_open_at(struct locks *locks, struct event_base *base, const char *url, size_t count,
+                   const evlock_options *options);
 /* Ends the client in good order, and frees the handles. */
 void locks_close(struct locks *locks);
 
 void locks_acquire_all(struct locks *locks);
 void locks_release_all(struct locks *locks);
 
-/* Ends the benchmark unless all are held, and the first server has every key, no others, and the tokens of some. */
+/* Ends the benchmark unless all are held, and these servers, or the first, have every key, no others, and the tokens of
+ * some. */
+void locks_check_held_by(const struct locks *locks, struct keepers keepers);
 void locks_check_held(const struct locks *locks);
 
 /* Ends the benchmark unless it is EVLOCK_OK. */

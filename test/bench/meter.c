@@ -40,33 +40,33 @@ static double time_of(const char *info, const char *name) {
     return found ? field(found, ",usec=") / 1e6 : 0;
 }
 
-static void read_server(struct server *server, struct cost *cost) {
+static void add_server(struct server *server, struct cost *cost) {
     redisReply *reply = server_command(server, "INFO all");
     const char *info = reply->type == REDIS_REPLY_STRING ? reply->str : "";
-    cost->server_cpu = field(info, "\nused_cpu_user:") + field(info, "\nused_cpu_sys:");
-    cost->sets = field(info, "\ncmdstat_set:calls=");
-    cost->scripts = field(info, "\ncmdstat_evalsha:calls=");
-    cost->script_time = time_of(info, "\ncmdstat_evalsha:");
-    cost->deletions = field(info, "\ncmdstat_del:calls=");
-    cost->expiries = field(info, "\ncmdstat_pexpire:calls=");
-    cost->messages = field(info, "\ncmdstat_publish:calls=");
-    cost->bytes = field(info, "\ntotal_net_input_bytes:") + field(info, "\ntotal_net_output_bytes:");
+    cost->server_cpu += field(info, "\nused_cpu_user:") + field(info, "\nused_cpu_sys:");
+    cost->sets += field(info, "\ncmdstat_set:calls=");
+    cost->scripts += field(info, "\ncmdstat_evalsha:calls=");
+    cost->script_time += time_of(info, "\ncmdstat_evalsha:");
+    cost->deletions += field(info, "\ncmdstat_del:calls=");
+    cost->expiries += field(info, "\ncmdstat_pexpire:calls=");
+    cost->messages += field(info, "\ncmdstat_publish:calls=");
+    cost->bytes += field(info, "\ntotal_net_input_bytes:") + field(info, "\ntotal_net_output_bytes:");
     freeReplyObject(reply);
 }
 
-struct cost meter_begin(struct server *server) {
-    struct cost cost;
-    read_server(server, &cost);
+struct cost meter_begin_among(struct keepers keepers) {
+    struct cost cost = {0};
+    for (size_t i = 0; i < keepers.count; i++)
+        add_server(&keepers.at[i], &cost);
     cost.client_cpu = process_cpu();
     cost.wall = clock_now();
     return cost;
 }
 
-struct cost meter_end(struct server *server, const struct cost *begun) {
-    struct cost now;
-    now.wall = clock_now() - begun->wall;
-    now.client_cpu = process_cpu() - begun->client_cpu;
-    read_server(server, &now);
+struct cost meter_end_among(struct keepers keepers, const struct cost *begun) {
+    struct cost now = {.wall = clock_now() - begun->wall, .client_cpu = process_cpu() - begun->client_cpu};
+    for (size_t i = 0; i < keepers.count; i++)
+        add_server(&keepers.at[i], &now);
     now.server_cpu -= begun->server_cpu;
     now.sets -= begun->sets;
     now.scripts -= begun->scripts;
@@ -76,4 +76,12 @@ struct cost meter_end(struct server *server, const struct cost *begun) {
     now.messages -= begun->messages;
     now.bytes -= begun->bytes;
     return now;
+}
+
+struct cost meter_begin(struct server *server) {
+    return meter_begin_among((struct keepers){server, 1});
+}
+
+struct cost meter_end(struct server *server, const struct cost *begun) {
+    return meter_end_among((struct keepers){server, 1}, begun);
 }

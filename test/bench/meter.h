@@ -1,6 +1,6 @@
 /*
- * What something cost: the wall clock, this process's CPU time, and a server's CPU time, commands and bytes. A reading
- * is taken before and after; the cost is the difference. It owns nothing.
+ * What something cost: the wall clock, this process's CPU time, and the CPU time, commands and bytes of a server or of
+ * several together. A reading is taken before and after; the cost is the difference. It owns nothing.
  */
 #ifndef EVLOCK_BENCH_METER_H
 #define EVLOCK_BENCH_METER_H
@@ -27,5 +27,7 @@ double clock_cpu(void);
 /* Begins, and ends with what it cost since. */
 struct cost meter_begin(struct server *server);
 struct cost meter_end(struct server *server, const struct cost *begun);
+struct cost meter_begin_among(struct keepers keepers);
+struct cost meter_end_among(struct keepers keepers, const struct cost *begun);
 
 #endif

@@ -82,15 +82,16 @@ static void run_leases(void *arg, long pairs) {
 
 /* --- Measuring ---------------------------------------------------------------------------------------------------- */
 
-void pairs_measure(void (*run_pairs)(void *arg, long pairs), void *arg, long pairs, struct pair_costs *costs) {
-    struct cost begun = meter_begin(&servers[0]);
+void pairs_measure(struct keepers keepers, void (*run_pairs)(void *arg, long pairs), void *arg, long pairs,
+                   struct pair_costs *costs) {
+    struct cost begun = meter_begin_among(keepers);
     run_pairs(arg, pairs);
-    struct cost cost = meter_end(&servers[0], &begun);
+    struct cost cost = meter_end_among(keepers, &begun);
     double count = (double)pairs;
 
-    CHECK(cost.sets == count && cost.deletions == count, "of %ld pairs the server granted %.0f and ended %.0f", pairs,
+    CHECK(cost.sets == count && cost.deletions == count, "of %ld pairs %.0f were granted and %.0f ended", pairs,
           cost.sets, cost.deletions);
-    check_keys(&servers[0], 0);
+    check_keys_among(keepers, 0);
     samples_add(&costs->throughput, count / cost.wall);
     samples_add(&costs->client_cpu, cost.client_cpu / count * 1e6);
     samples_add(&costs->server_cpu, cost.server_cpu / count * 1e6);
@@ -98,16 +99,20 @@ void pairs_measure(void (*run_pairs)(void *arg, long pairs), void *arg, long pai
     samples_add(&costs->bytes, cost.bytes / count);
 }
 
+void pairs_measure_locks(struct locks *locks, struct keepers keepers, long pairs, struct pair_costs *costs) {
+    run.base = locks->base;
+    locks_acquire_all(locks);
+    locks_check_held_by(locks, keepers);
+    locks_release_all(locks);
+    run_locks(locks, WARM_UP + (long)locks->count);
+    pairs_measure(keepers, run_locks, locks, pairs, costs);
+    locks_close(locks);
+}
+
 void pairs_measure_evlock(struct event_base *base, size_t level, long pairs, struct pair_costs *costs) {
     struct locks locks;
-    run.base = base;
     locks_open(&locks, base, 1, level, NULL);
-    locks_acquire_all(&locks);
-    locks_check_held(&locks);
-    locks_release_all(&locks);
-    run_locks(&locks, WARM_UP + (long)level);
-    pairs_measure(run_locks, &locks, pairs, costs);
-    locks_close(&locks);
+    pairs_measure_locks(&locks, (struct keepers){servers, 1}, pairs, costs);
 }
 
 static void measure_floor(struct event_base *base, size_t level, long pairs, struct pair_costs *costs) {
@@ -118,7 +123,7 @@ static void measure_floor(struct event_base *base, size_t level, long pairs, str
     leases_check_held(&leases);
     leases_release_all(&leases);
     run_leases(&leases, WARM_UP + (long)level);
-    pairs_measure(run_leases, &leases, pairs, costs);
+    pairs_measure((struct keepers){servers, 1}, run_leases, &leases, pairs, costs);
     leases_close(&leases);
 }
 

@@ -1,12 +1,13 @@
 /*
- * What a pair of acquire and release costs, however it goes to the first server. The server's own counts say afterwards
- * that each lock was taken: its script deletes a key only where it finds the token.
+ * What a pair of acquire and release costs, however it goes to the servers. Their own counts say afterwards that each
+ * lock was taken: their script deletes a key only where it finds the token.
  */
 #ifndef EVLOCK_BENCH_PAIRS_H
 #define EVLOCK_BENCH_PAIRS_H
 
 #include <event2/event.h>
 
+#include "locks.h"
 #include "report.h"
 
 enum {
@@ -21,8 +22,11 @@ struct pair_costs {
 };
 
 /* Measures what runs so many pairs, and leaves no key. */
-void pairs_measure(void (*run)(void *arg, long pairs), void *arg, long pairs, struct pair_costs *costs);
-/* The same of evlock, with `level` in flight, by the URL of the first server. */
+void pairs_measure(struct keepers keepers, void (*run)(void *arg, long pairs), void *arg, long pairs,
+                   struct pair_costs *costs);
+/* The same of evlock, with as many in flight as there are locks, which are closed. */
+void pairs_measure_locks(struct locks *locks, struct keepers keepers, long pairs, struct pair_costs *costs);
+/* The same with `level` in flight, by the URL of the first server. */
 void pairs_measure_evlock(struct event_base *base, size_t level, long pairs, struct pair_costs *costs);
 
 /* evlock's beside the floor's. */

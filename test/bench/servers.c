@@ -9,6 +9,8 @@
 
 struct server servers[SERVERS_MAX];
 
+static struct cluster cluster;
+
 /* The cores that there were, in two parts: one for this process, and the others, or the same if it is alone. */
 static cpu_set_t own_core, other_cores;
 
@@ -56,19 +58,36 @@ void servers_start_tls(const char *const *extra) {
     keep_to(&own_core);
 }
 
+struct cluster *servers_start_cluster(void) {
+    leave_core();
+    cluster_start(&cluster, &(struct cluster_options){.masters = 3, .alone = true});
+    keep_to(&own_core);
+    return &cluster;
+}
+
 /* A process that was forked off and fails leaves them to the benchmark. */
 void servers_stop(void) {
     if (getpid() != owner)
         return;
     for (size_t i = 0; i < SERVERS_MAX; i++)
         server_stop(&servers[i]);
+    cluster_stop(&cluster);
+}
+
+void check_keys_among(struct keepers keepers, size_t count) {
+    long long found = 0;
+    for (size_t i = 0; i < keepers.count; i++)
+        found += server_integer(&keepers.at[i], "DBSIZE");
+    CHECK(found == (long long)count, "there are %lld keys, not %zu", found, count);
 }
 
 void check_keys(struct server *server, size_t count) {
-    long long found = server_integer(server, "DBSIZE");
-    CHECK(found == (long long)count, "the server has %lld keys, not %zu", found, count);
+    check_keys_among((struct keepers){server, 1}, count);
 }
 
-void check_token(struct server *server, const char *key, const void *token, size_t len) {
-    CHECK(token && key_is(server, key, token, len), "the server has not the token of %s", key);
+void check_token(struct keepers keepers, const char *key, const void *token, size_t len) {
+    bool found = false;
+    for (size_t i = 0; token && i < keepers.count; i++)
+        found |= key_is(&keepers.at[i], key, token, len);
+    CHECK(found, "no server has the token of %s", key);
 }

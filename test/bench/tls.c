@@ -53,7 +53,7 @@ static void measure_evlock(const char *url, size_t level, long pairs, struct pai
 static void measure_floor(size_t level, long pairs, struct pair_costs *costs) {
     struct tls_floor *floor = tls_floor_open(run.base, &servers[0], level);
     tls_floor_run(floor, WARM_UP + (long)level);
-    pairs_measure(tls_floor_run, floor, pairs, costs);
+    pairs_measure((struct keepers){servers, 1}, tls_floor_run, floor, pairs, costs);
     tls_floor_close(floor);
 }
 
