@@ -129,9 +129,9 @@ static const struct command_row row_release = {{SCRIPT(RELEASE), 1, {ARG_LOCK, A
 static const struct command_row row_hand = {
     {SCRIPT(HAND), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_TOKEN, ARG_WAITER, ARG_CLOCK}}, dialect_says_handed};
 
-const struct form evl_renewals = {SCRIPT(RENEW_MANY), 0, {ARG_LOCKS, ARG_TTL, ARG_TOKENS}};
+const struct form evl_renewals = {SCRIPT(RENEW_MANY), FORM_KEY_EACH, {ARG_LOCKS, ARG_TTL, ARG_TOKENS}};
 
-const struct form evl_renewals_scattered = {SCRIPT(RENEW_ANY), FORM_NO_KEYS, {ARG_TTL, ARG_LOCKS, ARG_TOKENS}};
+const struct form evl_renewals_scattered = {SCRIPT(RENEW_ANY), 0, {ARG_TTL, ARG_LOCKS, ARG_TOKENS}};
 
 /* --- How questions are answered ----------------------------------------------------------------------------------- */
 

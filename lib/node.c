@@ -40,10 +40,6 @@ static void node_exclude(struct node *node) {
                 (node->excluded_until - now) / 1000);
 }
 
-bool evl_node_restores(const struct node *node, int64_t now) {
-    return now < node->excluded_until && evl_node_connection_of(node)->config->failover_wait > 0;
-}
-
 /* The server of before may be at work for a while, unknown to this one: nothing is asked of it meanwhile. */
 static bool node_waits_out(struct node *node) {
     struct connection *connection = evl_node_connection(node);

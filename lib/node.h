@@ -82,7 +82,9 @@ struct trouble evl_node_trouble(const struct node *node, int64_t now);
 
 /* It is the only one, and serves those whose leases it may have forgotten, by setting them again; but it grants nothing
  * yet. */
-bool evl_node_restores(const struct node *node, int64_t now);
+static inline bool evl_node_restores(const struct node *node, int64_t now) {
+    return now < node->excluded_until && evl_node_connection_of(node)->config->failover_wait > 0;
+}
 
 /* Asserts what must be true between two inputs; see check.h. */
 void evl_node_check(const struct node *node);

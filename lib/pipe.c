@@ -115,39 +115,43 @@ static void pipe_land(struct pipe *pipe, struct request *request) {
         TAILQ_REMOVE(&pipe->flying, request, link);
 }
 
-/* Where one server may send commands on to another. */
-static struct reply pipe_redirect(struct pipe *pipe, struct request *request, const struct reply *reply, int64_t now) {
-    const char *words;
+static void pipe_tell(struct pipe *pipe, struct request *request, const struct reply *reply, int64_t now) {
+    pipe_land(pipe, request);
+    if (!pipe_ops_of(pipe, request)->answer(request, reply, now))
+        pipe_break_connection(pipe, EVLOCK_EPROTOCOL, "a reply that the command cannot have");
+}
 
-    if (reply->type != REPLY_ERROR) {
-        request->turns = 0;
-        return *reply;
+/* An error may be mended, and one server may send commands on to another. Never inline, so that most answers need no
+ * room on the stack for it. */
+__attribute__((noinline)) static void pipe_answer_error(struct pipe *pipe, struct request *request,
+                                                        const struct reply *error, int64_t now) {
+    struct reply told = *error;
+
+    if (request->older > 0) /* it was sent before that was mended */
+        request->older--;
+    else
+        told = pipe_mend(pipe, request, error);
+    if (pipe->routes) {
+        told.text = pipe->routes->redirect(pipe, request, told.text, now);
+        told.len = strlen(told.text);
     }
-    words = pipe->routes->redirect(pipe, request, reply->text, now);
-    return (struct reply){.type = REPLY_ERROR, .text = words, .len = strlen(words)};
+    pipe_tell(pipe, request, &told, now);
+    if (pipe->routes)
+        pipe->routes->redirected(pipe);
 }
 
 /* To the oldest command of a request. */
 static void pipe_answer(struct pipe *pipe, struct request *request, const struct reply *reply, int64_t now) {
-    struct reply mended;
-
-    if (request->older > 0) { /* it was sent before that was mended */
+    if (reply->type == REPLY_ERROR) {
+        pipe_answer_error(pipe, request, reply, now);
+        return;
+    }
+    request->turns = 0;
+    if (request->older > 0)
         request->older--;
-    } else if (reply->type == REPLY_ERROR) {
-        mended = pipe_mend(pipe, request, reply);
-        reply = &mended;
-    } else if (reply->type != REPLY_AGAIN) {
+    else if (reply->type != REPLY_AGAIN)
         request->noscripts = 0;
-    }
-    if (pipe->routes) {
-        mended = pipe_redirect(pipe, request, reply, now);
-        reply = &mended;
-    }
-    pipe_land(pipe, request);
-    if (!pipe_ops_of(pipe, request)->answer(request, reply, now))
-        pipe_break_connection(pipe, EVLOCK_EPROTOCOL, "a reply that the command cannot have");
-    if (pipe->routes)
-        pipe->routes->redirected(pipe);
+    pipe_tell(pipe, request, reply, now);
 }
 
 /* A batch that is refused because of one of them, or because they are together: each is asked for anew, alone or with
@@ -280,10 +284,10 @@ static void pipe_send_alone(struct pipe *pipe, struct request *request, int64_t 
     struct command command;
 
     if (pipe_ops_of(pipe, request)->take(request, now, &command)) {
+        pipe_fly(pipe, request);
         if (request->asking && !evl_login_ask_for_coming(&pipe->login))
             pipe_break_connection(pipe, EVLOCK_ENOMEM, "hiredis could not queue a command");
-        pipe_fly(pipe, request);
-        if (!pipe->login.connection.broken)
+        else
             pipe_send_command(pipe, request, &command, now);
     }
     request->asking = false;

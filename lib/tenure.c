@@ -168,7 +168,9 @@ static void tenure_send_wanted(struct tenure *tenure, unsigned i, int64_t now, s
 /* Does what an input at `now` led to. What the handle makes of it may be inputs in turn. `words` were said with the
  * input. The tenure may be gone on return. */
 static void tenure_act(struct tenure *tenure, int64_t now, struct lease_out *out, const char *words) {
-    evl_tenure_rest(tenure)->acting++;
+    struct tenure_rest *rest = evl_tenure_rest(tenure);
+
+    rest->acting++;
     while (out->wake) {
         unsigned node = (unsigned)__builtin_ctz(out->wake);
         out->wake &= ~(1U << node);
@@ -183,7 +185,7 @@ static void tenure_act(struct tenure *tenure, int64_t now, struct lease_out *out
         assert(!tenure_ghost(tenure) || evl_lease_state(evl_tenure_lease(tenure)) == LEASE_UNDOING ||
                evl_lease_state(evl_tenure_lease(tenure)) == LEASE_ENDED);
     }
-    if (--evl_tenure_rest(tenure)->acting > 0)
+    if (--rest->acting > 0)
         return;
     if (evl_lease_over(evl_tenure_lease(tenure)) && tenure_ghost(tenure))
         evl_tenure_free(tenure);

@@ -255,18 +255,12 @@ static void wire_begin_script(struct command *command, const struct script *scri
     }
 }
 
-static unsigned wire_keys_of(const struct form *form, const struct subject *subject) {
-    if (form->keys == FORM_NO_KEYS)
-        return 0;
-    return form->keys ? form->keys : subject->count;
-}
-
 void evl_command_write(struct command *command, const struct form *form, const struct subject *subject) {
     command->count = 0;
     command->end = command->text + HEAD_SIZE;
     command->script = form->script;
     if (form->script)
-        wire_begin_script(command, form->script, wire_keys_of(form, subject));
+        wire_begin_script(command, form->script, form->keys == FORM_KEY_EACH ? subject->count : form->keys);
     for (const uint8_t *argument = form->arguments; *argument != ARG_END; argument++)
         wire_push_argument(command, *argument, subject);
 }

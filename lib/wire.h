@@ -98,11 +98,11 @@ enum argument {
 };
 
 #define FORM_ARGUMENTS 9
-#define FORM_NO_KEYS UINT8_MAX /* in place of a number: none of the arguments is said to be a key */
+#define FORM_KEY_EACH UINT8_MAX /* in place of a number of keys: one for each renewal */
 
 struct form {
     const struct script *script;       /* NULL: a plain command, whose first argument is its verb */
-    uint8_t keys;                      /* so many of the script's arguments are keys; 0: one for each renewal, if any */
+    uint8_t keys;                      /* so many of the script's arguments are said to be keys */
     uint8_t arguments[FORM_ARGUMENTS]; /* enum argument, to the first ARG_END */
 };
 
