@@ -124,54 +124,53 @@ static bool connection_read_time(const redisReply *from, int64_t *ret) {
 }
 
 /* What an array says: a time, or words, for which there is room in `words`. */
-static struct reply connection_read_array(const redisReply *from, const char *words[REPLY_WORDS_MAX]) {
-    struct reply reply = {.type = REPLY_OTHER, .text = ""};
-
-    if (connection_read_time(from, &reply.integer)) {
-        reply.type = REPLY_TIME;
-        return reply;
+static void connection_read_array(const redisReply *from, const char *words[REPLY_WORDS_MAX], struct reply *ret) {
+    if (connection_read_time(from, &ret->integer)) {
+        ret->type = REPLY_TIME;
+        return;
     }
     if (from->elements > REPLY_WORDS_MAX)
-        return reply;
+        return;
     for (size_t i = 0; i < from->elements; i++) {
         if (from->element[i]->type != REDIS_REPLY_STRING)
-            return reply;
+            return;
         words[i] = from->element[i]->str;
     }
-    return (struct reply){.type = REPLY_WORDS, .text = "", .len = from->elements, .words = words};
+    ret->type = REPLY_WORDS;
+    ret->words = words;
+    ret->len = from->elements;
 }
 
-static struct reply connection_reply_from(const redisReply *from, const char *words[REPLY_WORDS_MAX]) {
-    struct reply reply = {.type = REPLY_OTHER, .text = ""};
-
+static void connection_read_reply(const redisReply *from, const char *words[REPLY_WORDS_MAX], struct reply *ret) {
+    *ret = (struct reply){.type = REPLY_OTHER, .text = ""};
     switch (from->type) {
     case REDIS_REPLY_STATUS:
-        reply.type = strcmp(from->str, "OK") == 0 ? REPLY_OK : REPLY_OTHER;
+        ret->type = strcmp(from->str, "OK") == 0 ? REPLY_OK : REPLY_OTHER;
         break;
     case REDIS_REPLY_NIL:
-        reply.type = REPLY_NIL;
+        ret->type = REPLY_NIL;
         break;
     case REDIS_REPLY_INTEGER:
-        reply.type = REPLY_INTEGER;
-        reply.integer = from->integer;
+        ret->type = REPLY_INTEGER;
+        ret->integer = from->integer;
         break;
     case REDIS_REPLY_STRING:
-        reply.type = REPLY_STRING;
-        reply.text = from->str;
-        reply.len = (size_t)from->len;
+        ret->type = REPLY_STRING;
+        ret->text = from->str;
+        ret->len = (size_t)from->len;
         break;
     case REDIS_REPLY_ERROR:
         connection_drop_quotes(from->str);
-        reply.type = REPLY_ERROR;
-        reply.text = from->str;
-        reply.len = strlen(from->str);
+        ret->type = REPLY_ERROR;
+        ret->text = from->str;
+        ret->len = strlen(from->str);
         break;
     case REDIS_REPLY_ARRAY:
-        return connection_read_array(from, words);
+        connection_read_array(from, words, ret);
+        break;
     default:
         break;
     }
-    return reply;
 }
 
 /* The connection that hiredis calls back, if there is anything to be done for it. */
@@ -196,7 +195,7 @@ static void connection_on_reply(redisAsyncContext *context, void *raw, void *req
     assert(connection->state == CONNECTION_READY && connection->unanswered > 0);
     connection->since = connection->turn->now; /* hiredis has many replies from one reading of the socket */
     connection->unanswered--;
-    reply = connection_reply_from(raw, words);
+    connection_read_reply(raw, words, &reply);
     connection->hooks->answered(connection, request, &reply, connection->since);
 }
 
@@ -209,7 +208,7 @@ static void connection_on_greeting(redisAsyncContext *context, void *raw, void *
         return;
     assert(evl_connection_is_open(connection));
     connection->greeted = true;
-    reply = connection_reply_from(raw, words);
+    connection_read_reply(raw, words, &reply);
     connection->hooks->greeted(connection, (int)(intptr_t)step, &reply);
 }
 

@@ -33,10 +33,12 @@ enum reply_type {
 
 struct reply {
     enum reply_type type;
-    int64_t integer;
+    union {
+        int64_t integer;
+        const char *const *words; /* of WORDS */
+    };
     const char *text; /* of OK, STRING, ERROR, LOST */
     size_t len;
-    const char *const *words;
 };
 
 /* What an error reply means: a row of the table in docs/protocol.md. */
