@@ -77,6 +77,11 @@ static inline unsigned evl_node_index(const struct node *node) {
  * and the one here go apart by more than leases allow for. */
 void evl_node_compare_clocks(struct node *node, int64_t sent, int64_t server);
 
+/* Whether it is logged in, and counts. */
+static inline bool evl_node_serves(const struct node *node, int64_t now) {
+    return evl_node_state(node) == CONNECTION_READY && now >= node->excluded_until;
+}
+
 /* Why it is known to be of no use for a grant now: EVLOCK_OK if it is not. The words are the node's. */
 struct trouble evl_node_trouble(const struct node *node, int64_t now);
 

@@ -146,13 +146,11 @@ static enum lease_command tenure_restoring(const struct node *node, enum lease_c
     return kind == LEASE_RENEW && evl_node_restores(node, now) ? LEASE_REARM : kind;
 }
 
-/* Sends what the lease wants sent to a node. One that is away, or must not grant anything now, may make it want
- * something else; a release waits for it. `*words` become the node's if it is of no use. */
-static void tenure_send_wanted(struct tenure *tenure, unsigned i, int64_t now, struct lease_out *out,
-                               const char **words) {
+/* A node that does not serve may make the lease want something else; a release waits for it. `*words` become the node's
+ * if it is of no use. Never inline, so that most sendings need no room on the stack for it. */
+__attribute__((noinline)) static void tenure_send_in_trouble(struct tenure *tenure, unsigned i, struct node *node,
+                                                             int64_t now, struct lease_out *out, const char **words) {
     struct request *request = evl_tenure_request(tenure, i);
-    struct node *node =
-        evl_deployment_route(&tenure_family_of(tenure)->deployment, request, evl_handle_key(tenure->lock));
     struct trouble trouble = evl_node_trouble(node, now);
 
     if (trouble.status == EVLOCK_EEXCLUDED && tenure_may_send(tenure, i, now))
@@ -165,12 +163,23 @@ static void tenure_send_wanted(struct tenure *tenure, unsigned i, int64_t now, s
     }
 }
 
+/* Sends what the lease wants sent to a node, which may make it want something else. */
+static void tenure_send_wanted(struct tenure *tenure, unsigned i, int64_t now, struct lease_out *out,
+                               const char **words) {
+    struct request *request = evl_tenure_request(tenure, i);
+    struct node *node =
+        evl_deployment_route(&tenure_family_of(tenure)->deployment, request, evl_handle_key(tenure->lock));
+
+    if (evl_node_serves(node, now))
+        evl_pipe_submit(&node->pipe, request, now);
+    else
+        tenure_send_in_trouble(tenure, i, node, now, out, words);
+}
+
 /* Does what an input at `now` led to. What the handle makes of it may be inputs in turn. `words` were said with the
  * input. The tenure may be gone on return. */
 static void tenure_act(struct tenure *tenure, int64_t now, struct lease_out *out, const char *words) {
-    struct tenure_rest *rest = evl_tenure_rest(tenure);
-
-    rest->acting++;
+    evl_tenure_rest(tenure)->acting++;
     while (out->wake) {
         unsigned node = (unsigned)__builtin_ctz(out->wake);
         out->wake &= ~(1U << node);
@@ -185,9 +194,9 @@ static void tenure_act(struct tenure *tenure, int64_t now, struct lease_out *out
         assert(!tenure_ghost(tenure) || evl_lease_state(evl_tenure_lease(tenure)) == LEASE_UNDOING ||
                evl_lease_state(evl_tenure_lease(tenure)) == LEASE_ENDED);
     }
-    if (--rest->acting > 0)
+    if (--evl_tenure_rest(tenure)->acting > 0)
         return;
-    if (evl_lease_over(evl_tenure_lease(tenure)) && tenure_ghost(tenure))
+    if (tenure_ghost(tenure) && evl_lease_over(evl_tenure_lease(tenure)))
         evl_tenure_free(tenure);
     else
         evl_check(evl_tenure_check(tenure));
@@ -329,7 +338,6 @@ static void tenure_note_back(struct tenure *tenure, bool settled, int64_t now, s
 
 static bool tenure_answer(struct request *request, const struct reply *reply, int64_t now) {
     struct tenure *tenure = evl_request_owner(request);
-    struct node *node = tenure_node_for(tenure, request);
     enum lease_command kind = evl_lease_unanswered(evl_tenure_lease(tenure), request->vote);
     struct reading reading;
     struct lease_answer *answer = &reading.answer;
@@ -346,9 +354,9 @@ static bool tenure_answer(struct request *request, const struct reply *reply, in
     if (kind == LEASE_RENEW || kind == LEASE_REARM)
         tenure_family_of(tenure)->deployment.stats.renewals += answer->verdict == LEASE_YES;
     if (reading.no_clock)
-        evl_login_bring_clock(&node->pipe.login, "a release could not hand on");
+        evl_login_bring_clock(&tenure_node_for(tenure, request)->pipe.login, "a release could not hand on");
     if (kind != LEASE_RELEASE)
-        node->agreed = answer->verdict == LEASE_YES;
+        tenure_node_for(tenure, request)->agreed = answer->verdict == LEASE_YES;
     if (in_cluster)
         tenure_note_route(tenure, request, kind, reply);
     if (!in_cluster || !evl_reply_sends_on(reply))
