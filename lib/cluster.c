@@ -228,10 +228,13 @@ static bool cluster_is_idle(const struct pipe *pipe) {
     return !pipe || (TAILQ_EMPTY(&pipe->waiting) && TAILQ_EMPTY(&pipe->flying));
 }
 
-/* Nothing more is to be asked of it. What it owes is not waited for. */
+/* Nothing more is to be asked of it. What it owes is not waited for. If it gets slots again, it gets a place again. */
 static void cluster_retire(struct cluster *cluster, struct shard *shard) {
+    uint16_t member = evl_shards_find(&cluster->table, (struct bytes){shard->id, strlen(shard->id)});
     struct login *login;
 
+    if (member != SHARDS_NONE && cluster->table.members[member].place == evl_node_index(&shard->node))
+        cluster->table.members[member].place = GATE;
     shard->id[0] = '\0';
     LIST_FOREACH (login, &shard->node.pipe.login.credentials->logins, link)
         if (login->connection.url == &shard->node.url)
