@@ -211,22 +211,19 @@ bool evl_tenure_flies(struct tenure *tenure) {
     return false;
 }
 
-/* Where it is told of its grant. Each master of a cluster tells that on a channel of its own, which nobody need listen
- * to yet. */
-static const char *tenure_channel_of(struct tenure *tenure) {
-    const struct listener *listener = tenure_node_of(tenure, 0)->listener;
-
-    return listener ? listener->channel : tenure_family_of(tenure)->tickets.channel;
-}
-
+/* Each master of a cluster tells of grants on a channel of its own, also while nobody listens to it yet: in the queue,
+ * the waiter is known by that. */
 struct waiter evl_tenure_waiter(struct tenure *tenure) {
+    struct tenures *family = tenure_family_of(tenure);
+
     if (!evl_lease_queued(evl_tenure_lease(tenure)))
         return (struct waiter){.ticket = NULL};
     return (struct waiter){
-        .channel = tenure_channel_of(tenure),
+        .channel = family->tickets.channel,
         .ticket = evl_tenure_ticket(tenure),
         .ttl = evl_lease_terms(evl_tenure_lease(tenure))->ttl,
         .fenced = evl_lease_fenced(evl_tenure_lease(tenure)),
+        .master = family->deployment.cluster ? evl_tenure_request(tenure, 0)->node : 0,
     };
 }
 

@@ -127,6 +127,10 @@ bool evl_wire_is_counter(struct bytes key) {
 size_t evl_wire_waiter(char to[WAITER_SIZE], struct bytes token, const struct waiter *waiter) {
     char *end = wire_put(to, waiter->channel, strlen(waiter->channel));
 
+    if (waiter->master) {
+        *end++ = '-';
+        end = wire_put_number(end, waiter->master);
+    }
     *end++ = ' ';
     end = wire_put(end, waiter->ticket, strlen(waiter->ticket));
     *end++ = ' ';

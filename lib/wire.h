@@ -37,6 +37,7 @@ struct waiter {
     const char *ticket;
     int64_t ttl; /* in microseconds */
     bool fenced;
+    unsigned master; /* of a cluster, at which the channel is heard: its number is behind that; 0: there is none */
 };
 
 /* One of the renewals that are sent as one command, all for the same ttl. */

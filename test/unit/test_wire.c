@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "batch.h"
+#include "cluster.h"
 #include "dialect.h"
 #include "memory.h"
 #include "queue.h"
@@ -149,7 +150,7 @@ static struct subject subject_of(unsigned which) {
     };
 
     if (which == QUEUED)
-        subject.waiter = (struct waiter){"channel", "ticket", 10000001, true};
+        subject.waiter = (struct waiter){"channel", "ticket", 10000001, true, 0};
     return subject;
 }
 
@@ -256,6 +257,14 @@ CASE(a_waiter_may_want_no_fence) {
                         "join 3 a {a}:queue {a}:fence channel|ticket|10001|0|token token 10001 0");
 }
 
+CASE(each_master_has_a_channel_of_its_own) {
+    struct subject subject = subject_of(QUEUED);
+
+    subject.waiter.master = 12;
+    assert_string_equal(words_of(&dialect(QUEUED)->commands[LEASE_ACQUIRE]->form, &subject),
+                        "join 3 a {a}:queue {a}:fence channel-12|ticket|10001|1|token token 10001 1");
+}
+
 CASE(a_clock_that_is_brought_is_the_last_argument) {
     struct subject subject = subject_of(QUEUED);
 
@@ -294,7 +303,7 @@ static void assert_fits(const struct form *form) {
         .token = token(),
         .ttl = LONGEST_TTL,
         .fence = INT64_MAX,
-        .waiter = {channel, ticket, LONGEST_TTL, true},
+        .waiter = {channel, ticket, LONGEST_TTL, true, CLUSTER_PLACES - 1},
         .replicas = INT32_MAX,
         .timeout = LONGEST_TTL,
     };
@@ -347,6 +356,7 @@ int main(void) {
         cmocka_unit_test(a_lock_without_expiry_is_taken_without_px),
         cmocka_unit_test(several_nodes_draw_by_a_coarse_clock),
         cmocka_unit_test(a_waiter_may_want_no_fence),
+        cmocka_unit_test(each_master_has_a_channel_of_its_own),
         cmocka_unit_test(a_clock_that_is_brought_is_the_last_argument),
         cmocka_unit_test(what_belongs_to_a_lock_shares_its_slot),
         cmocka_unit_test(the_longest_commands_fit),
