@@ -376,11 +376,15 @@ static void tenure_away(struct request *request, struct trouble why, int64_t now
     tenure_act(tenure, now, &out, why.words);
 }
 
+/* It may have another place to go to. A look that was given up while its master was away is wanted there: nobody else
+ * looks for who waits in line, if that master has no more to do with it. */
 static void tenure_submit(struct request *request, int64_t now) {
     struct tenure *tenure = evl_request_owner(request);
     struct lease_out out = {0};
     const char *words = "";
 
+    if (evl_lease_in_line(evl_tenure_lease(tenure)) && !tenure_ghost(tenure))
+        evl_lease_look(evl_tenure_lease(tenure), &out);
     tenure_send_wanted(tenure, request->vote, now, &out, &words);
     tenure_act(tenure, now, &out, words);
 }
