@@ -145,6 +145,10 @@ static void begin_client(struct actor *actor) {
     options.command_timeout_ms = ms_between(world, least, longest);
     options.backoff_min_ms = ms_between(world, MS, longest / 8);
     options.backoff_max_ms = options.backoff_min_ms + ms_between(world, MS, longest / 2);
+    if (world->plan.cluster) { /* a failover is heard of once in a second: not a thousand attempts until then */
+        options.backoff_min_ms += 20;
+        options.backoff_max_ms += 200;
+    }
     options.max_ttl_ms = world->plan.max_ttl / MS;
     options.failover_wait_ms = (world->plan.closed + MS - 1) / MS;
     options.durable = world->plan.durable;
@@ -162,6 +166,8 @@ static void begin_client(struct actor *actor) {
         snprintf(urls[i], sizeof(urls[i]), "unix://%s", world->nodes[i]->path);
         list[i] = urls[i];
     }
+    if (world->plan.cluster)
+        list[0] = "redis+cluster://127.0.0.1:7000,127.0.0.1:7001";
     actor->process->left_out = world->plan.twins && draw_chance(world, 60) ? draw_twin(world, list) : NULL;
     actor->process->client_number = ++world->next_client;
     actor->process->command_timeout = options.command_timeout_ms * MS;

@@ -34,6 +34,10 @@ static void run_select(struct call *call) {
         reply_error(call->reply, "ERR value is out of range, value must between %d and %d", INT32_MIN, INT32_MAX);
         return;
     }
+    if (db != 0 && call->server->slots) {
+        reply_error(call->reply, "ERR SELECT is not allowed in cluster mode");
+        return;
+    }
     if (db < 0 || db >= DATABASES) {
         reply_error(call->reply, "ERR DB index is out of range");
         return;
@@ -136,9 +140,10 @@ static void run_client_reply(struct call *call) {
 /* The uptime is the difference of two moments in whole seconds: up to one more than the time that has passed. */
 static int info_server(const sim_server *server, char *text, size_t size) {
     return snprintf(text, size,
-                    "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:%s\r\n"
+                    "# Server\r\nredis_version:7.0.15\r\nredis_mode:%s\r\nrun_id:%s\r\n"
                     "server_time_usec:%" PRId64 "\r\nuptime_in_seconds:%" PRId64 "\r\n",
-                    server->run_id, server->now, server->now / 1000000 - server->started / 1000000);
+                    server->slots ? "cluster" : "standalone", server->run_id, server->now,
+                    server->now / 1000000 - server->started / 1000000);
 }
 
 static int info_memory(const sim_server *server, char *text, size_t size) {
@@ -148,9 +153,9 @@ static int info_memory(const sim_server *server, char *text, size_t size) {
 
 static int info_replication(const sim_server *server, char *text, size_t size) {
     return snprintf(text, size,
-                    "# Replication\r\nrole:master\r\nconnected_slaves:%u\r\nmaster_replid:%s\r\n"
+                    "# Replication\r\nrole:%s\r\nconnected_slaves:%u\r\nmaster_replid:%s\r\n"
                     "master_replid2:%s\r\n",
-                    server->replicas, server->replid, server->replid2);
+                    slots_follow(server) ? "slave" : "master", server->replicas, server->replid, server->replid2);
 }
 
 static bool asks_for(const struct call *call, const char *section) {

@@ -12,8 +12,8 @@
 
 /* --- Finding ------------------------------------------------------------------------------------------------------ */
 
-static const struct command *const tables[] = {string_commands, script_commands, key_commands,
-                                               admin_commands,  zset_commands,   pubsub_commands};
+static const struct command *const tables[] = {string_commands, script_commands, key_commands, admin_commands,
+                                               zset_commands,   pubsub_commands, slot_commands};
 
 #define SLOTS 256
 static const struct command *slots[SLOTS]; /* by the names' hash, with open addressing */
@@ -111,12 +111,15 @@ void command_from_session(sim_session *session) {
         reply_error(call.reply, "NOAUTH Authentication required.");
     else if (session->subscribed && !(call.command->flags & PUBSUB))
         answer_only_pubsub(&call);
+    else if (!slots_serve(&call))
+        session->asking = false;
     else if (refusal_use(&call))
         show(&call, session->server->watch_refused);
     else {
         show(&call, session->server->watch);
         call.command->run(&call);
         call.server->written += (call.command->flags & WRITES) != 0;
+        session->asking &= strcmp(call.command->name, "asking") == 0;
     }
 }
 
@@ -129,6 +132,8 @@ void command_from_script(struct call *call) {
         reply_error(call->reply, "ERR Wrong number of args calling Redis command from script");
     else if (call->command->flags & NO_SCRIPT)
         reply_error(call->reply, "ERR This Redis command is not allowed from script");
+    else if (!slots_serve_script(call))
+        reply_error(call->reply, "ERR Script attempted to access a non local key in a cluster node");
     else if (!refusal_use(call)) {
         if (call->command->flags & WRITES)
             show(call, call->server->watch);

@@ -82,7 +82,8 @@ static void note_lost(struct handle *handle, const struct wire *wire) {
     const struct world *world = wire->world;
 
     if (handle->asked_at && handle->asked_over == wire->number && wire->unheard && wire->unheard <= handle->asked_at &&
-        !handle->extended && !world->plan.replicas && !world->plan.errors && !world->scenario->queue)
+        !handle->extended && !world->plan.replicas && !world->plan.errors && !world->scenario->queue &&
+        !world->plan.cluster)
         handle->back_at = NEVER;
     handle->asked_at = 0;
 }
@@ -129,7 +130,7 @@ void duties_lost(const struct handle *handle) {
         plan->crowd || plan->lagging || scenario->beyond || scenario->steps ||
         handle->length - handle->lead < 10 * round_trip(world)) /* one that is adopted may have little left */
         return;
-    for (unsigned i = 0; i < plan->nodes; i++)
+    for (unsigned i = 0; i < plan->servers; i++)
         if (reach_fails(handle->process, world->nodes[i], handle->since) || world->nodes[i]->replaced_at != NEVER)
             return;
     violated(world, "h%u: lost, as it was not renewed, and nothing was in the way", handle->number);

@@ -8,6 +8,7 @@
 #include "actor.h"
 #include "judge.h"
 #include "loop.h"
+#include "moves.h"
 #include "process.h"
 #include "promotion.h"
 #include "reach.h"
@@ -18,7 +19,7 @@ static int64_t draw_until(struct world *world) {
 }
 
 static struct node *draw_node(struct world *world) {
-    return world->nodes[draw_between(world, 0, world->plan.nodes - 1)];
+    return world->nodes[draw_between(world, 0, world->plan.servers - 1)];
 }
 
 static struct process *draw_process(struct world *world) {
@@ -219,6 +220,8 @@ static bool fail_over_behind(struct world *world) {
 static bool fail_over(struct world *world) {
     struct node *node = draw_node(world);
 
+    if (world->plan.cluster)
+        return moves_fail_over(world);
     if (world->plan.lagging)
         return false;
     sim_server_become(node->server, sim_server_copy(node_now(node)), false);
@@ -311,7 +314,7 @@ static bool act_foreign(struct world *world) {
     char token[40];
     size_t len;
 
-    if (world->plan.lagging || world->plan.closed)
+    if (world->plan.lagging || world->plan.closed || world->plan.cluster)
         return false;
     snprintf(token, sizeof(token), "%s-%u", name, ++world->next_foreign);
     if (world->plan.nodes > 1)
@@ -476,6 +479,8 @@ static const struct {
     {"listener deaf", 0, NULL},
     {"listener cut", 0, NULL},
     {"clock steps", 0, NULL},
+    {"slot moves", 0, NULL},
+    {"move cancelled", 0, NULL},
     {"replica id changed alone", 0, NULL},
     {"booted with a slow clock", 0, NULL},
     {"slow connect", 0, NULL},
@@ -541,6 +546,10 @@ static void strike(void *arg) {
         faults_count(world, "failover to a replica");
         return;
     }
+    if (world->plan.cluster && draw_chance(world, 8) && moves_fail_over(world)) {
+        faults_count(world, "failover");
+        return;
+    }
     if (world->scenario->promotes && draw_chance(world, 30) && promotion_strike(world)) {
         faults_count(world, "promotion beside the server of before");
         return;
@@ -565,7 +574,8 @@ void faults_end(struct world *world) {
 
     agenda_set(&world->agenda, &world->fault, NEVER);
     promotion_end(world);
-    for (unsigned i = 0; i < world->plan.nodes; i++) {
+    moves_finish(world);
+    for (unsigned i = 0; i < world->plan.servers; i++) {
         struct node *node = world->nodes[i];
         node->paused_until = 0;
         if (node->refuses)

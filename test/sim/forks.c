@@ -163,7 +163,8 @@ static void call_client(struct world *world, evlock_client *client) {
         {"evlock_new", evlock_new(&lock, client, "n", 1, NULL)},
         {"evlock_run", evlock_run(&lock, client, "n", 1, NULL, on_body, NULL, world)},
         {"evlock_client_stats", evlock_client_stats(client, &stats, sizeof(stats))},
-        {"evlock_client_node", evlock_client_node(client, 0, &node, sizeof(node))},
+        {"evlock_client_node", /* of a cluster that is not known yet there is none */
+         world->plan.cluster ? EVLOCK_EFORKED : evlock_client_node(client, 0, &node, sizeof(node))},
         {"evlock_client_close", evlock_client_close(client, on_closed, world)},
     };
     check_said(world, said, sizeof(said) / sizeof(said[0]), EVLOCK_EFORKED);

@@ -172,11 +172,13 @@ void judge_made(struct promise *promise, int status) {
 static bool waits_long(const struct promise *promise, const struct node *node) {
     const struct scenario *scenario = promise->process->world->scenario;
     bool stale = scenario->loses_data || scenario->promotes; /* a copy counts connections anew, as a proxy may */
+    bool moved = scenario->cluster; /* what a master has lost is undone by its ttl alone, if the slot has left it */
+    bool halfway = scenario->cluster && scenario->queue && promise->kind != P_CLOSE; /* to another master */
 
-    if (promise->kind == P_CLOSE && (node->spares || node->refused || stale))
+    if (promise->kind == P_CLOSE && (node->spares || node->refused || stale || moved))
         return true;
     return (promise->kind == P_CLOSE || promise->kind == P_RUN || promise->limit != NEVER) &&
-           promise->process->few_in_flight;
+           (promise->process->few_in_flight || halfway);
 }
 
 /* Whether somebody was breaking the lock at that moment. */
@@ -189,7 +191,7 @@ static unsigned unreachable(const struct promise *promise) {
     const struct world *world = promise->process->world;
     unsigned count = 0;
 
-    for (unsigned i = 0; i < world->plan.nodes; i++)
+    for (unsigned i = 0; i < world->plan.servers; i++)
         count += reach_fails(promise->process, world->nodes[i], promise->asked) || waits_long(promise, world->nodes[i]);
     return count;
 }
@@ -208,7 +210,7 @@ static bool leaves_something(const struct promise *promise) {
     const struct world *world = promise->process->world;
     bool leaves = false;
 
-    for (unsigned i = 0; i < world->plan.nodes; i++)
+    for (unsigned i = 0; i < world->plan.servers; i++)
         leaves |=
             world->nodes[i]->refused && world->nodes[i]->refused_until + longest_life(world->judge) >= promise->asked;
     return leaves && promise->kind == P_CLOSE;
@@ -238,7 +240,7 @@ static bool fits(const struct judge *judge, const struct promise *promise, int s
         return acquires(promise) &&
                (!judge->world->scenario->exclusive || breaking(judge, promise->handle->key, judge->world->now));
     case EVLOCK_EREFUSED:
-        return judge->world->plan.errors || acquires(promise);
+        return judge->world->plan.errors || judge->world->plan.cluster || acquires(promise);
     case EVLOCK_ENOTOWNED:
         return promise->kind != P_ACQUIRE && promise->kind != P_HOLD && promise->kind != P_CLOSE &&
                promise->kind != P_QUERY;
@@ -519,7 +521,7 @@ static void check_replicas(const struct handle *handle) {
     const struct world *world = handle->process->world;
     unsigned count = 0;
 
-    for (unsigned i = 0; i < world->plan.nodes; i++)
+    for (unsigned i = 0; i < world->plan.servers; i++)
         count += world->nodes[i] != handle->process->left_out &&
                  node_had(world->nodes[i], handle->replicas, handle->pending->asked);
     if (handle->pending->kind != P_ADOPT && count < world->plan.nodes / 2 + 1)
@@ -1006,9 +1008,11 @@ static void note_command(struct world *world, const struct node *node, int argc,
          node->former ? " of before" : "", line);
 }
 
-/* Many renewals in one command: "EVALSHA digest N keys ttl tokens", of which no other script has as many. */
+/* Many renewals in one command: "EVALSHA digest N keys ttl tokens", or, in a cluster, "EVALSHA digest 0 ttl keys
+ * tokens", of which no other script has as many. */
 static void count_batch(struct tally *tally, int argc, const char *const *argv) {
-    int count = argc > 3 && strncasecmp(argv[0], "EVAL", 4) == 0 ? atoi(argv[2]) : 0;
+    int keys = argc > 3 && strncasecmp(argv[0], "EVAL", 4) == 0 ? atoi(argv[2]) : -1;
+    int count = keys == 0 ? (argc - 4) / 2 : keys;
 
     if (argc != 4 + 2 * count || (count != 2 && count < 4))
         return;
@@ -1079,6 +1083,24 @@ void judge_forgets(struct judge *judge, struct node *node) {
     }
 }
 
+void judge_carries(struct judge *judge, const struct node *from, struct node *to, const char *key, size_t len) {
+    int index = key_index(key, len);
+    struct token *token = index < 0 ? NULL : token_on(judge, to, (unsigned)index);
+
+    if (token)
+        token->set_at[to->index] = token->set_at[from->index];
+    if (judge->turns)
+        turns_carry(judge->turns, key, len);
+}
+
+void judge_succeeds(struct judge *judge, const struct node *before, struct node *after) {
+    for (unsigned key = 0; key < judge->world->plan.keys; key++)
+        judge_carries(judge, before, after, judge_key(key), strlen(judge_key(key)));
+    if (judge->turns)
+        turns_carry(judge->turns, NULL, 0);
+    questions_look(judge->questions, after);
+}
+
 void judge_resurrects(struct judge *judge, struct node *node) {
     judge->resurrected[node->index] = true;
 }
@@ -1113,7 +1135,7 @@ static void check_belief(const struct judge *judge, const struct handle *handle)
 
     if (handle->token->broken || !judge->world->scenario->exclusive)
         return;
-    for (unsigned i = 0; i < nodes; i++)
+    for (unsigned i = 0; i < judge->world->plan.servers; i++)
         count += either_keeps(judge->world, i, handle);
     if (count < nodes / 2 + 1)
         violated(judge->world, "h%u believes to hold for %" PRId64 " us more, and %u of %u nodes keep it as long",
@@ -1194,7 +1216,7 @@ void judge_look(struct judge *judge) {
 typedef void (*token_look)(struct judge *judge, struct node *node, unsigned key, struct token *token);
 
 static void each_token(struct judge *judge, token_look look) {
-    for (unsigned i = 0; i < judge->world->plan.nodes; i++) {
+    for (unsigned i = 0; i < judge->world->plan.servers; i++) {
         struct node *node = judge->world->nodes[i];
         node_now(node);
         for (unsigned key = 0; key < judge->world->plan.keys; key++) {

@@ -201,6 +201,9 @@ bool judge_foreign_holds(const struct judge *judge, unsigned key);
 /* A node is about to lose what it has; what it lost may come back. */
 void judge_forgets(struct judge *judge, struct node *node);
 void judge_resurrects(struct judge *judge, struct node *node);
+/* A key has been carried from one server of a cluster to the other; all have, to who takes its place. */
+void judge_carries(struct judge *judge, const struct node *from, struct node *to, const char *key, size_t len);
+void judge_succeeds(struct judge *judge, const struct node *before, struct node *after);
 bool judge_came_back(const struct judge *judge, const struct node *node);
 
 /* --- Looks -------------------------------------------------------------------------------------------------------- */

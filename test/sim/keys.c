@@ -91,9 +91,9 @@ static void run_pexpire(struct call *call) {
 }
 
 const struct command key_commands[] = {
-    {"del", -2, WRITES, run_del},
-    {"exists", -2, 0, run_exists},
-    {"pexpire", -3, WRITES, run_pexpire},
-    {"pttl", 2, 0, run_pttl},
+    {"del", -2, WRITES | KEYS, run_del},
+    {"exists", -2, KEYS, run_exists},
+    {"pexpire", -3, WRITES | KEY, run_pexpire},
+    {"pttl", 2, KEY, run_pttl},
     {0},
 };

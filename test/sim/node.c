@@ -190,14 +190,15 @@ void node_be_slow(struct node *node, int64_t by, int64_t until) {
 
 struct node *node_new(struct world *world, unsigned index) {
     struct node *node = calloc(1, sizeof(*node));
+    int64_t spread = world->plan.cluster ? 2 * world->plan.unit : world->plan.unit / 8;
 
     node->world = world;
     node->index = index;
     node->server = sim_server_new((unsigned)draw(world));
-    /* Clocks agree about the time of day as far as servers' do; nothing but the numbers of fences depends on it. */
-    node->clock =
-        (struct clock){world->now, INT64_C(1700000000) * SECOND + draw_between(world, 0, world->plan.unit / 8),
-                       draw_between(world, -world->plan.drift_ppm, world->plan.drift_ppm)};
+    /* Clocks agree about the time of day as far as servers' do; nothing but the numbers of fences depends on it, and
+     * in a cluster those go along with their slots. */
+    node->clock = (struct clock){world->now, INT64_C(1700000000) * SECOND + draw_between(world, 0, spread),
+                                 draw_between(world, -world->plan.drift_ppm, world->plan.drift_ppm)};
     node->open.happen = listen_again;
     node->open.arg = node;
     node->replaced_at = NEVER;

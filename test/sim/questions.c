@@ -129,7 +129,7 @@ void questions_look(struct questions *questions, struct node *node) {
     struct question *question;
 
     TAILQ_FOREACH (question, &questions->open, link)
-        for (unsigned i = 0; i < world->plan.nodes; i++)
+        for (unsigned i = 0; i < world->plan.servers; i++)
             if (!node || node->index == i)
                 look_at_place(questions, question, i);
 }
@@ -165,7 +165,7 @@ static unsigned count_token(const struct question *question, const struct token 
     const struct world *world = question->promise->process->world;
     unsigned sum = 0;
 
-    for (unsigned n = 0; n < world->plan.nodes; n++)
+    for (unsigned n = 0; n < world->plan.servers; n++)
         sum += surely ? had_always(question, n, token) : find(&question->seen[n], token) != NULL;
     return sum;
 }
@@ -175,7 +175,7 @@ static bool may_be_ttl(const struct question *question, const struct token *toke
     const struct world *world = question->promise->process->world;
     unsigned up_to = 0, beyond = 0, endless = 0;
 
-    for (unsigned n = 0; n < world->plan.nodes; n++) {
+    for (unsigned n = 0; n < world->plan.servers; n++) {
         const struct span *span = find(&question->seen[n], token);
         up_to += span && value <= span->most;
         beyond += span && value < span->least && had_always(question, n, token);
@@ -201,7 +201,7 @@ static bool may_be_held_by(const struct question *question, const struct token *
 static bool may_be_held(const struct question *question, const evlock_answer *answer) {
     const struct world *world = question->promise->process->world;
 
-    for (unsigned n = 0; n < world->plan.nodes; n++)
+    for (unsigned n = 0; n < world->plan.servers; n++)
         for (unsigned i = 0; i < question->seen[n].count; i++)
             if (may_be_held_by(question, question->seen[n].spans[i].token, answer))
                 return true;
@@ -212,7 +212,7 @@ static bool may_be_held(const struct question *question, const evlock_answer *an
 static bool may_be_free(const struct question *question) {
     const struct world *world = question->promise->process->world;
 
-    for (unsigned n = 0; n < world->plan.nodes; n++)
+    for (unsigned n = 0; n < world->plan.servers; n++)
         for (unsigned i = 0; i < question->seen[n].count; i++)
             if (count_token(question, question->seen[n].spans[i].token, true) >= quorum_of(question))
                 return false;
@@ -275,7 +275,7 @@ void questions_open(struct questions *questions, struct promise *promise, unsign
     for (unsigned n = 0; n < NODES_MAX; n++)
         question->seen[n].any.least = INT64_MAX;
     TAILQ_INSERT_TAIL(&questions->open, question, link);
-    for (unsigned n = 0; n < questions->world->plan.nodes; n++)
+    for (unsigned n = 0; n < questions->world->plan.servers; n++)
         look_at_place(questions, question, n);
 }
 
@@ -291,6 +291,7 @@ void questions_close(struct questions *questions, struct promise *promise, int s
         violated(questions->world, "call %u, a query, ends with %s and %s answer", promise->number,
                  evlock_strerror(status), answer ? "an" : "no");
     else if (answer && !promise->process->left_out && /* a node asked over both of its paths may count twice */
+             !questions->world->scenario->gaps &&     /* and what is out of reach is seen here */
              !fits(question, answer))
         violated(questions->world,
                  "call %u, a query for %#x, is told: locked %d, owned %d, ttl %" PRId64

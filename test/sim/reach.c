@@ -37,7 +37,7 @@ void reach_replaced(struct node *node, int64_t within) {
 void reach_heal(struct world *world) {
     struct wire *wire;
 
-    for (unsigned i = 0; i < world->plan.nodes; i++)
+    for (unsigned i = 0; i < world->plan.servers; i++)
         lower_to(&world->nodes[i]->away_until, world->now);
     TAILQ_FOREACH (wire, &world->wires, link)
         lower_to(&wire->spoilt_until, world->now);

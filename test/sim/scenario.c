@@ -101,6 +101,29 @@ const struct scenario scenarios[] = {
      .promotes = true,
      .must_overlap = true,
      .share = 1},
+    {.name = "cluster",
+     .summary = "two masters of a cluster, between which slots move, and a replica of each",
+     .few = 1,
+     .many = 1,
+     .exclusive = true,
+     .cluster = true,
+     .share = 5},
+    {.name = "cluster-queue",
+     .summary = "the same, and handles that wait in line",
+     .few = 1,
+     .many = 1,
+     .queue = true,
+     .exclusive = true,
+     .cluster = true,
+     .share = 4},
+    {.name = "cluster-gap",
+     .summary = "the same, with moves given up at one end, and failovers amid them: two holders must be seen",
+     .few = 1,
+     .many = 1,
+     .cluster = true,
+     .gaps = true,
+     .must_overlap = true,
+     .share = 1},
     {.name = "crowd",
      .summary = "one or three nodes, and up to hundreds of handles a process, on as many keys",
      .few = 1,
@@ -139,6 +162,23 @@ static void plan_promotions(struct plan *plan, struct world *world) {
     plan->replicas = false; /* the one that takes over is not counted */
 }
 
+/* Its clients ask who has which slot once in a second at most. The servers' errors are those of slots that move. */
+static void plan_cluster(struct plan *plan, struct world *world) {
+    plan->cluster = true;
+    plan->servers = 4;
+    plan->unit = draw_magnitude(world, SECOND, 40 * SECOND);
+    plan->length = plan->unit * draw_between(world, 3, 12);
+    plan->latency = draw_magnitude(world, 200, plan->unit / 100);
+    plan->max_ttl = plan->unit * draw_between(world, 1, 2);
+    if (plan->fault_gap != NEVER)
+        plan->fault_gap = draw_magnitude(world, plan->unit / 10, plan->unit * 3);
+    plan->keys = (unsigned)draw_between(world, 1, 6);
+    plan->handles = plan->keys > 2 ? (unsigned)draw_between(world, 2, 8) : plan->handles;
+    plan->processes = (unsigned)draw_between(world, 1, 3);
+    plan->errors = plan->replicas = plan->eternal = plan->breaks = false;
+    plan->fences &= !world->scenario->gaps; /* where the counter may be out of reach */
+}
+
 void scenario_plan(struct world *world, struct plan *plan) {
     const struct scenario *scenario = world->scenario;
 
@@ -149,6 +189,7 @@ void scenario_plan(struct world *world, struct plan *plan) {
     plan->max_ttl = plan->unit * draw_between(world, 1, 2);
     plan->drift_ppm = scenario->beyond ? 60000 : draw_chance(world, 70) ? 4900 : 0;
     plan->nodes = draw_chance(world, 60) ? scenario->few : scenario->many;
+    plan->servers = plan->nodes;
     plan->processes = (unsigned)draw_between(world, 1, 4);
     plan->keys = draw_chance(world, 70) ? 1 : KEYS_FEW;
     plan->handles = (unsigned)draw_between(world, 1, 4);
@@ -178,6 +219,8 @@ void scenario_plan(struct world *world, struct plan *plan) {
         plan_crowd(world, plan);
     if (scenario->fails_over)
         plan_failover(plan, world);
+    if (scenario->cluster)
+        plan_cluster(plan, world);
     if (scenario->queue) { /* more of them, for the same lock */
         plan->processes += (unsigned)draw_between(world, 0, 2);
         plan->handles += (unsigned)draw_between(world, 0, 2);

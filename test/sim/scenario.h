@@ -24,6 +24,8 @@ struct scenario {
     bool fails_over;    /* replicas are behind, and take over; every lock wants all of them to know of it */
     bool waits;         /* clients wait out what a node may have forgotten, as failover_wait_ms says */
     bool promotes;      /* another server takes a node's place, which goes on serving for a while */
+    bool cluster;       /* the node is two masters of a cluster, between which slots move */
+    bool gaps;          /* moves and failovers in ways that are not claimed to be safe */
     bool crowds;        /* hundreds of handles a process */
     bool must_overlap;  /* two holders at a time must have been seen, over all schedules */
     unsigned share;     /* of the schedules, where all are run: so many in a hundred */

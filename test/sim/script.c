@@ -85,8 +85,8 @@ static void run_script_load(struct call *call) {
 }
 
 const struct command script_commands[] = {
-    {"eval", -3, NO_SCRIPT, run_eval},
-    {"evalsha", -3, NO_SCRIPT, run_evalsha},
+    {"eval", -3, NO_SCRIPT | COUNTED_KEYS, run_eval},
+    {"evalsha", -3, NO_SCRIPT | COUNTED_KEYS, run_evalsha},
     {"script", -2, NO_SCRIPT | LOGIN, NULL},
     {"script|load", 3, NO_SCRIPT | LOGIN, run_script_load},
     {0},

@@ -13,7 +13,7 @@
 
 /* --- Servers ------------------------------------------------------------------------------------------------------ */
 
-static void draw_id(sim_server *server, char id[41]) {
+void server_draw_id(sim_server *server, char id[41]) {
     for (size_t at = 0; at < 40; at += 8)
         snprintf(id + at, 9, "%08x", (unsigned)chance_next(&server->random));
 }
@@ -23,8 +23,8 @@ sim_server *sim_server_new(unsigned seed) {
     TAILQ_INIT(&server->sessions);
     TAILQ_INIT(&server->refusals);
     server->random = seed;
-    draw_id(server, server->run_id);
-    draw_id(server, server->replid);
+    server_draw_id(server, server->run_id);
+    server_draw_id(server, server->replid);
     memset(server->replid2, '0', 40);
     return server;
 }
@@ -46,6 +46,7 @@ void sim_server_free(sim_server *server) {
     reply_free(&server->reply);
     reply_free(&server->script_reply);
     free(server->password);
+    free(server->slots);
     free(server);
 }
 
@@ -177,9 +178,9 @@ void sim_server_restart(sim_server *server, bool keep_data, bool keep_replid) {
     sim_server_flush_scripts(server);
     for (size_t i = 0; i < DATABASES && !keep_data; i++)
         store_clear(&server->stores[i]);
-    draw_id(server, server->run_id);
+    server_draw_id(server, server->run_id);
     if (!keep_replid)
-        draw_id(server, server->replid);
+        server_draw_id(server, server->replid);
     memset(server->replid2, '0', 40);
     server->started = server->now;
     server->last_id = 0;
@@ -217,7 +218,7 @@ void sim_server_become(sim_server *server, sim_server *copy, bool same) {
     sim_server_restart(server, false, false);
     if (same)
         memcpy(server->run_id, run_id, sizeof(run_id));
-    draw_id(server, server->replid2);
+    server_draw_id(server, server->replid2);
     for (size_t i = 0; i < DATABASES; i++) {
         server->stores[i] = copy->stores[i];
         copy->stores[i] = (struct store){0};

@@ -27,7 +27,7 @@
 extern bool evl_checks_all; /* of the library: see lib/client.h */
 #endif
 
-enum { SCENARIOS_MAX = 16, JOBS_MAX = 64 };
+enum { SCENARIOS_MAX = 24, JOBS_MAX = 64 };
 
 struct options {
     uint64_t start, seeds;

@@ -19,6 +19,8 @@ struct subscription {
     struct item name;
 };
 
+struct slots;
+
 struct refusal {
     TAILQ_ENTRY(refusal) next;
     unsigned count;
@@ -43,7 +45,8 @@ struct sim_session {
     bool may_command; /* it needs no AUTH, or has it behind it */
     bool running;     /* a command of its own, after which an end waits */
     bool ending;
-    bool quiet; /* it is told nothing */
+    bool quiet;  /* it is told nothing */
+    bool asking; /* its next command may be about a slot that is on its way here */
     struct requests requests;
     TAILQ_HEAD(, subscription) subscriptions;
     int64_t subscribed;           /* how many */
@@ -65,7 +68,8 @@ struct sim_server {
     int64_t received[SIM_REPLICAS_MAX];
     char *password;
     char run_id[41], replid[41];
-    char replid2[41]; /* of the server whose data it took over; else zeros */
+    char replid2[41];    /* of the server whose data it took over; else zeros */
+    struct slots *slots; /* of a cluster; NULL: it is in none */
     sim_watch watch, watch_refused;
     void *watch_arg;
     struct output reply;        /* what is being written to a session */
@@ -86,7 +90,8 @@ struct call {
     struct output *reply;
 };
 
-enum { WRITES = 1, NO_SCRIPT = 2, LOGIN = 4, PUBSUB = 8, NO_AUTH = 16 }; /* command.flags */
+/* command.flags; the last three: its first argument is a key, all are, or those that are counted before them */
+enum { WRITES = 1, NO_SCRIPT = 2, LOGIN = 4, PUBSUB = 8, NO_AUTH = 16, KEY = 32, KEYS = 64, COUNTED_KEYS = 128 };
 
 struct command {
     const char *name; /* "client|id": of a container */
@@ -96,8 +101,8 @@ struct command {
 };
 
 /* Each kind of commands has its table, ended by one without name. */
-extern const struct command admin_commands[], key_commands[], pubsub_commands[], script_commands[], string_commands[],
-    zset_commands[];
+extern const struct command admin_commands[], key_commands[], pubsub_commands[], script_commands[], slot_commands[],
+    string_commands[], zset_commands[];
 
 /* Runs the last command of the session's input; answers into the server's reply. */
 void command_from_session(sim_session *session);
@@ -106,6 +111,15 @@ void command_from_script(struct call *call);
 
 /* Whether a refusal fits the command; if so, answers with it. */
 bool refusal_use(const struct call *call);
+
+/* A new one, for a process or a history. */
+void server_draw_id(sim_server *server, char id[41]);
+
+/* Of a cluster: whether the server has the keys of the command; if not, answers who has. In a script, false is all. */
+bool slots_serve(const struct call *call);
+bool slots_serve_script(const struct call *call);
+/* Whether the server is a replica there. */
+bool slots_follow(const sim_server *server);
 
 /* --- For the commands --------------------------------------------------------------------------------------------- */
 

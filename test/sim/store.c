@@ -138,17 +138,21 @@ void store_clear(struct store *store) {
     *store = (struct store){.now = store->now};
 }
 
+struct entry *store_add_copy(struct store *to, const struct entry *entry) {
+    struct entry *copy = store_add(to, entry->key, entry->key_len, entry->type);
+    copy->expires = entry->expires;
+    entry_insert(copy, 0, entry->count);
+    for (size_t at = 0; at < entry->count; at++) {
+        item_set(&copy->items[at], entry->items[at].bytes, entry->items[at].len);
+        copy->items[at].score = entry->items[at].score;
+    }
+    return copy;
+}
+
 void store_copy(struct store *to, const struct store *from) {
     *to = (struct store){.now = from->now};
     for (size_t i = 0; i < from->size; i++) {
-        for (const struct entry *entry = from->buckets[i]; entry; entry = entry->next) {
-            struct entry *copy = store_add(to, entry->key, entry->key_len, entry->type);
-            copy->expires = entry->expires;
-            entry_insert(copy, 0, entry->count);
-            for (size_t at = 0; at < entry->count; at++) {
-                item_set(&copy->items[at], entry->items[at].bytes, entry->items[at].len);
-                copy->items[at].score = entry->items[at].score;
-            }
-        }
+        for (const struct entry *entry = from->buckets[i]; entry; entry = entry->next)
+            (void)store_add_copy(to, entry);
     }
 }

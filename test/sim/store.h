@@ -46,6 +46,8 @@ void store_copy(struct store *to, const struct store *from);
 struct entry *store_find(struct store *store, const char *key, size_t len);
 /* A new, empty entry; there must be none with this key. */
 struct entry *store_add(struct store *store, const char *key, size_t len, enum type type);
+/* The same as one of another store has; there must be none with its key. */
+struct entry *store_add_copy(struct store *to, const struct entry *entry);
 void store_remove(struct store *store, struct entry *entry);
 
 bool entry_expired(const struct store *store, const struct entry *entry);

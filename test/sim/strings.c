@@ -81,8 +81,8 @@ static void run_mget(struct call *call) {
 }
 
 const struct command string_commands[] = {
-    {"set", -3, WRITES, run_set},
-    {"get", 2, 0, run_get},
-    {"mget", -2, 0, run_mget},
+    {"set", -3, WRITES | KEY, run_set},
+    {"get", 2, KEY, run_get},
+    {"mget", -2, KEYS, run_mget},
     {0},
 };

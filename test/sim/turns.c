@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "actor.h"
+#include "moves.h"
 #include "node.h"
 #include "wire.h"
 
@@ -24,7 +25,7 @@ struct waiter {
     struct token *token;
     int64_t arrived; /* by the node's clock, or by the one that its client brought: that settles its place */
     int64_t looked;  /* true time of its last look */
-    bool late;       /* nobody waits: it was let in by a command that came late */
+    bool late;       /* nobody waits: it was let in by a command that came late, or its queue was carried away */
     char channel[64];
     size_t len;
     char member[];
@@ -87,6 +88,14 @@ static const char *queue_key(unsigned key) {
     return names[key];
 }
 
+/* Where the queue is; or would be. */
+static struct node *node_of(const struct turns *turns, unsigned key) {
+    struct node *node = moves_find(turns->world, queue_key(key));
+
+    node_now(node);
+    return node;
+}
+
 static int queue_index(const char *key, size_t len) {
     for (unsigned i = 0; i < KEYS_FEW; i++)
         if (strlen(queue_key(i)) == len && memcmp(queue_key(i), key, len) == 0)
@@ -134,6 +143,16 @@ static const struct waiter *next_waiter(const struct turns *turns, struct node *
     return NULL;
 }
 
+/* Whom nobody looks for. Who has been granted by one of two places leaves the other. */
+static bool is_nobodys(const struct turns *turns, const struct waiter *waiter) {
+    const struct waiter *other;
+
+    TAILQ_FOREACH (other, &turns->waiters, link)
+        if (other->late && (other == waiter || (turns->world->plan.cluster && other->token == waiter->token)))
+            return true;
+    return false;
+}
+
 /* The token of a member: what comes after four blanks. */
 static struct token *token_of(const struct turns *turns, const char *member, size_t len) {
     const char *at = member, *end = member + len;
@@ -167,6 +186,16 @@ static void add_waiter(struct turns *turns, struct node *node, unsigned key, int
         return;
     waiter->late = judge_comes_late(turns->judge, turns->ttl);
     waiter->arrived = turns->brought ? score : clock_read(&node->clock, world->now);
+}
+
+/* Who looks at the other master waits there once more, on its channel. The place of before is nobody's from then on. It
+ * goes when its turn comes, unless its slot is back by then: then the lock is granted to who may have given up. */
+void turns_carry(struct turns *turns, const char *key, size_t len) {
+    int index = key ? queue_index(key, len) : -1;
+    struct waiter *waiter;
+
+    TAILQ_FOREACH (waiter, &turns->waiters, link)
+        waiter->late |= !key || (int)waiter->key == index;
 }
 
 static void note_listener(struct turns *turns, const char *channel) {
@@ -216,7 +245,8 @@ void turns_command(struct turns *turns, struct node *node, int argc, const char 
 static void check_order(struct turns *turns, struct node *node, unsigned key, const struct waiter *winner) {
     const struct waiter *other;
 
-    if (!turns->world->scenario->exclusive)
+    if (!turns->world->scenario->exclusive ||
+        turns->world->plan.cluster) /* of a clock each, which it may have changed */
         return;
     for (size_t place = 0; (other = waiter_at(turns, node, key, place)); place++)
         if (other->arrived < winner->arrived && listens(node, other))
@@ -230,7 +260,7 @@ void turns_grant(struct turns *turns, struct node *node, unsigned key, struct to
 
     world->tally->handed++;
     turns->granted = token;
-    token->late |= waiter && waiter->late;
+    token->late |= waiter && is_nobodys(turns, waiter);
     if (!waiter || waiter->token != token)
         violated(world, "granted to who was not taken out of the queue");
     else if (waits(turns, node, waiter))
@@ -249,7 +279,7 @@ bool turns_granted(const struct turns *turns, const struct token *token) {
 void turns_delete(struct turns *turns, struct node *node, unsigned key, const struct token *token) {
     const struct waiter *next = next_waiter(turns, node, key);
 
-    if (next && token->queued && !node->refused)
+    if (next && token->queued && !node->refused && !turns->world->plan.cluster) /* there, not while it is halfway */
         violated(turns->world, "deleted, and not handed on to who waits: %s", next->member);
 }
 
@@ -272,11 +302,12 @@ static void check_expiry(struct turns *turns, struct node *node, unsigned key) {
 
 /* A lock that is free does not stay so while somebody waits for it. */
 static void check_idle(struct turns *turns, struct node *node, unsigned key) {
-    bool held = sim_server_expiry(node->server, judge_key(key), strlen(judge_key(key))) != -2;
+    struct node *holds = moves_find(turns->world, judge_key(key));
+    bool held = sim_server_expiry(node_now(holds), judge_key(key), strlen(judge_key(key))) != -2;
     const struct waiter *next = held || !turns->world->calm ? NULL : next_waiter(turns, node, key);
     int64_t *since = &turns->idle_since[key];
 
-    if (!next || next->late) /* whom nobody looks for */
+    if (!next || is_nobodys(turns, next))
         *since = NEVER;
     else if (*since == NEVER)
         *since = turns->world->now;
@@ -296,57 +327,53 @@ static bool still_listens(const struct turns *turns, const struct listener *list
 }
 
 /* Who listens again looks at once: what was granted meanwhile was not heard. */
-static void check_listener(struct turns *turns, struct node *node, const struct listener *listener) {
+static void check_listener(struct turns *turns, const struct listener *listener) {
     const struct waiter *waiter;
 
     TAILQ_FOREACH (waiter, &turns->waiters, link)
-        if (strcmp(waiter->channel, listener->channel) == 0 && waiter->looked < listener->since && !waiter->late &&
-            waits(turns, node, waiter))
+        if (strcmp(waiter->channel, listener->channel) == 0 && waiter->looked < listener->since &&
+            !is_nobodys(turns, waiter) && waits(turns, node_of(turns, waiter->key), waiter))
             violated(turns->world, "%s listens again, and has not looked since", waiter->member);
 }
 
-static void check_listeners(struct turns *turns, struct node *node) {
+static void check_listeners(struct turns *turns) {
     struct listener *listener, *next;
 
     for (listener = TAILQ_FIRST(&turns->listeners); listener; listener = next) {
         next = TAILQ_NEXT(listener, link);
         if (turns->world->now <= listener->since + soon(turns))
             continue;
-        if (still_listens(turns, listener) && !may_be_left(turns, node))
-            check_listener(turns, node, listener);
+        if (still_listens(turns, listener) && !may_be_left(turns, listener->wire->node))
+            check_listener(turns, listener);
         drop_listener(turns, listener);
     }
 }
 
 void turns_look(struct turns *turns) {
-    struct node *node = turns->world->nodes[0];
-
-    node_now(node);
     for (unsigned key = 0; key < KEYS_FEW; key++) {
+        struct node *node = node_of(turns, key);
         check_expiry(turns, node, key);
         check_idle(turns, node, key);
     }
-    check_listeners(turns, node);
+    check_listeners(turns);
 }
 
 /* How many wait in line by this client's tokens. */
 static unsigned count_waiting(const struct turns *turns, unsigned key, unsigned client) {
-    struct node *node = turns->world->nodes[0];
+    struct node *node = node_of(turns, key);
     const struct waiter *waiter;
     unsigned count = 0;
 
-    node_now(node);
     for (size_t place = 0; (waiter = waiter_at(turns, node, key, place)); place++)
-        count += judge_owns(waiter->token, client) && !waiter->late;
+        count += judge_owns(waiter->token, client) && !is_nobodys(turns, waiter);
     return count;
 }
 
 unsigned turns_waiting(const struct turns *turns, unsigned key, unsigned client, uint64_t *places) {
-    struct node *node = turns->world->nodes[0];
+    struct node *node = node_of(turns, key);
     const struct waiter *waiter;
     unsigned count = 0;
 
-    node_now(node);
     while ((waiter = waiter_at(turns, node, key, count))) {
         count++;
         if (judge_owns(waiter->token, client) && count < 64)
@@ -357,12 +384,13 @@ unsigned turns_waiting(const struct turns *turns, unsigned key, unsigned client,
 
 /* Nobody waits in line for whom no acquire is pending. */
 void turns_strays(struct turns *turns) {
-    const struct node *node = turns->world->nodes[0];
     const struct process *process;
     unsigned waiting, pending;
 
     TAILQ_FOREACH (process, &turns->world->processes, link) {
-        for (unsigned key = 0; key < KEYS_FEW && process->client && !may_be_left(turns, node); key++) {
+        for (unsigned key = 0; key < KEYS_FEW && process->client; key++) {
+            if (may_be_left(turns, node_of(turns, key)))
+                continue;
             waiting = count_waiting(turns, key, process->client_number);
             pending = judge_pending(turns->judge, process->client_number, key);
             if (waiting > pending)
@@ -373,30 +401,37 @@ void turns_strays(struct turns *turns) {
 }
 
 void turns_closed(struct turns *turns, unsigned client) {
-    const struct node *node = turns->world->nodes[0];
-    bool excused = node->lied || judge_came_back(turns->judge, node);
-
-    for (unsigned key = 0; key < KEYS_FEW; key++)
-        if (count_waiting(turns, key, client) > 0 && !excused)
+    for (unsigned key = 0; key < KEYS_FEW; key++) {
+        const struct node *node = node_of(turns, key);
+        if (count_waiting(turns, key, client) > 0 && !node->lied && !judge_came_back(turns->judge, node))
             violated(turns->world, "client %u was closed in good order, and still waits for %s", client,
                      judge_key(key));
+    }
 }
 
+/* A server that is being looked at. */
+struct look {
+    const struct turns *turns;
+    const struct node *node;
+};
+
 static void check_key(void *arg, const char *key, size_t len) {
-    const struct turns *turns = arg;
-    struct node *node = turns->world->nodes[0];
+    const struct look *look = arg;
+    struct world *world = look->turns->world;
 
     if (queue_index(key, len) >= 0)
-        violated(turns->world, "node %u keeps %.*s beyond its ttl", node->index, (int)len, key);
-    else if (sim_server_expiry(node->server, key, len) == -1 && !turns->world->plan.eternal)
-        violated(turns->world, "node %u keeps %.*s for ever", node->index, (int)len, key);
+        violated(world, "node %u keeps %.*s beyond its ttl", look->node->index, (int)len, key);
+    else if (sim_server_expiry(look->node->server, key, len) == -1 && !world->plan.eternal)
+        violated(world, "node %u keeps %.*s for ever", look->node->index, (int)len, key);
 }
 
 void turns_empty(struct turns *turns) {
-    struct node *node = turns->world->nodes[0];
+    struct world *world = turns->world;
 
-    if (node->refused)
-        return;
-    turns->world->now += queue_lives + queue_lives / 50;
-    sim_server_each_key(node_now(node), check_key, turns);
+    world->now += queue_lives + queue_lives / 50;
+    for (unsigned i = 0; i < world->plan.servers; i++) {
+        struct look look = {turns, world->nodes[i]};
+        if (!look.node->refused)
+            sim_server_each_key(node_now(world->nodes[i]), check_key, &look);
+    }
 }

@@ -11,6 +11,7 @@
 #include "faults.h"
 #include "forks.h"
 #include "judge.h"
+#include "moves.h"
 #include "node.h"
 #include "process.h"
 #include "promotion.h"
@@ -92,9 +93,10 @@ static void world_open(struct world *world) {
     TAILQ_INIT(&world->processes);
     TAILQ_INIT(&world->wires);
     world->judge = judge_new(world);
-    for (unsigned i = 0; i < world->plan.nodes; i++)
+    for (unsigned i = 0; i < world->plan.servers; i++)
         world->nodes[i] = node_new(world, i);
     promotion_begin(world);
+    moves_begin(world);
     for (unsigned i = 0; i < world->plan.processes; i++)
         process_new(world);
 }
@@ -109,7 +111,8 @@ static void world_close(struct world *world) {
     while ((wire = TAILQ_FIRST(&world->wires)))
         wire_free(wire);
     promotion_end(world);
-    for (unsigned i = 0; i < world->plan.nodes; i++)
+    moves_end(world);
+    for (unsigned i = 0; i < world->plan.servers; i++)
         node_free(world->nodes[i]);
     judge_free(world->judge);
     agenda_clear(&world->agenda);

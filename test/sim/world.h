@@ -16,8 +16,9 @@
 #define MS INT64_C(1000)
 #define SECOND (1000 * MS)
 
-enum { NODES_MAX = 5, KEYS_FEW = 2, KEYS_MAX = 256, REPLICAS_MAX = 2, FAULTS_MAX = 40, VIOLATION_MAX = 400 };
+enum { NODES_MAX = 5, KEYS_FEW = 2, KEYS_MAX = 256, REPLICAS_MAX = 2, FAULTS_MAX = 48, VIOLATION_MAX = 400 };
 
+struct moves;
 struct node;
 struct process;
 struct token;
@@ -44,8 +45,10 @@ struct plan {
     int64_t closed;    /* failover_wait_ms, or 0: clients wait for nothing */
     int64_t drift_ppm; /* of each clock, at most */
     unsigned nodes, processes, keys, handles;
+    unsigned servers;   /* the nodes, or the members of a cluster, which is one node for its clients */
     unsigned bad_bytes; /* in a thousand: how much of what is sent meets a fault of its own */
     bool durable;       /* nodes keep their data */
+    bool cluster;       /* two masters with a replica each, between which slots move */
     bool twins;         /* clients are often given one server by two addresses */
     bool distrust;      /* of nodes' uptimes: they boot with a wrong time of day, and are set right */
     bool shared;        /* most handles of a process have the same options */
@@ -89,6 +92,7 @@ struct world {
     struct event fault; /* the next */
     struct forks forks;
     struct promotion promotion;
+    struct moves *moves; /* see moves.h; NULL: there is no cluster */
     struct node *nodes[NODES_MAX];
     struct processes processes;
     struct wires wires;

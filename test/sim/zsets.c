@@ -115,6 +115,7 @@ static void run_zpopmin(struct call *call) {
 }
 
 const struct command zset_commands[] = {
-    {"zadd", -4, WRITES, run_zadd}, {"zcard", 2, 0, run_zcard},     {"zpopmin", -2, WRITES, run_zpopmin},
-    {"zrank", 3, 0, run_zrank},     {"zrem", -3, WRITES, run_zrem}, {0},
+    {"zadd", -4, WRITES | KEY, run_zadd},       {"zcard", 2, KEY, run_zcard},
+    {"zpopmin", -2, WRITES | KEY, run_zpopmin}, {"zrank", 3, KEY, run_zrank},
+    {"zrem", -3, WRITES | KEY, run_zrem},       {0},
 };
