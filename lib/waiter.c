@@ -112,10 +112,17 @@ static struct locks *waiter_locks_of(struct listener *listener) {
     return EVL_OWNER(struct locks, tenures.deployment.turn, listener->login.connection.turn);
 }
 
+/* It is to look at this master next, or has looked there last: a slot on its way is the old master's until it is not.
+ */
+static bool waiter_is_at(const struct evlock *lock, unsigned place) {
+    return evl_node_index(evl_handle_home(lock)) == place ||
+           (lock->tenure && evl_node_index(waiter_node_of(lock)) == place);
+}
+
 /* Whether what is known of it may be out of date. */
-static bool waiter_is_woken(const struct call *call, const struct listener *listener) {
-    return evl_node_index(evl_handle_home(call->lock)) == evl_listener_index(listener) &&
-           call->sort->kind == CALL_ACQUIRE && !call->aside && call->acquire.contended && !evl_acquire_looks(call);
+static bool waiter_is_woken(const struct call *call, unsigned place) {
+    return call->sort->kind == CALL_ACQUIRE && !call->aside && call->acquire.contended && !evl_acquire_looks(call) &&
+           waiter_is_at(call->lock, place);
 }
 
 /* What was granted meanwhile was not heard, and who was not listening may have been passed over. */
@@ -126,7 +133,7 @@ static void waiter_on_listens(struct listener *listener) {
 
     evl_queue_succeed(locks, listener);
     TAILQ_FOREACH (call, &locks->pending, link) {
-        if (!waiter_is_woken(call, listener))
+        if (!waiter_is_woken(call, evl_listener_index(listener)))
             continue;
         call->acquire.listens_anew = true;
         evl_call_wake(call, evl_min(at, call->acquire.wait_until));
