@@ -9,6 +9,7 @@
 #include "node.h"
 #include "reach.h"
 #include "slots.h"
+#include "wire.h"
 
 enum { MASTERS = 2, MOVING_MOST = 8 };
 
@@ -82,6 +83,19 @@ static bool carry_one(struct move *move, unsigned from, unsigned to) {
     return true;
 }
 
+/* What somebody was told to ask there is taken by any move of the slot to there, also by a later one, while the key is
+ * where that comes from. */
+static void cut_late(struct move *move) {
+    struct world *world = move->moves->world;
+    struct wire *wire, *next;
+
+    for (wire = TAILQ_FIRST(&world->wires); wire && !world->scenario->gaps; wire = next) {
+        next = TAILQ_NEXT(wire, link);
+        if (wire->node == world->nodes[move->to] && wire_asks(wire))
+            wire_reset(wire, false, true);
+    }
+}
+
 static void begin(struct move *move) {
     struct moves *moves = move->moves;
 
@@ -91,6 +105,7 @@ static void begin(struct move *move) {
         return; /* who had it has not heard yet */
     note(moves->world, NULL, "slot %u begins to move from n%u to n%u", move->slot, move->from, move->to);
     faults_count(moves->world, "slot moves");
+    cut_late(move);
     sim_slots_import(server_of(moves, move->to), move->slot, move->from);
     move->step = IMPORTING;
 }

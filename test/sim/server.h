@@ -109,6 +109,8 @@ const char *sim_server_member(sim_server *server, const char *key, size_t key_le
 /* How many sessions listen to the channel; whether this one listens to any. */
 int64_t sim_server_listeners(const sim_server *server, const char *channel, size_t len);
 bool sim_session_listens(const sim_session *session);
+/* Whether its last command was ASKING. */
+bool sim_session_asks(const sim_session *session);
 /* Every key that is not expired, of any type. */
 void sim_server_each_key(sim_server *server, void (*look)(void *arg, const char *key, size_t len), void *arg);
 

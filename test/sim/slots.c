@@ -274,6 +274,10 @@ static void run_asking(struct call *call) {
     reply_ok(call->reply);
 }
 
+bool sim_session_asks(const sim_session *session) {
+    return session->asking;
+}
+
 static void run_cluster_info(struct call *call) {
     static const char text[] = "cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_size:2\r\n";
     if (in_cluster(call))

@@ -364,6 +364,16 @@ void wire_reset(struct wire *wire, bool run, bool noticed) {
     free_if_over(wire);
 }
 
+bool wire_asks(const struct wire *wire) {
+    static const char word[] = "ASKING";
+    const struct segment *segment;
+
+    TAILQ_FOREACH (segment, &wire->up.segments, link)
+        if (memmem(segment->bytes, segment->len, word, sizeof(word) - 1))
+            return true;
+    return wire->session && sim_session_asks(wire->session);
+}
+
 void wire_heal(struct wire *wire) {
     struct flow *flows[] = {&wire->up, &wire->down};
     struct segment *segment;

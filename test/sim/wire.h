@@ -79,6 +79,8 @@ void wire_reset(struct wire *wire, bool run, bool noticed);
 void wire_strand(struct wire *wire, int64_t until);
 /* All that is on its way to the server arrives then. */
 void wire_due(struct wire *wire, int64_t at);
+/* Whether something is on its way to the server that a member of a cluster has sent there by ASK. */
+bool wire_asks(const struct wire *wire);
 /* Nothing is held any more; what has lost bytes is reset. */
 void wire_heal(struct wire *wire);
 
