@@ -297,8 +297,21 @@ static void cluster_inherit_places(struct cluster *cluster, struct shards *said)
     }
 }
 
+static bool cluster_is_silent(const struct cluster *cluster, unsigned place) {
+    const struct connection *connection = evl_node_connection(cluster->parts.nodes[place]);
+
+    return evl_connection_is_silent(connection, evl_turn_now(cluster_turn_of(cluster)));
+}
+
+/* Who waits for a silent master's answer may ask who has its slots now. */
+static void cluster_lose(struct cluster *cluster, struct shard *shard) {
+    shard->lost = evl_turn_now(cluster_turn_of(cluster));
+    if (cluster_is_silent(cluster, evl_node_index(&shard->node)))
+        evl_connection_break(evl_node_connection(&shard->node), EVLOCK_EUNREACHABLE,
+                             "it is silent, and its slots are another's");
+}
+
 static void cluster_note_owners(struct cluster *cluster) {
-    int64_t now = evl_turn_now(cluster_turn_of(cluster));
     const struct shards *table = &cluster->table;
 
     for (unsigned place = 1; place < cluster_count(cluster); place++) {
@@ -307,7 +320,7 @@ static void cluster_note_owners(struct cluster *cluster) {
         bool owns = shard->id[0] && member != SHARDS_NONE && table->members[member].owns &&
                     table->members[member].place == place;
         if (shard->owns && !owns)
-            shard->lost = now;
+            cluster_lose(cluster, shard);
         shard->owns = owns;
     }
 }
@@ -392,7 +405,7 @@ void evl_cluster_said(struct node *node, const struct reply *reply) {
 /* --- Asking for it ------------------------------------------------------------------------------------------------ */
 
 static bool cluster_ask(struct cluster *cluster, unsigned place) {
-    if (!evl_login_ask_table(&cluster->parts.nodes[place]->pipe.login))
+    if (cluster_is_silent(cluster, place) || !evl_login_ask_table(&cluster->parts.nodes[place]->pipe.login))
         return false;
     cluster->last_asked = place;
     return true;
@@ -410,15 +423,63 @@ static bool cluster_ask_any(struct cluster *cluster) {
     return false;
 }
 
-/* Some master that was needed is not there. */
+/* It was needed, and is not there, or does not answer. */
+static bool cluster_is_missed(const struct cluster *cluster, unsigned place) {
+    enum connection_state state = evl_node_state(cluster->parts.nodes[place]);
+
+    return state == CONNECTION_READY ? cluster_is_silent(cluster, place) : state != CONNECTION_IDLE;
+}
+
 static bool cluster_is_troubled(const struct cluster *cluster) {
-    for (unsigned place = 1; place < cluster_count(cluster); place++) {
-        const struct shard *shard = cluster_at(cluster, place);
-        enum connection_state state = evl_node_state(&shard->node);
-        if (shard->owns && state != CONNECTION_IDLE && state != CONNECTION_READY)
+    for (unsigned place = 1; place < cluster_count(cluster); place++)
+        if (cluster_at(cluster, place)->owns && cluster_is_missed(cluster, place))
             return true;
-    }
     return !cluster_knows(cluster);
+}
+
+static unsigned cluster_addresses(const struct cluster *cluster) {
+    return evl_url_addresses(&cluster->url) + cluster->table.count;
+}
+
+/* Whether a master that is missed is there. */
+static bool cluster_is_vain(const struct cluster *cluster, const struct url *url) {
+    for (unsigned place = 1; url->host && place < cluster_count(cluster); place++)
+        if (cluster_is_missed(cluster, place) &&
+            cluster_is_at(cluster->parts.nodes[place], url->host, (uint16_t)url->port))
+            return true;
+    return false;
+}
+
+/* The next address that the scout tries: one of those that were given, or of those that are known; where a master is
+ * missed, only if there is no other. */
+static void cluster_aim(struct cluster *cluster) {
+    unsigned given = evl_url_addresses(&cluster->url), count = cluster_addresses(cluster);
+    struct node *gate = cluster->parts.nodes[GATE];
+    int status = EVLOCK_EURL;
+    struct url url;
+
+    for (unsigned i = 0; status == EVLOCK_EURL && i < count; i++) {
+        cluster->next = (cluster->next + 1) % count;
+        status = cluster->next < given ? evl_url_take_address(&url, &cluster->url, cluster->next)
+                                       : cluster_url_of(cluster, &cluster->table.members[cluster->next - given], &url);
+        if (status == EVLOCK_OK && i + 1 < count && cluster_is_vain(cluster, &url)) {
+            evl_url_free(&url);
+            status = EVLOCK_EURL;
+        }
+    }
+    if (status != EVLOCK_OK)
+        return;
+    evl_url_free(&gate->url);
+    gate->url = url;
+}
+
+/* None of the masters can be asked: the scout is sent. */
+static void cluster_scout(struct cluster *cluster) {
+    const struct node *gate = cluster->parts.nodes[GATE];
+
+    if (evl_node_state(gate) == CONNECTION_IDLE && cluster_is_vain(cluster, &gate->url))
+        cluster_aim(cluster);
+    evl_connection_want(cluster_gate(cluster));
 }
 
 static void cluster_refresh(struct cluster *cluster, int64_t now) {
@@ -428,7 +489,7 @@ static void cluster_refresh(struct cluster *cluster, int64_t now) {
     cluster->informed = GATE;
     cluster_retire_some(cluster, now);
     if (!asked)
-        evl_connection_want(cluster_gate(cluster));
+        cluster_scout(cluster);
     cluster->ask_at = now + cluster_jitter(cluster, cluster_is_troubled(cluster) ? ask_least : ask_most);
 }
 
@@ -455,32 +516,17 @@ void evl_cluster_changed(struct node *node) {
         cluster_ask_soon(shard->cluster);
 }
 
+void evl_cluster_silent(struct node *node) {
+    const struct shard *shard = cluster_shard_of(node);
+
+    if (shard->owns)
+        cluster_ask_soon(shard->cluster);
+}
+
 /* --- The gate ----------------------------------------------------------------------------------------------------- */
 
 static struct cluster *cluster_of_gate(struct connection *connection) {
     return EVL_OWNER(struct shard, node.pipe.login.connection, connection)->cluster;
-}
-
-static unsigned cluster_addresses(const struct cluster *cluster) {
-    return evl_url_addresses(&cluster->url) + cluster->table.count;
-}
-
-/* The next address that the scout tries: one of those that were given, or of those that are known. */
-static void cluster_aim(struct cluster *cluster) {
-    unsigned given = evl_url_addresses(&cluster->url);
-    struct node *gate = cluster->parts.nodes[GATE];
-    int status = EVLOCK_EURL;
-    struct url url;
-
-    for (unsigned i = 0; status == EVLOCK_EURL && i < cluster_addresses(cluster); i++) {
-        cluster->next = (cluster->next + 1) % cluster_addresses(cluster);
-        status = cluster->next < given ? evl_url_take_address(&url, &cluster->url, cluster->next)
-                                       : cluster_url_of(cluster, &cluster->table.members[cluster->next - given], &url);
-    }
-    if (status != EVLOCK_OK)
-        return;
-    evl_url_free(&gate->url);
-    gate->url = url;
 }
 
 static bool cluster_round_is_over(const struct cluster *cluster) {

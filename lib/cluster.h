@@ -51,6 +51,9 @@ void evl_cluster_said(struct node *node, const struct reply *reply);
 /* The state of a node's connection changed. */
 void evl_cluster_changed(struct node *node);
 
+/* A node does not answer, for now. */
+void evl_cluster_silent(struct node *node);
+
 /* A pipe to one of the masters sends on what its server sends elsewhere. */
 void evl_cluster_join(struct cluster *cluster, struct pipe *pipe);
 

@@ -17,6 +17,9 @@
 /* Bytes: more is not queued before some of it is written. It keeps the server at work for a turn of the loop. */
 #define QUEUE_SIZE 65536
 
+/* A fifth of the command timeout, and no more than this, is silence. */
+static const int64_t silence_most = 1000000;
+
 static void connection_begin(struct connection *connection);
 
 static void connection_wake_at(struct connection *connection, int64_t at) {
@@ -269,12 +272,29 @@ static int connection_queue(struct connection *connection, void *request, struct
     return status;
 }
 
+/* Until an answer is late enough to ask elsewhere what may be the matter. */
+static int64_t connection_span_of_silence(const struct connection *connection) {
+    return evl_min(connection->config->command_timeout / 5, silence_most);
+}
+
+bool evl_connection_is_silent(const struct connection *connection, int64_t now) {
+    return connection->state == CONNECTION_READY && connection->unanswered > 0 &&
+           now - connection->since >= connection_span_of_silence(connection);
+}
+
+/* The next moment at which silence matters. */
+static int64_t connection_silence_at(const struct connection *connection, int64_t now) {
+    bool heeded = connection->hooks->silent && !evl_connection_is_silent(connection, now);
+
+    return connection->since + (heeded ? connection_span_of_silence(connection) : connection->config->command_timeout);
+}
+
 void evl_connection_send(struct connection *connection, void *request, struct bytes text, int64_t now) {
     assert(request && evl_connection_is_usable(connection));
     if (connection->unanswered++ == 0) {
         connection->since = now;
         if (!connection->alarm.set)
-            connection_wake_at(connection, now + connection->config->command_timeout);
+            connection_wake_at(connection, connection_silence_at(connection, now));
     }
     if (connection_queue(connection, request, text) != REDIS_OK)
         evl_connection_break(connection, EVLOCK_ENOMEM, "hiredis could not queue a command");
@@ -751,10 +771,13 @@ static void connection_end_silent(struct connection *connection, int64_t now) {
 
     if (connection->unanswered == 0)
         return;
-    if (now < limit)
-        connection_wake_at(connection, limit);
-    else if (!evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, limit))
+    if (now < limit) {
+        connection_wake_at(connection, connection_silence_at(connection, now));
+        if (connection->hooks->silent && evl_connection_is_silent(connection, now))
+            connection->hooks->silent(connection);
+    } else if (!evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, limit)) {
         connection_end_late(connection, "answer", timeout, "");
+    }
 }
 
 static void connection_end_connecting(struct connection *connection) {

@@ -63,6 +63,8 @@ struct connection_hooks {
     bool (*returning)(struct connection *connection, int64_t now);
     /* Its state changed in a way that users may hear of. May be NULL. */
     void (*changed)(struct connection *connection);
+    /* READY: what was sent is unanswered for long enough to ask elsewhere what may be the matter. May be NULL. */
+    void (*silent)(struct connection *connection);
 };
 
 TAILQ_HEAD(connection_list, connection);
@@ -151,6 +153,9 @@ bool evl_connection_takes(const struct connection *connection);
 static inline bool evl_connection_is_usable(const struct connection *connection) {
     return connection->state == CONNECTION_READY && connection->context && !connection->broken;
 }
+
+/* Whether it is READY, and what was sent is unanswered for long enough to ask elsewhere what may be the matter. */
+bool evl_connection_is_silent(const struct connection *connection, int64_t now);
 
 /* Queues a step of the login: so many words, whose reply comes to `greeted`. False: out of memory. */
 bool evl_connection_greet(struct connection *connection, int step, int count, const char **words);

@@ -203,6 +203,7 @@ static struct trouble deployment_make_cluster(struct deployment *deployment, str
 
     deployment->hooks.met = NULL;
     deployment->hooks.table = evl_cluster_said;
+    deployment->hooks.silent = evl_cluster_silent;
     deployment->hooks.changed = deployment_on_changed_in_cluster;
     evl_free(deployment->nodes);
     parts.nodes = deployment->nodes = evl_alloc(CLUSTER_PLACES * sizeof(struct node *));

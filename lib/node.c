@@ -141,6 +141,19 @@ static const struct connection_hooks connection_hooks = {
     .changed = node_on_changed,
 };
 
+static void node_on_silent(struct connection *connection) {
+    struct node *node = node_of(connection);
+
+    node->hooks->silent(node);
+}
+
+static const struct connection_hooks connection_hooks_in_cluster = {
+    EVL_PIPE_HOOKS,
+    .returning = node_on_returning,
+    .changed = node_on_changed,
+    .silent = node_on_silent,
+};
+
 static void node_on_table(struct login *login, const struct reply *reply) {
     struct node *node = node_of(&login->connection);
 
@@ -156,7 +169,8 @@ void evl_node_init(struct node *node, struct connections *all, unsigned index, s
                    struct credentials *credentials) {
     node->hooks = hooks;
     node->url = *url;
-    evl_connection_init(evl_node_connection(node), all, index, &node->url, &connection_hooks);
+    evl_connection_init(evl_node_connection(node), all, index, &node->url,
+                        hooks->table ? &connection_hooks_in_cluster : &connection_hooks);
     evl_login_init(&node->pipe.login, credentials, hooks->table ? &login_hooks_in_cluster : &login_hooks);
     evl_pipe_init(&node->pipe, ops);
 }

@@ -23,6 +23,8 @@ struct node_hooks {
     bool (*tell_back)(struct node *node, int64_t now);
     /* Its connection's state changed. */
     void (*changed)(struct node *node);
+    /* In a cluster: it does not answer, for now. */
+    void (*silent)(struct node *node);
     /* It said what it knows of the cluster that it belongs to. NULL: it belongs to none. */
     void (*table)(struct node *node, const struct reply *reply);
 };

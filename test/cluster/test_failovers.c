@@ -146,6 +146,42 @@ static void other_masters_serve_meanwhile(void **state) {
     assert_status(await_acquire(f, here, NULL), EVLOCK_OK);
 }
 
+static evlock_client_options unhurried(struct fixture *f) {
+    evlock_client_options options = client_options(f);
+    options.command_timeout_ms = options.connect_timeout_ms = 4 * WAIT_MS;
+    return options;
+}
+
+/* The client's own timeouts have not ended when it is served: it asks elsewhere, and leaves what is silent. */
+static void is_served_by_the_heir(struct fixture *f, evlock *lock, evlock *other) {
+    struct record record = {0};
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    if (other)
+        assert_status(await_acquire(f, other, NULL), EVLOCK_OK);
+    server_pause(&cluster.nodes[owner_of(lock)]);
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, record.count == 1);
+    assert_ended(&record, EVLOCK_OK);
+    assert_true(is_kept(lock));
+    assert_status(await_release(f, lock), EVLOCK_OK);
+}
+
+static void a_silent_master_is_left_when_another_has_its_slots(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = unhurried(f);
+    client_new(f, cluster.url, &options);
+    is_served_by_the_heir(f, lock_at(f, 0, 0, NULL), lock_at(f, 1, 0, NULL));
+}
+
+/* No other master is connected to: the scout goes, and not to where nobody answers. */
+static void the_only_master_that_was_needed_is_left_too(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = unhurried(f);
+    client_new(f, cluster.url, &options);
+    is_served_by_the_heir(f, lock_at(f, 0, 0, NULL), NULL);
+}
+
 static void a_client_begins_where_its_first_addresses_are_away(void **state) {
     struct fixture *f = *state;
     char url[256];
@@ -159,9 +195,14 @@ static void a_client_begins_where_its_first_addresses_are_away(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CLUSTERED(a_planned_failover_loses_nothing), CLUSTERED(a_takeover_is_followed),
-        CLUSTERED(a_killed_master_is_replaced),      CLUSTERED(nothing_is_left_of_what_was_on_its_way),
-        CLUSTERED(other_masters_serve_meanwhile),    CLUSTERED_BARE(a_client_begins_where_its_first_addresses_are_away),
+        CLUSTERED(a_planned_failover_loses_nothing),
+        CLUSTERED(a_takeover_is_followed),
+        CLUSTERED(a_killed_master_is_replaced),
+        CLUSTERED(nothing_is_left_of_what_was_on_its_way),
+        CLUSTERED(other_masters_serve_meanwhile),
+        CLUSTERED_BARE(a_client_begins_where_its_first_addresses_are_away),
+        CLUSTERED_BARE(a_silent_master_is_left_when_another_has_its_slots),
+        CLUSTERED_BARE(the_only_master_that_was_needed_is_left_too),
     };
     return run_clustered("cluster-failovers", tests, NULL);
 }
