@@ -15,6 +15,9 @@
 static const int64_t ask_least = SECOND;
 static const int64_t ask_most = 60 * SECOND;
 
+/* Whose slots have other masters is told so often at most. */
+static const int64_t tell_least = SECOND;
+
 /* A master without slots is kept for so long. */
 static const int64_t kept_without_slots = 60 * SECOND;
 
@@ -33,7 +36,7 @@ static const int64_t halt_least = 50000;
 #define ID_SIZE_MOST 65
 #define HOST_SIZE 254
 
-#define GATE 0
+#define GATE CLUSTER_GATE
 
 /* A master's node, or the gate's, and what is known of it here. */
 struct shard {
@@ -67,6 +70,10 @@ struct cluster {
     int64_t asked_at;  /* 0: never */
     int64_t ask_at;    /* when it is asked for next */
     int64_t resume_at; /* when what waits at the gate is sent; INT64_MAX: nothing does */
+    int64_t tell_at;   /* when it is told that slots have other masters; INT64_MAX: none have */
+    int64_t told_at;   /* when all had been told, the last time */
+    bool telling;      /* some have been told, and not all yet */
+    bool tells_again;  /* slots changed hands meanwhile */
 };
 
 static struct shard *cluster_shard_of(struct node *node) {
@@ -98,7 +105,8 @@ static unsigned cluster_count(const struct cluster *cluster) {
 }
 
 static void cluster_wake(struct cluster *cluster) {
-    evl_turn_wake(cluster_turn_of(cluster), &cluster->alarm.alarm, evl_min(cluster->ask_at, cluster->resume_at));
+    evl_turn_wake(cluster_turn_of(cluster), &cluster->alarm.alarm,
+                  evl_min(evl_min(cluster->ask_at, cluster->tell_at), cluster->resume_at));
 }
 
 static int64_t cluster_jitter(const struct cluster *cluster, int64_t span) {
@@ -112,6 +120,43 @@ static void cluster_ask_soon(struct cluster *cluster) {
 
     cluster->ask_at = evl_min(cluster->ask_at, at);
     cluster_wake(cluster);
+}
+
+/* --- Slots that have other masters ----------------------------------------------------------------------------------
+ */
+
+/* Slots that move one by one are told together. */
+static void cluster_tell_soon(struct cluster *cluster) {
+    int64_t now = evl_turn_now(cluster_turn_of(cluster));
+
+    cluster->tells_again = cluster->telling;
+    if (!cluster->telling)
+        cluster->tell_at = evl_min(cluster->tell_at, evl_max(now, cluster->told_at + tell_least));
+    cluster_wake(cluster);
+}
+
+static void cluster_tell(struct cluster *cluster, int64_t now) {
+    struct node *gate = cluster->parts.nodes[GATE];
+
+    if (!cluster->telling)
+        cluster->parts.hooks->returned(gate);
+    cluster->telling = cluster->parts.hooks->tell_back(gate, now);
+    cluster->tell_at = now;
+    if (cluster->telling)
+        return;
+    cluster->told_at = now;
+    cluster->tell_at = cluster->tells_again ? now + cluster_jitter(cluster, tell_least) : INT64_MAX;
+    cluster->tells_again = false;
+}
+
+static bool cluster_differs(const struct shards *before, const struct shards *after) {
+    for (unsigned slot = 0; slot < HASH_TAG_SLOTS; slot++) {
+        uint16_t was = before->owners[slot], is = after->owners[slot];
+        if (was != SHARDS_NONE && is != SHARDS_NONE && before->members[was].place != GATE &&
+            before->members[was].place != after->members[is].place)
+            return true;
+    }
+    return false;
 }
 
 /* --- Addresses ---------------------------------------------------------------------------------------------------- */
@@ -336,9 +381,10 @@ static void cluster_send_on(struct cluster *cluster) {
 }
 
 static void cluster_take(struct cluster *cluster, struct shards *said) {
+    struct shards before = cluster->table;
+
     cluster_keep_places(cluster, said);
     cluster_inherit_places(cluster, said);
-    evl_shards_free(&cluster->table);
     cluster->table = *said;
     for (unsigned i = 0; i < said->count; i++) {
         struct member *member = &cluster->table.members[i];
@@ -347,6 +393,9 @@ static void cluster_take(struct cluster *cluster, struct shards *said) {
         else if (member->owns)
             member->place = (uint16_t)cluster_settle(cluster, member);
     }
+    if (before.text && cluster_differs(&before, &cluster->table))
+        cluster_tell_soon(cluster);
+    evl_shards_free(&before);
     cluster_note_owners(cluster);
     evl_connection_rest(cluster_gate(cluster));
     cluster->parts.hooks->changed(cluster->parts.nodes[GATE]);
@@ -502,6 +551,8 @@ static void cluster_ring(struct other_alarm *other, int64_t now) {
     }
     if (now >= cluster->ask_at)
         cluster_refresh(cluster, now);
+    if (now >= cluster->tell_at)
+        cluster_tell(cluster, now);
     cluster_wake(cluster);
     evl_check(evl_cluster_check(cluster));
 }
@@ -705,6 +756,7 @@ static bool cluster_note_moved(struct cluster *cluster, unsigned place, const st
         table->members[member].place = (uint16_t)cluster_settle(cluster, &table->members[member]);
     owned = table->members[member].owns;
     evl_shards_give(table, to->slot, member);
+    cluster_tell_soon(cluster);
     if (!owned)
         cluster_note_owners(cluster);
     return table->members[member].place != GATE;
@@ -807,7 +859,7 @@ struct cluster *evl_cluster_new(const struct cluster_parts *parts, struct url *u
     cluster->url = *url;
     cluster->alarm.alarm.kind = ALARM_OTHER;
     cluster->alarm.ring = cluster_ring;
-    cluster->resume_at = cluster->ask_at = INT64_MAX;
+    cluster->resume_at = cluster->ask_at = cluster->tell_at = INT64_MAX;
     gate = cluster_new_gate(cluster);
     if (!gate) {
         evl_free(cluster);
@@ -851,7 +903,7 @@ enum evlock_connection evl_cluster_connection(const struct cluster *cluster, con
 }
 
 void evl_cluster_stop(struct cluster *cluster) {
-    cluster->ask_at = cluster->resume_at = INT64_MAX;
+    cluster->ask_at = cluster->resume_at = cluster->tell_at = INT64_MAX;
     cluster_wake(cluster);
 }
 

@@ -15,6 +15,9 @@
 /* So many masters, and the gate. */
 #define CLUSTER_PLACES 1024
 
+/* The place of the gate. That it "returned" means that slots have other masters than before. */
+#define CLUSTER_GATE 0
+
 /* What a cluster is made of. All of it must stay. */
 struct cluster_parts {
     struct connections *connections;

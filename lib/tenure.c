@@ -606,6 +606,20 @@ static void tenure_master_back(struct tenure *tenure, const struct node *node, i
     tenure_act(tenure, now, &out, words);
 }
 
+/* If its slot has another master than the last command went to, that is a server that was replaced: whether the keys
+ * came along is for the answer to say. What is under way is told by its own answer; and what is owed, by its debtor. */
+static void tenure_slot_moved(struct tenure *tenure, int64_t now) {
+    const struct request *request = evl_tenure_request(tenure, 0);
+    const struct node *home = evl_handle_home(tenure->lock);
+    struct lease_out out = {0};
+
+    if (tenure_ghost(tenure) || request->flying || evl_tenure_rest(tenure)->owing ||
+        request->node == evl_node_index(home))
+        return;
+    evl_lease_node_back(evl_tenure_lease(tenure), 0, true, true, now, &out);
+    tenure_act(tenure, now, &out, "");
+}
+
 static void tenure_node_back(struct tenure *tenure, const struct node *node, int64_t now) {
     unsigned index = evl_node_index(node);
     struct lease_out out = {0};
@@ -637,7 +651,9 @@ bool evl_tenures_tell_back(struct tenures *tenures, struct node *node, int64_t n
         tenures_tell_next(tenures, node, TAILQ_NEXT(tenure, link));
         if (node->told)
             evl_prefetch(node->told, 0, tenures->pool.size);
-        if (tenures->deployment.cluster)
+        if (tenures->deployment.cluster && evl_node_index(node) == CLUSTER_GATE)
+            tenure_slot_moved(tenure, now);
+        else if (tenures->deployment.cluster)
             tenure_master_back(tenure, node, now);
         else
             tenure_node_back(tenure, node, now);
