@@ -380,6 +380,13 @@ static void cluster_send_on(struct cluster *cluster) {
             evl_pipe_submit_anew(&cluster->parts.nodes[place]->pipe, now);
 }
 
+/* The time that is waited out counts from the first login at a master: it is not put off until a lock is there. */
+static void cluster_want_all(struct cluster *cluster) {
+    for (unsigned place = 1; place < cluster_count(cluster); place++)
+        if (cluster_at(cluster, place)->owns)
+            evl_connection_want(evl_node_connection(cluster->parts.nodes[place]));
+}
+
 static void cluster_take(struct cluster *cluster, struct shards *said) {
     struct shards before = cluster->table;
 
@@ -397,6 +404,8 @@ static void cluster_take(struct cluster *cluster, struct shards *said) {
         cluster_tell_soon(cluster);
     evl_shards_free(&before);
     cluster_note_owners(cluster);
+    if (cluster->parts.connections->config->failover_wait)
+        cluster_want_all(cluster);
     evl_connection_rest(cluster_gate(cluster));
     cluster->parts.hooks->changed(cluster->parts.nodes[GATE]);
     cluster_send_on(cluster);
@@ -449,6 +458,14 @@ void evl_cluster_said(struct node *node, const struct reply *reply) {
     snprintf(cluster->speaker, sizeof(cluster->speaker), "%s", node->url.host);
     cluster_take(cluster, &said);
     evl_check(evl_cluster_check(cluster));
+}
+
+bool evl_cluster_mark(struct node *node, unsigned nth, char ret[SHARDS_MARK_SIZE]) {
+    const struct shard *shard = cluster_shard_of(node);
+    const struct shards *table = &shard->cluster->table;
+    uint16_t member = evl_shards_find(table, (struct bytes){shard->id, strlen(shard->id)});
+
+    return member != SHARDS_NONE && evl_shards_mark(table, member, nth, ret);
 }
 
 /* --- Asking for it ------------------------------------------------------------------------------------------------ */

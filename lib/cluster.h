@@ -51,6 +51,9 @@ struct node *evl_cluster_home(const struct cluster *cluster, struct bytes key);
 /* A node answered what it knows of the cluster. */
 void evl_cluster_said(struct node *node, const struct reply *reply);
 
+/* Writes the key of a mark of a master's history; false: it has no slots. See struct node_hooks. */
+bool evl_cluster_mark(struct node *node, unsigned nth, char ret[SHARDS_MARK_SIZE]);
+
 /* The state of a node's connection changed. */
 void evl_cluster_changed(struct node *node);
 

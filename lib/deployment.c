@@ -204,6 +204,7 @@ static struct trouble deployment_make_cluster(struct deployment *deployment, str
     deployment->hooks.met = NULL;
     deployment->hooks.table = evl_cluster_said;
     deployment->hooks.silent = evl_cluster_silent;
+    deployment->hooks.mark = evl_cluster_mark;
     deployment->hooks.changed = deployment_on_changed_in_cluster;
     evl_free(deployment->nodes);
     parts.nodes = deployment->nodes = evl_alloc(CLUSTER_PLACES * sizeof(struct node *));
@@ -271,8 +272,6 @@ struct trouble evl_deployment_make(struct deployment *deployment, const struct u
         trouble = deployment_refuse_vain_sentinels(deployment, options);
     if (trouble.status == EVLOCK_OK && deployment->votes > 1 && deployment->config.failover_wait)
         trouble = (struct trouble){EVLOCK_EINVAL, "failover_wait_ms is for one server, and there are several"};
-    if (trouble.status == EVLOCK_OK && deployment->cluster && deployment->config.failover_wait)
-        trouble = (struct trouble){EVLOCK_EINVAL, "failover_wait_ms is not for a cluster: a slot that moves leaves it"};
     if (trouble.status == EVLOCK_OK && deployment->master)
         deployment->master->node = deployment->nodes[0];
     return trouble.status == EVLOCK_OK ? deployment_try_file(deployment, words) : trouble;

@@ -14,6 +14,9 @@
 /* Of one command, at most. */
 #define WORDS 8
 
+/* So many marks of one history are tried at a login. */
+#define MARKS_MOST 4
+
 enum login_step {
     AUTH,
     LIBRARY,
@@ -39,6 +42,7 @@ enum login_step {
     CLOCK, /* no step of a login either, nor are these */
     TABLE_ANEW,
     COMING,
+    HISTORY_ANEW,
 };
 
 static struct login *login_of(struct connection *connection) {
@@ -142,7 +146,7 @@ static bool login_ask_replication(struct login *login) {
 
 /* Only who grants locks has to know for how long the server has been what it is. */
 static bool login_is_to_wait(const struct login *login) {
-    return login->connection.config->failover_wait > 0 && login->hooks->met;
+    return login->connection.config->failover_wait > 0 && login->hooks->mark;
 }
 
 /* Many are renewed by one script in a cluster, and by another elsewhere. */
@@ -197,6 +201,7 @@ static bool login_ask_kill(struct login *login) {
 static bool login_ask_history(struct login *login) {
     const struct script *script = &evl_scripts[SCRIPT_HISTORY];
     bool spells = login->spells || login->load_error[0];
+    char mark[SHARDS_MARK_SIZE];
 
     if (!login_is_to_wait(login) || login->reigned_since)
         return true;
@@ -204,8 +209,12 @@ static bool login_ask_history(struct login *login) {
         login_refuse(login, EVLOCK_EUNSUPPORTED, "failover_wait_ms needs the run_id and master_replid of INFO");
         return true;
     }
-    return login_greet(login, HISTORY, spells ? "EVAL" : "EVALSHA", spells ? script->text : script->sha, "1",
-                       "evlock:history", login->run_id, login->replid, login->inherited ? "1" : "0", NULL);
+    if (!login->hooks->mark(login, login->marks_refused, mark)) {
+        login_refuse(login, EVLOCK_EREFUSED, "it has no slots, and no mark of its history");
+        return true;
+    }
+    return login_greet(login, HISTORY, spells ? "EVAL" : "EVALSHA", spells ? script->text : script->sha, "1", mark,
+                       login->run_id, login->replid, login->inherited ? "1" : "0", NULL);
 }
 
 static bool login_ask_count(struct login *login) {
@@ -600,6 +609,20 @@ static bool login_spells_history(struct login *login, const char *error) {
     return true;
 }
 
+/* One whose slot is on its way to another master is as good as any: the next one is read. Where that does not help, the
+ * table that is asked for at the next login may. */
+static bool login_marks_elsewhere(struct login *login, const char *error) {
+    struct redirect to;
+
+    if (!login->in_cluster || !evl_shards_redirect(&to, error))
+        return false;
+    if (++login->marks_refused < MARKS_MOST)
+        login_ask_more(login, login_ask_history(login));
+    else
+        login_refuse(login, EVLOCK_EREFUSED, error);
+    return true;
+}
+
 static void login_on_refused(struct login *login, enum login_step step, const char *error) {
     struct reply_meaning meaning = evl_reply_meaning(error);
 
@@ -607,7 +630,7 @@ static void login_on_refused(struct login *login, enum login_step step, const ch
         steps[step].refused(login, error);
     if (step == AUTH && login_tries_again(login, error))
         return;
-    if (step == HISTORY && login_spells_history(login, error))
+    if (step == HISTORY && (login_spells_history(login, error) || login_marks_elsewhere(login, error)))
         return;
     if (login_can_do_without(step, error)) {
         evl_connection_explain(&login->connection, error);
@@ -660,6 +683,20 @@ static void login_on_clock(struct login *login, const struct reply *reply) {
         evl_login_lacks(login, EVLOCK_MISSING_TIME, reply->text);
 }
 
+/* A server that was a replica meanwhile, and maybe is none any more, has other data. */
+static void login_on_history_anew(struct login *login, const struct reply *reply) {
+    struct info_data info = {.inherited = true};
+
+    if (reply->type == REPLY_STRING)
+        evl_info_data(reply->text, &info);
+    login->confirmed_at = login->asked_history_at;
+    login->asked_history_at = 0;
+    if (info.refusal.status != EVLOCK_OK)
+        login_refuse(login, info.refusal.status, info.refusal.words);
+    else if (info.inherited && strcmp(info.replid, login->replid) != 0)
+        login_refuse(login, EVLOCK_EREFUSED, "its history is another than at the login");
+}
+
 /* Who is answered so can call scripts: something in between may want a key. */
 static bool login_can_call(enum login_step step, const char *error) {
     return step == CALL && (strncmp(error, "NOSCRIPT", 8) == 0 || strstr(error, "number of arguments"));
@@ -679,7 +716,9 @@ void evl_login_greeted(struct connection *connection, int answered, const struct
     }
     if (step == TABLE_ANEW)
         login->hooks->table(login, reply);
-    if (step == TABLE_ANEW || step == COMING)
+    if (step == HISTORY_ANEW)
+        login_on_history_anew(login, reply);
+    if (step == TABLE_ANEW || step == COMING || step == HISTORY_ANEW)
         return;
     assert(login->open > 0 && (step == LOAD || connection->state == CONNECTION_CONNECTING));
     if (reply->type == REPLY_ERROR && !login_can_call(step, reply->text))
@@ -702,6 +741,8 @@ bool evl_login_greet(struct connection *connection) {
     login->replid[0] = '\0';
     login->inherited = true;
     login->reigned_since = 0;
+    login->marks_refused = 0;
+    login->confirmed_at = login->asked_history_at = 0;
     login->started = 0;
     login->renews_many = login->renews_by_tag = false;
     login->spells = login->lacks_evalsha = false;
@@ -778,6 +819,20 @@ bool evl_login_ask_for_coming(struct login *login) {
     const char *words[] = {"ASKING"};
 
     return evl_connection_greet(&login->connection, COMING, 1, words);
+}
+
+/* For so long a history that was confirmed is taken for the server's. */
+static const int64_t history_stale = 1000000;
+
+/* A master that fails over ends no connection. (A Sentinel has it end all.) */
+void evl_login_confirm(struct login *login, int64_t now) {
+    const char *words[] = {"INFO", "replication"};
+
+    if (!login->in_cluster || !login_is_to_wait(login) || login->asked_history_at ||
+        (login->confirmed_at && now - login->confirmed_at <= history_stale))
+        return;
+    login->asked_history_at = now;
+    login_ask_more(login, evl_connection_greet(&login->connection, HISTORY_ANEW, 2, words));
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ */

@@ -11,6 +11,7 @@
 #include "credentials.h"
 #include "drift.h"
 #include "info.h"
+#include "shards.h"
 #include "wire.h"
 
 struct login;
@@ -21,6 +22,9 @@ struct login_hooks {
     void (*met)(struct login *login);
     /* What a node of a cluster said of that, now or when it was asked anew. NULL: it is not asked. */
     void (*table)(struct login *login, const struct reply *reply);
+    /* Writes the key of a mark of the server's history: the first, or one that is as good; false: it has none. NULL:
+     * the server grants nothing over this connection, and its history is not asked for. */
+    bool (*mark)(struct login *login, unsigned nth, char ret[SHARDS_MARK_SIZE]);
     /* All steps are done. `settled`: nothing of the connection before can still run. */
     void (*done)(struct login *login, bool settled);
 };
@@ -41,17 +45,20 @@ struct login {
     char old_run_id[ID_SIZE]; /* the same of the last connection that served */
     char replid[ID_SIZE];     /* the history of its data, which a promoted replica changes */
     char old_replid[ID_SIZE];
-    int64_t started;            /* when the server process began, at the latest; 0: unknown */
-    bool inherited;             /* its data may have been another server's, since its process began */
-    bool bare;                  /* it has replicas, and goes on taking writes when none of them gets these */
-    int64_t reigned_since;      /* when the first login of all saw this history, at the latest; 0: it is not known */
-    bool renews_by_tag;         /* of many, only those that have one hash tag: the server keeps others apart */
-    bool renews_many;           /* the server is new enough, and has not refused it */
-    bool shared;                /* the server sees one connection where others are as well: `id` is 0 */
-    bool killed;                /* the connection before has been ended on the server */
-    bool unsettled;             /* commands of an ended connection may still run */
-    bool spells;                /* scripts are sent whole, as they are not there */
-    bool lacks_evalsha;         /* the server has no such command, or not for this user */
+    int64_t started;          /* when the server process began, at the latest; 0: unknown */
+    bool inherited;           /* its data may have been another server's, since its process began */
+    bool bare;                /* it has replicas, and goes on taking writes when none of them gets these */
+    int64_t reigned_since;    /* when the first login of all saw this history, at the latest; 0: it is not known */
+    unsigned marks_refused;   /* so many of its marks could not be read there */
+    int64_t confirmed_at;     /* that history is known to be the server's since, by what was asked then; 0: not anew */
+    int64_t asked_history_at; /* it is being asked for since then; 0: it is not */
+    bool renews_by_tag;       /* of many, only those that have one hash tag: the server keeps others apart */
+    bool renews_many;         /* the server is new enough, and has not refused it */
+    bool shared;              /* the server sees one connection where others are as well: `id` is 0 */
+    bool killed;              /* the connection before has been ended on the server */
+    bool unsettled;           /* commands of an ended connection may still run */
+    bool spells;              /* scripts are sent whole, as they are not there */
+    bool lacks_evalsha;       /* the server has no such command, or not for this user */
     struct clock_reading clock; /* of a server that does not let scripts read it: the newest; 0: none yet */
     int64_t asked_clock_at;
     bool reading;          /* it is being asked for */
@@ -95,6 +102,10 @@ bool evl_login_ask_table(struct login *login);
 
 /* What is sent next is for a slot that is on its way there; false: out of memory. */
 bool evl_login_ask_for_coming(struct login *login);
+
+/* What is sent next may begin or prolong a belief, and must not run in another history than was waited out. Unless that
+ * was confirmed lately, the server is asked, and one that has another is left before the answer is heard. */
+void evl_login_confirm(struct login *login, int64_t now);
 
 /* Digests are of no use on this connection: scripts are sent whole from now on. */
 void evl_login_spell(struct login *login, const char *why);

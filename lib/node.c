@@ -2,6 +2,7 @@
 #include "node.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "check.h"
 
@@ -160,9 +161,22 @@ static void node_on_table(struct login *login, const struct reply *reply) {
     node->hooks->table(node, reply);
 }
 
-static const struct login_hooks login_hooks = {.met = node_on_met, .done = node_on_login_done};
+static bool node_on_mark(struct login *login, unsigned nth, char ret[SHARDS_MARK_SIZE]) {
+    struct node *node = node_of(&login->connection);
 
-static const struct login_hooks login_hooks_in_cluster = {.table = node_on_table, .done = node_on_login_done};
+    if (node->hooks->mark)
+        return node->hooks->mark(node, nth, ret);
+    snprintf(ret, SHARDS_MARK_SIZE, "evlock:history");
+    return nth == 0;
+}
+
+static const struct login_hooks login_hooks = {.met = node_on_met, .mark = node_on_mark, .done = node_on_login_done};
+
+static const struct login_hooks login_hooks_in_cluster = {
+    .table = node_on_table,
+    .mark = node_on_mark,
+    .done = node_on_login_done,
+};
 
 void evl_node_init(struct node *node, struct connections *all, unsigned index, struct url *url,
                    const struct node_hooks *hooks, const struct request_ops *const ops[REQUEST_KINDS],
@@ -193,6 +207,8 @@ void evl_node_move(struct node *node, struct url *url) {
 void evl_node_check(const struct node *node) {
     implies(node->replaced, node->settled);
     implies(node->excluded_until, node->excludable || evl_node_connection_of(node)->config->failover_wait);
+    implies(evl_node_state(node) == CONNECTION_READY && evl_node_connection_of(node)->config->failover_wait,
+            node->pipe.login.reigned_since);
     implies(node->excludable, !node->pipe.login.connection.config->durable);
     assert(!node->pipe.login.channel);
     evl_login_check(&node->pipe.login);

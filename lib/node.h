@@ -27,6 +27,8 @@ struct node_hooks {
     void (*silent)(struct node *node);
     /* It said what it knows of the cluster that it belongs to. NULL: it belongs to none. */
     void (*table)(struct node *node, const struct reply *reply);
+    /* The same of login_hooks.mark. NULL: it is no shard, and has one mark. */
+    bool (*mark)(struct node *node, unsigned nth, char ret[SHARDS_MARK_SIZE]);
 };
 
 struct node {

@@ -1,6 +1,7 @@
 /* Tables of clusters; see shards.h. */
 #include "shards.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "memory.h"
@@ -8,6 +9,9 @@
 #define ID_MIN 1
 #define ID_MAX 64
 #define HOST_MAX 253
+
+/* Each slot is that of some lesser number. */
+#define MARK_NUMBERS 262144
 
 /* --- Words of a text ---------------------------------------------------------------------------------------------- */
 
@@ -241,6 +245,18 @@ uint16_t evl_shards_find_at(const struct shards *shards, struct bytes host, uint
 void evl_shards_give(struct shards *shards, unsigned slot, uint16_t member) {
     shards->owners[slot] = member;
     shards->members[member].owns = true;
+}
+
+bool evl_shards_mark(const struct shards *shards, uint16_t member, unsigned nth, char ret[SHARDS_MARK_SIZE]) {
+    unsigned found = 0;
+
+    for (unsigned number = 0; shards->members[member].owns && number < MARK_NUMBERS; number++) {
+        int len = snprintf(ret, SHARDS_MARK_SIZE, "evlock:history:{%u}", number);
+        unsigned slot = evl_hash_tag_slot((struct bytes){ret, (size_t)len});
+        if (shards->owners[slot] == member && found++ == nth)
+            return true;
+    }
+    return false;
 }
 
 /* --- Of two tables ------------------------------------------------------------------------------------------------ */

@@ -20,6 +20,8 @@
 /* In place of a member. */
 #define SHARDS_NONE UINT16_MAX
 
+#define SHARDS_MARK_SIZE 32 /* bytes of a mark's key, with the zero at its end */
+
 /* One server of the cluster. Its strings lie in the table's text. */
 struct member {
     struct bytes id;
@@ -58,6 +60,10 @@ uint16_t evl_shards_find_at(const struct shards *shards, struct bytes host, uint
 
 /* A slot is another member's from here on. */
 void evl_shards_give(struct shards *shards, unsigned slot, uint16_t member);
+
+/* Writes a key that is in a slot of this member, for the mark of its history: of "evlock:history:{NUMBER}", the one
+ * with the least number, or, for `nth` above 0, with one of the next. False: it has no such slot. */
+bool evl_shards_mark(const struct shards *shards, uint16_t member, unsigned nth, char ret[SHARDS_MARK_SIZE]);
 
 void evl_shards_free(struct shards *shards);
 

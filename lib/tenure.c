@@ -245,6 +245,8 @@ static bool tenure_take(struct request *request, int64_t now, struct command *co
         dialect = evl_dialect(false, false, false);
     struct node *node = tenure_node_for(tenure, request);
     const enum lease_command said = tenure_restoring(node, kind, now);
+    if (said != LEASE_RELEASE)
+        evl_login_confirm(&node->pipe.login, now);
     const struct form *form = &dialect->commands[said]->form;
     const struct subject subject = {
         .key = evl_handle_key(tenure->lock),
@@ -271,6 +273,7 @@ static bool tenure_join(struct request *request, int64_t now, struct renewal *re
         return false;
     if (evl_lease_take(lease, request->vote, now) == LEASE_NOTHING)
         return false;
+    evl_login_confirm(&tenure_node_for(tenure, request)->pipe.login, now);
     assert(evl_dialect_renews_plainly(tenure_dialect_of(tenure)));
     ret->ttl = ttl;
     ret->key = evl_handle_key(tenure->lock);

@@ -367,9 +367,9 @@ typedef struct evlock_client_options {
     evlock_login_cb on_login;           /**< asked for credentials before each login; see CREDENTIALS above */
     const char *sentinel_user;          /**< for the Sentinels; with sentinel_password. Default: their default user */
     const char *sentinel_password;      /**< for the Sentinels; default: none is sent to them */
-    int64_t failover_wait_ms;           /**< on one server, or behind Sentinels: for how long the server of before may
-                                             go on granting locks; see FAILOVERS below. Give all clients the same.
-                                             Default: 0, nothing is waited for */
+    int64_t failover_wait_ms;           /**< not for a quorum: for how long the server of before may go on granting
+                                             locks; see FAILOVERS below. Give all clients the same. Default: 0, nothing
+                                             is waited for */
 } evlock_client_options;
 
 /*
@@ -386,6 +386,10 @@ typedef struct evlock_client_options {
  * A history is new when the process (run_id) is another, or when data of another server were taken over
  * (master_replid). The time counts from the first login that saw it, of any client: it is kept under the key
  * `evlock:history`. A server that is asked for the first time has a new history, too.
+ *
+ * In a cluster each master waits by itself. Its key is `evlock:history:{NUMBER}`, in one of its slots. Other masters go
+ * on granting. failover_wait_ms is cluster-node-timeout and 2 s at least. Do not move slots away from a master that
+ * waits: a slot takes no wait along. A master that gets its first slots waits, too.
  *
  * Give all clients the same failover_wait_ms and max_ttl_ms. Locks have a ttl of max_ttl_ms at most, and poll: a queue
  * is EVLOCK_EQUEUE. Clients of other kinds do not wait. docs/safety.md says how long failover_wait_ms has to be. A
@@ -450,7 +454,8 @@ typedef struct evlock_client_options {
  *     way: such a key is left to its ttl.
  *   - With min_replicas, an acquire fails with EVLOCK_EREPLICAS if the slot moves while the replicas are asked.
  *   - on_login is asked for node 0, and once for all nodes. evlock_client_login() is for all nodes, whichever is named.
- *   - failover_wait_ms is refused: EVLOCK_EINVAL. A slot that moves would leave the wait of its master.
+ *   - With failover_wait_ms, all masters with slots are connected to at once. One without slots counts as away: it gets
+ *     no mark of its history. See FAILOVERS above.
  *   - A server that is in no cluster makes the client EVLOCK_EUNSUPPORTED. So does one of several masters of a cluster
  *     behind redis://.
  *

@@ -136,17 +136,6 @@ static void bad_urls_are_refused(void **state) {
     }
 }
 
-static void a_wait_after_failovers_is_refused(void **state) {
-    struct fixture *f = *state;
-    evlock_client_options options = quick(f);
-    evlock_client *client = NULL;
-    options.failover_wait_ms = 1000;
-    options.max_ttl_ms = 1000;
-    assert_status(evlock_client_new(&client, loop_for_evlock(f->loop), "redis+cluster://127.0.0.1:1", &options),
-                  EVLOCK_EINVAL);
-    assert_says(evlock_last_error(), "not for a cluster");
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         LIES_TEST(who_is_sent_round_is_refused),
@@ -161,7 +150,6 @@ int main(void) {
         LIES_TEST(a_plain_server_is_no_cluster),
         LIES_TEST(nobody_there_is_told),
         LIES_TEST(bad_urls_are_refused),
-        LIES_TEST(a_wait_after_failovers_is_refused),
     };
     return run_suite("cluster-lies", tests);
 }

@@ -2,6 +2,7 @@
  * Tables of clusters: what servers of all ages say of their cluster is read, what makes no sense is refused, and of two
  * tables the greater epoch wins, slot by slot.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "shards.h"
@@ -171,6 +172,43 @@ CASE(redirections_are_read) {
     assert_false(evl_shards_redirect(&redirect, ""));
 }
 
+/* How often each slot has a number, below the last that is tried. */
+static unsigned marks[HASH_TAG_SLOTS];
+
+CASE(a_mark_is_in_a_slot_of_its_member) {
+    char mark[SHARDS_MARK_SIZE];
+    expect(A " 127.0.0.1:7001@1 myself,master - 0 0 1 connected 0-9841\n" B
+             " 127.0.0.1:7002@1 master - 0 0 2 connected 9842-16383\n" C
+             " 127.0.0.1:7003@1 master - 0 0 3 connected\n");
+    assert_true(evl_shards_mark(&table, 1, 0, mark));
+    assert_string_equal(mark, "evlock:history:{0}"); /* in slot 13907 */
+    assert_true(evl_shards_mark(&table, 1, 1, mark));
+    assert_string_equal(mark, "evlock:history:{1}"); /* in slot 9842 */
+    assert_true(evl_shards_mark(&table, 0, 0, mark));
+    assert_string_equal(mark, "evlock:history:{2}"); /* in slot 5649 */
+    assert_false(evl_shards_mark(&table, 2, 0, mark));
+    evl_shards_free(&table);
+}
+
+CASE(every_slot_has_a_mark) {
+    char mark[SHARDS_MARK_SIZE], text[128];
+    int rarest = 0, len;
+    for (unsigned number = 0; number < 262144; number++) {
+        len = snprintf(mark, sizeof(mark), "%u", number);
+        marks[evl_hash_tag_slot((struct bytes){mark, (size_t)len})]++;
+    }
+    for (int slot = 0; slot < HASH_TAG_SLOTS; slot++)
+        if (marks[slot] < marks[rarest])
+            rarest = slot;
+    assert_true(marks[rarest] > 0);
+    snprintf(text, sizeof(text), A " 127.0.0.1:7001@1 myself,master - 0 0 1 connected %d\n", rarest);
+    expect(text);
+    assert_true(evl_shards_mark(&table, 0, marks[rarest] - 1, mark));
+    assert_int_equal(evl_hash_tag_slot((struct bytes){mark, strlen(mark)}), rarest);
+    assert_false(evl_shards_mark(&table, 0, marks[rarest], mark));
+    evl_shards_free(&table);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_of_three_masters_is_read),
@@ -181,6 +219,8 @@ int main(void) {
         cmocka_unit_test(an_older_table_does_not_take_a_slot_back),
         cmocka_unit_test(a_failover_is_not_forgotten),
         cmocka_unit_test(redirections_are_read),
+        cmocka_unit_test(a_mark_is_in_a_slot_of_its_member),
+        cmocka_unit_test(every_slot_has_a_mark),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
