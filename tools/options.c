@@ -38,7 +38,7 @@ static const struct option_row options_server[] = {
     {"sentinel-user", 0, OPTION_TEXT, &options_values.sentinel_user, "NAME",
      "the user at the Sentinels, with EVLOCK_SENTINEL_PASSWORD", 0, 0},
     {"failover-wait", 0, OPTION_DURATION, &options_values.failover_wait_ms, "TIME",
-     "on one server: grant nothing so long after a failover, and for --max-ttl", 0, 0},
+     "on one server, or in a cluster: grant nothing so long after a failover, and for --max-ttl", 0, 0},
     {"cacert", 0, OPTION_TEXT, &options_values.cacert, "FILE", "the certificates to trust; else the system's", 0, 0},
     {"cert", 0, OPTION_TEXT, &options_values.cert, "FILE", "the certificate of this client", 0, 0},
     {"key", 0, OPTION_TEXT, &options_values.key, "FILE", "its private key", 0, 0},

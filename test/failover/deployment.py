@@ -157,7 +157,7 @@ class Group:
 class Cluster:
     """Three masters, each with its replicas, on hosts of their own; all locks of the table are on the first master."""
 
-    kinds = ("cluster", "redis-py cluster")
+    kinds = ("cluster", "cluster waiting", "redis-py cluster")
 
     def __init__(self, hosts, replicas=1, min_replicas=0, max_lag_s=10):
         self.hosts, self.folder = hosts, tempfile.mkdtemp(prefix="evlock-")

@@ -21,7 +21,7 @@ import deployment
 import hosts as machines
 
 TTLS_MS = (10000, 3000)
-WAIT_MS = 4000  # failover_wait_ms: the shorter max-lag, and two seconds
+WAIT_MS = 4000  # failover_wait_ms: the shorter max-lag, or the node timeout, and two seconds
 BEGIN_S = 30  # for the first grant, which waits too
 BEFORE_S = 3  # from the last grant to the fault
 PAUSE_S = 0.25  # between free locks; more is told
@@ -88,6 +88,7 @@ WORDS = {
     "redis-py": "redis-py's Sentinel and Lock",
     "asks": "in redis++'s way: asks at each connect",
     "cluster": "evlock, by the cluster",
+    "cluster waiting": "evlock, by the cluster, failover_wait_ms 4,000",
     "redis-py cluster": "redis-py's RedisCluster and Lock",
 }
 
