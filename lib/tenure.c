@@ -34,9 +34,10 @@ static int64_t tenure_now_of(struct tenure *tenure) {
 /* Of what a node owes in a cluster: which one it is, counted from 1; that it is not the only one; that it was back
  * while something flew elsewhere, and whether what it owed is settled by that. */
 #define OWING_NODE 0x0FFFU
-#define OWING_MORE 0x2000U
-#define OWING_BACK 0x4000U
-#define OWING_SETTLED 0x8000U
+#define OWING_MORE 0x1000U
+#define OWING_BACK 0x2000U
+#define OWING_SETTLED 0x4000U
+#define OWING_ALL 0x7FFFU
 
 _Static_assert(CLUSTER_PLACES < OWING_NODE, "there is room for the number of each node");
 
@@ -297,7 +298,7 @@ static void tenure_note_owing(struct tenure *tenure, unsigned node) {
     unsigned before = rest->owing & OWING_NODE;
     unsigned more = before && before != node + 1 ? OWING_MORE : rest->owing & OWING_MORE;
 
-    rest->owing = (uint16_t)((node + 1) | more);
+    rest->owing = ((node + 1) | more) & OWING_ALL;
 }
 
 /* A queue that is halfway to another master is not handed on to, and a lock is given back without it. But who waits in
@@ -332,7 +333,7 @@ static void tenure_settle(struct tenure *tenure, int64_t now, struct lease_out *
 static void tenure_note_back(struct tenure *tenure, bool settled, int64_t now, struct lease_out *out) {
     struct tenure_rest *rest = evl_tenure_rest(tenure);
 
-    rest->owing = (uint16_t)((rest->owing & (OWING_NODE | OWING_MORE)) | OWING_BACK | (settled ? OWING_SETTLED : 0));
+    rest->owing = ((rest->owing & (OWING_NODE | OWING_MORE)) | OWING_BACK | (settled ? OWING_SETTLED : 0)) & OWING_ALL;
     tenure_settle(tenure, now, out);
 }
 

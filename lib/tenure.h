@@ -23,11 +23,12 @@ struct tenure {
 struct tenure_rest {
     uint8_t acting; /* depth of what an input leads to: only the outermost may free it */
     uint8_t token_len;
-    uint16_t owing; /* in a cluster: the node that has lost a command of its; with the marks of what became of that */
-    bool plainly;   /* the same: its release does not hand on, as the queue is not where the lock is */
-    char token[];   /* and the ticket of one that queues */
+    uint16_t owing : 15; /* in a cluster: the node that has lost a command of its; with marks of what became of that */
+    bool plainly : 1;    /* the same: its release does not hand on, as the queue is not where the lock is */
+    char token[];        /* and the ticket of one that queues */
 };
 
+_Static_assert(sizeof(struct tenure_rest) == offsetof(struct tenure_rest, token), "there is no gap before the token");
 _Static_assert(sizeof(struct tenure) % _Alignof(struct lease) == 0, "the lease is aligned");
 _Static_assert(sizeof(struct lease) == offsetof(struct lease, slots), "and its slots end where the requests begin");
 _Static_assert(sizeof(struct lease_slot) % _Alignof(struct request) == 0, "the requests are aligned");
