@@ -97,20 +97,24 @@ static void release_next(struct locks *locks) {
         expect_ok(evlock_release(locks->at[locks->next++], released, locks));
 }
 
-static void all(struct locks *locks, void (*next)(struct locks *locks)) {
+static void all(struct locks *locks, void (*next)(struct locks *locks), size_t window) {
     locks->next = 0;
     locks->left = locks->count;
-    for (size_t i = 0; i < WINDOW; i++)
+    for (size_t i = 0; i < window; i++)
         next(locks);
     event_base_dispatch(locks->base);
 }
 
 void locks_acquire_all(struct locks *locks) {
-    all(locks, acquire_next);
+    all(locks, acquire_next, WINDOW);
+}
+
+void locks_acquire_at_once(struct locks *locks) {
+    all(locks, acquire_next, locks->count);
 }
 
 void locks_release_all(struct locks *locks) {
-    all(locks, release_next);
+    all(locks, release_next, WINDOW);
 }
 
 void locks_check_held_by(const struct locks *locks, struct keepers keepers) {

@@ -33,6 +33,8 @@ void locks_open_at(struct locks *locks, struct event_base *base, const char *url
 void locks_close(struct locks *locks);
 
 void locks_acquire_all(struct locks *locks);
+/* The same, all asked for in one turn. */
+void locks_acquire_at_once(struct locks *locks);
 void locks_release_all(struct locks *locks);
 
 /* Ends the benchmark unless all are held, and these servers, or the first, have every key, no others, and the tokens of
