@@ -45,7 +45,7 @@ static void call_delist(struct call *call) {
 }
 
 struct call *evl_call_new(struct evlock *lock, const struct call_sort *sort, void *arg) {
-    struct call *call = evl_pool_alloc(&evl_locks_of(lock)->calls);
+    struct call *call = evl_slab_alloc(&evl_locks_of(lock)->calls);
 
     if (!call)
         return NULL;
@@ -117,16 +117,11 @@ void evl_call_drop(struct call *call) {
 }
 
 void evl_call_free(struct call *call) {
-    struct locks *locks = evl_locks_of(call->lock);
-
     evl_handle_unref(call->lock);
     evl_free(call->error);
     if (call->sort->free)
         call->sort->free(call);
-    if (locks)
-        evl_pool_free(&locks->calls, call);
-    else
-        evl_free(call);
+    evl_slab_free(call);
 }
 
 void evl_call_end(struct call *call, int status, const char *words) {

@@ -10,7 +10,7 @@ void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_h
     TAILQ_INIT(&locks->done);
     STAILQ_INIT(&locks->noticed);
     STAILQ_INIT(&locks->announced);
-    locks->calls = (struct pool){.size = call_size, .keep = kept};
+    evl_slabs_init(&locks->calls, call_size, kept);
     locks->listener_hooks = listener_hooks;
     locks->phase = evl_turn_random(&evl_locks_deployment(locks)->turn);
     locks->open = true;
@@ -19,7 +19,7 @@ void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_h
 void evl_locks_free(struct locks *locks) {
     evl_config_unref(locks->last_config);
     evl_fences_free(&locks->fences);
-    evl_pool_free_kept(&locks->calls);
+    evl_slabs_free(&locks->calls);
 }
 
 /* It reads nothing that changes while the client lives, since it may be another thread that asks. */

@@ -8,6 +8,7 @@
 
 #include "fences.h"
 #include "listener.h"
+#include "slab.h"
 #include "tenure.h"
 
 LIST_HEAD(configs, config);
@@ -18,7 +19,7 @@ struct locks {
     struct calls pending;       /* oldest first */
     struct calls running;       /* those of runs whose bodies are at work, oldest first */
     struct calls done;          /* to be reported, in order */
-    struct pool calls;          /* their memory */
+    struct slabs calls;         /* their memory */
     struct handles noticed;     /* those with a loss or a risk to be reported; each has one more reference, */
     struct handles announced;   /* as have those of which a hold has news */
     struct configs configs;     /* of its handles */
@@ -45,7 +46,7 @@ static inline struct locks *evl_locks_of_client(struct evlock_client *client) {
     return (struct locks *)(void *)client;
 }
 
-/* Sets them up on tenures that are set up: so many blocks of memory of calls of this size are kept. */
+/* Sets them up on tenures that are set up: so many calls, of this size, have memory that is kept. */
 void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_hooks, size_t call_size, unsigned kept);
 
 /* Frees what they own, but for their own memory. */

@@ -7,6 +7,18 @@
 
 #include <stddef.h>
 
+/* Whether a sanitizer is to see each use of what was given back: then nothing is kept to be used again. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ /* as gcc says it */
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define EVL_MEMORY_WATCHED 1
+#else
+#define EVL_MEMORY_WATCHED 0
+#endif
+
 /* A zeroed block, or NULL. */
 void *evl_alloc(size_t size);
 

@@ -1,23 +1,10 @@
 /* Pools; see pool.h. */
 #include "pool.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "check.h"
 #include "memory.h"
-
-/* A sanitizer is to see each use of what was given back. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ /* as gcc says it */
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-static const bool keeps = false;
-#else
-static const bool keeps = true;
-#endif
 
 void *evl_pool_alloc(struct pool *pool) {
     void *block = pool->first;
@@ -34,7 +21,7 @@ void *evl_pool_alloc(struct pool *pool) {
 }
 
 void evl_pool_free(struct pool *pool, void *block) {
-    if (!keeps || pool->kept == pool->keep) {
+    if (EVL_MEMORY_WATCHED || pool->kept == pool->keep) {
         evl_free(block);
         return;
     }

@@ -32,6 +32,7 @@
 
 #include "pool.h"
 #include "secret.h"
+#include "slab.h"
 #include "token.h"
 
 enum { MAX_SITES = 1024 };
@@ -158,6 +159,8 @@ char *__wrap_evl_dup(const void *bytes, size_t len);
 void __wrap_evl_free(void *block);
 void *__real_evl_pool_alloc(struct pool *pool);
 void *__wrap_evl_pool_alloc(struct pool *pool);
+void *__real_evl_slab_alloc(struct slabs *slabs);
+void *__wrap_evl_slab_alloc(struct slabs *slabs);
 
 void *__wrap_evl_alloc(size_t size) {
     void *block = REFUSED(FAULT_OWN) ? NULL : __real_evl_alloc(size);
@@ -185,6 +188,12 @@ void __wrap_evl_free(void *block) {
 /* Also of a block that a pool has kept: whether it has one is chance. */
 void *__wrap_evl_pool_alloc(struct pool *pool) {
     return REFUSED(FAULT_OWN) ? NULL : __real_evl_pool_alloc(pool);
+}
+
+/* The same. Only one block is by itself, so that slabs come and go too. */
+void *__wrap_evl_slab_alloc(struct slabs *slabs) {
+    slabs->keep = 1;
+    return REFUSED(FAULT_OWN) ? NULL : __real_evl_slab_alloc(slabs);
 }
 
 bool __real_evl_secret_make(struct secret *ret, size_t room);

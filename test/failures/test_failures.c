@@ -123,8 +123,13 @@ struct place {
 };
 
 static size_t find_places(struct place *places) {
-    static const char *const allocators[] = {"__wrap_evl_alloc",      "__wrap_evl_resize",      "__wrap_evl_dup",
-                                             "__wrap_evl_pool_alloc", "__wrap_evl_secret_make", NULL};
+    static const char *const allocators[] = {"__wrap_evl_alloc",
+                                             "__wrap_evl_resize",
+                                             "__wrap_evl_dup",
+                                             "__wrap_evl_pool_alloc",
+                                             "__wrap_evl_secret_make",
+                                             "__wrap_evl_slab_alloc",
+                                             NULL};
     uintptr_t sites[SITES_MAX];
     size_t site_count = sites_of(allocators, sites, SITES_MAX), count = 0;
     for (size_t i = 0; i < site_count; i++) {

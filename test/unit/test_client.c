@@ -307,6 +307,56 @@ CASE(the_end_of_a_client_wipes_its_random_bytes) {
     counted_end();
 }
 
+/* --- Memory ------------------------------------------------------------------------------------------------------- */
+
+enum { BURST = 4000 };
+
+/* As many as take slabs. */
+static void ask_for_many(evlock_client *client, evlock **locks) {
+    for (int i = 0; i < BURST; i++) {
+        assert_int_equal(evlock_new(&locks[i], client, "name", EVLOCK_CSTRING, NULL), EVLOCK_OK);
+        assert_int_equal(evlock_acquire(locks[i], NULL, failed, NULL), EVLOCK_OK);
+    }
+}
+
+CASE(many_calls_leave_little_memory) {
+    static evlock *locks[BURST];
+    evlock_client *client;
+    struct locks *all;
+
+    counted_begin(NULL);
+    client = client_new();
+    all = evl_locks_of_client(client);
+    told = 0;
+    ask_for_many(client, locks);
+    assert_false(LIST_EMPTY(&all->calls.room));
+    for (int i = 0; i < BURST; i++)
+        evlock_free(locks[i]);
+    ring();
+    assert_int_equal(told, BURST);
+    assert_true(LIST_EMPTY(&all->calls.room));
+    client_end(client);
+    assert_int_equal(counted_live(), 0);
+    counted_end();
+}
+
+/* Their handles stay, and have no client when they are told. */
+CASE(many_calls_end_with_their_client) {
+    static evlock *locks[BURST];
+    evlock_client *client;
+
+    counted_begin(NULL);
+    client = client_new();
+    told = 0;
+    ask_for_many(client, locks);
+    client_end(client);
+    assert_int_equal(told, BURST);
+    for (int i = 0; i < BURST; i++)
+        evlock_free(locks[i]);
+    assert_int_equal(counted_live(), 0);
+    counted_end();
+}
+
 /* --- How long one waits ------------------------------------------------------------------------------------------- */
 
 /* The third attempt fails where the fourth would come with the end of the wait. */
@@ -1672,6 +1722,8 @@ int main(void) {
         cmocka_unit_test(an_acquire_without_random_bytes_is_refused),
         cmocka_unit_test(an_acquire_that_is_refused_leaves_the_timer_as_it_must_be),
         cmocka_unit_test(a_later_attempt_without_random_bytes_ends_the_acquire),
+        cmocka_unit_test(many_calls_leave_little_memory),
+        cmocka_unit_test(many_calls_end_with_their_client),
         cmocka_unit_test(a_pause_that_meets_the_end_of_the_wait_is_not_waited_out),
         cmocka_unit_test(the_end_of_a_client_wipes_its_random_bytes),
         cmocka_unit_test(a_wait_ends_when_all_that_had_come_by_its_end_was_read),
