@@ -165,7 +165,7 @@ static void a_waiter_listens_where_its_slot_arrives(void **state) {
     int slot = slot_of(holder), to = other_than(0);
     assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
     assert_status(evlock_acquire(waiter, NULL, record_end, &record), EVLOCK_OK);
-    await(f, listeners_at(owner_of(holder)) == 1);
+    await(f, listeners_at(owner_of(holder)) == 1 && waiting_at(holder) == 1);
     assert_int_equal(listeners_at(to), 0);
     cluster_move(&cluster, slot, to);
     await(f, listeners_at(to) == 1);
