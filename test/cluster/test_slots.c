@@ -133,6 +133,25 @@ static void a_cancelled_move_leaves_the_lock(void **state) {
     assert_true(evlock_is_held(held) && is_kept(held));
 }
 
+/* Who sends elsewhere knows more than the table: it is asked for its own, each time. */
+static void who_sends_elsewhere_is_asked_for_its_table(void **state) {
+    struct fixture *f = *state;
+    evlock *moved[2];
+    for (int i = 0; i < 3; i++)
+        assert_status(await_try(f, lock_at(f, i, 9, NULL)), EVLOCK_OK); /* all are connected */
+    for (int i = 0; i < 2; i++) {
+        moved[i] = lock_at(f, 0, 0, NULL); /* another each time */
+        cluster_move(&cluster, slot_of(moved[i]), other_than(0));
+        long long asked = server_calls(&cluster.nodes[0], "cluster|nodes");
+        assert_status(await_try(f, moved[i]), EVLOCK_OK);
+        await(f, server_calls(&cluster.nodes[0], "cluster|nodes") > asked);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_status(await_release(f, moved[i]), EVLOCK_OK);
+        cluster_move(&cluster, slot_of(moved[i]), 0);
+    }
+}
+
 /* How many clients wait for replicas. */
 static const char blocked[] = "return tonumber(string.match(redis.call('INFO', 'clients'), 'blocked_clients:(%d+)'))";
 
@@ -226,7 +245,7 @@ int main(void) {
         CLUSTERED(every_call_is_answered_in_every_step), CLUSTERED(what_is_taken_in_one_step_is_given_back_in_the_next),
         CLUSTERED(a_fence_waits_for_its_counter),        CLUSTERED(a_move_that_stands_still_ends_a_try),
         CLUSTERED(a_cancelled_move_leaves_the_lock),     CLUSTERED(replicas_of_the_old_master_do_not_count),
-        CLUSTERED(none_of_many_renewed_locks_is_lost),
+        CLUSTERED(none_of_many_renewed_locks_is_lost),   CLUSTERED(who_sends_elsewhere_is_asked_for_its_table),
     };
     return run_clustered("cluster-slots", tests, NULL);
 }
