@@ -182,14 +182,16 @@ static void the_only_master_that_was_needed_is_left_too(void **state) {
     is_served_by_the_heir(f, lock_at(f, 0, 0, NULL), NULL);
 }
 
+/* Nor is a call told that they are. */
 static void a_client_begins_where_its_first_addresses_are_away(void **state) {
     struct fixture *f = *state;
+    evlock_options options = {.size = sizeof(options), .fail_when_away = true};
     char url[256];
     server_kill9(&cluster.nodes[0]);
     snprintf(url, sizeof(url), "%s+cluster://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d", server_scheme(),
              cluster.nodes[0].port, cluster.nodes[0].port == 1 ? 2 : 1, cluster.nodes[1].port);
     client_new(f, url, NULL);
-    await_connected(f, f->client);
+    assert_status(await_acquire(f, lock_at(f, 1, 0, &options), NULL), EVLOCK_OK);
     assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
 }
 
