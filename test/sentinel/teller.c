@@ -1,0 +1,211 @@
+/* A Sentinel of the tests' own; see teller.h. */
+#include "teller.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "world/resp.h"
+
+enum { PEERS = 32, NOWHERE = 1 };
+
+struct peer {
+    int fd;
+    bool waits; /* to be told that it listens */
+    struct requests requests;
+};
+
+/* What the process knows. */
+struct told {
+    const struct teller *teller;
+    enum tale tale;
+    int server;
+    int epochs, addresses; /* so often each was said */
+    bool cut;
+};
+
+static int epoch_of(const struct told *told) {
+    switch (told->tale) {
+    case TALE_TORN:
+        return told->epochs == 1 ? 1 : 2;
+    case TALE_MISSED:
+        return told->epochs <= 2 ? 1 : 2;
+    case TALE_AGAIN:
+        return told->epochs <= 2 ? 5 : 6;
+    default:
+        return 5;
+    }
+}
+
+static int port_of(const struct told *told) {
+    bool nowhere = told->tale == TALE_FALSE || (told->tale == TALE_TORN && told->addresses == 1) ||
+                   (told->tale == TALE_MENDED && told->addresses <= 2);
+
+    if (told->tale == TALE_NO_PORT)
+        return UINT16_MAX + 1;
+    return nowhere ? NOWHERE : told->server;
+}
+
+static void reply_text(struct output *output, const char *text) {
+    reply_bulk(output, text, strlen(text));
+}
+
+static void say_epoch(struct told *told, struct output *output) {
+    char number[16];
+
+    told->epochs++;
+    snprintf(number, sizeof(number), "%d", epoch_of(told));
+    reply_array(output, 2);
+    reply_text(output, "config-epoch");
+    reply_text(output, number);
+}
+
+static void say_address(struct told *told, struct output *output) {
+    char number[16];
+
+    told->addresses++;
+    snprintf(number, sizeof(number), "%d", port_of(told));
+    reply_array(output, 2);
+    reply_text(output, told->tale == TALE_MISSED && told->addresses > 1 ? "localhost" : "127.0.0.1");
+    reply_text(output, number);
+    (void)!write(told->teller->counts[1], "", 1);
+}
+
+/* False: it hangs up. */
+static bool answer(struct told *told, struct peer *peer, struct output *output) {
+    const char *verb = peer->requests.argv[0];
+    const char *next = peer->requests.argc > 1 ? peer->requests.argv[1] : "";
+
+    if (strcasecmp(verb, "SUBSCRIBE") == 0) {
+        peer->waits = true;
+    } else if (strcasecmp(verb, "SENTINEL") != 0) {
+        reply_error(output, "ERR unknown command '%s'", verb);
+    } else if (told->tale == TALE_CUT && !told->cut) {
+        told->cut = true;
+        return false;
+    } else if (strcasecmp(next, "MASTER") == 0) {
+        say_epoch(told, output);
+    } else {
+        say_address(told, output);
+    }
+    return true;
+}
+
+static bool say(int fd, struct output *output) {
+    ssize_t len = 1;
+
+    for (size_t sent = 0; sent < output->len && len > 0; sent += (size_t)len)
+        len = send(fd, output->bytes + sent, output->len - sent, MSG_NOSIGNAL);
+    reply_free(output);
+    return len > 0;
+}
+
+/* False: it has hung up, or is hung up on. */
+static bool hear(struct told *told, struct peer *peer) {
+    struct output output = {0};
+    char bytes[4096];
+    ssize_t len = read(peer->fd, bytes, sizeof(bytes));
+    bool stays = len > 0;
+
+    if (stays)
+        requests_add(&peer->requests, bytes, (size_t)len);
+    while (stays && requests_parse(&peer->requests) == PARSED_COMMAND)
+        stays = answer(told, peer, &output);
+    return say(peer->fd, &output) && stays;
+}
+
+static void let_listen(const struct told *told, struct peer *peer) {
+    static const char channel[] = "+switch-master";
+    struct output output = {0};
+
+    if (!peer->waits || told->epochs < 2)
+        return;
+    peer->waits = false;
+    reply_array(&output, 3);
+    reply_text(&output, "subscribe");
+    reply_text(&output, channel);
+    reply_integer(&output, 1);
+    say(peer->fd, &output);
+}
+
+static void tell(struct told *told, int listener) {
+    struct pollfd polls[1 + PEERS] = {{listener, POLLIN, 0}};
+    struct peer peers[PEERS] = {{0}};
+    nfds_t count = 1;
+
+    while (poll(polls, count, -1) >= 0) {
+        for (nfds_t i = 1; i < count; i++)
+            if (polls[i].revents && !hear(told, &peers[i - 1])) {
+                close(polls[i].fd);
+                requests_free(&peers[i - 1].requests);
+                peers[i - 1] = peers[count - 2];
+                polls[i] = polls[count - 1];
+                peers[count-- - 2] = (struct peer){0};
+            }
+        for (nfds_t i = 1; i < count; i++)
+            let_listen(told, &peers[i - 1]);
+        if (!polls[0].revents || count == 1 + PEERS)
+            continue;
+        int fd = accept(listener, NULL, NULL);
+        peers[count - 1] = (struct peer){.fd = fd};
+        polls[count++] = (struct pollfd){fd, POLLIN, 0};
+    }
+}
+
+static int listen_at(int *ret_port) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) != 0 || listen(fd, PEERS) != 0 ||
+        getsockname(fd, (struct sockaddr *)&at, &len) != 0)
+        abort();
+    *ret_port = ntohs(at.sin_port);
+    return fd;
+}
+
+void teller_start(struct teller *teller, enum tale tale, int server) {
+    struct told told = {.teller = teller, .tale = tale, .server = server};
+    int listener = listen_at(&teller->port);
+
+    teller->said = 0;
+    if (pipe(teller->counts) != 0 || fcntl(teller->counts[0], F_SETFL, O_NONBLOCK) != 0 ||
+        fcntl(teller->counts[1], F_SETFL, O_NONBLOCK) != 0)
+        abort();
+    teller->pid = fork();
+    if (teller->pid < 0)
+        abort();
+    if (teller->pid == 0) {
+        tell(&told, listener);
+        _exit(0);
+    }
+    close(listener);
+}
+
+long teller_said(struct teller *teller) {
+    char bytes[256];
+    ssize_t len;
+
+    while ((len = read(teller->counts[0], bytes, sizeof(bytes))) > 0)
+        teller->said += len;
+    return teller->said;
+}
+
+void teller_stop(struct teller *teller) {
+    if (teller->pid <= 0)
+        return;
+    kill(teller->pid, SIGKILL);
+    waitpid(teller->pid, NULL, 0);
+    close(teller->counts[0]);
+    close(teller->counts[1]);
+    teller->pid = 0;
+}
