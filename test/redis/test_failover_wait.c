@@ -82,6 +82,21 @@ static void a_history_older_than_the_machine_is_not_waited_out(void **state) {
     assert_int_equal(f->away.count, waits);
 }
 
+/* By a clock that went back, the mark is of a moment that is to come: nothing is known of what was before. */
+static void a_history_that_is_to_come_is_waited_out(void **state) {
+    static const char later[] = "return redis.call('SET', KEYS[1], "
+                                "(string.gsub(redis.call('GET', KEYS[1]), '%d+$', '9%0')))";
+    struct fixture *f = *state;
+    int waits;
+
+    await_connected(f, waiting_client(f));
+    waits = f->away.count;
+    server_do(f->server, "EVAL %s 1 evlock:history", later);
+    waiting_client(f);
+    await(f, f->away.count > waits);
+    assert_status(f->away.status, EVLOCK_EEXCLUDED);
+}
+
 /* The server comes back without data: nobody else gets the lock, and its holder keeps it. */
 static void a_lease_survives_the_loss_of_its_key(void **state) {
     struct fixture *f = *state;
@@ -189,16 +204,30 @@ static void without_the_mark_nothing_is_granted(void **state) {
     await(f, f->away.status == EVLOCK_EEXCLUDED);
 }
 
+/* Nor may who cannot set it. */
+static void where_the_mark_cannot_be_set_nothing_is_granted(void **state) {
+    struct fixture *f = *state;
+
+    server_do(f->server, "CONFIG SET maxmemory 1");
+    waiting_client(f);
+    await(f, f->away.count > 0);
+    assert_says(f->away.error, "OOM");
+    server_do(f->server, "CONFIG SET maxmemory 0");
+    await(f, f->away.status == EVLOCK_EEXCLUDED);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         WAIT_TEST(nothing_is_granted_at_first),
         WAIT_TEST(a_history_older_than_the_machine_is_not_waited_out),
+        WAIT_TEST(a_history_that_is_to_come_is_waited_out),
         WAIT_TEST(a_lease_survives_the_loss_of_its_key),
         WAIT_TEST(a_lease_that_is_not_renewed_runs_out_before_the_next_grant),
         WAIT_TEST(a_key_that_is_another_s_is_not_set_again),
         WAIT_TEST(a_release_is_no_grant),
         WAIT_TEST(what_cannot_be_waited_out_is_refused),
         WAIT_TEST(without_the_mark_nothing_is_granted),
+        WAIT_TEST(where_the_mark_cannot_be_set_nothing_is_granted),
     };
 
     return run_suite("failover_wait", tests);
