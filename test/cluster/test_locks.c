@@ -93,6 +93,32 @@ static void renewals_are_batched_by_master(void **state) {
     assert_int_equal(server_errors(&cluster.nodes[0], "CROSSSLOT"), 0);
 }
 
+/* A ttl that is longer stays, and a key that is another's is left alone, and said. */
+static void what_a_batch_renews_is_its_own(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock_options options = {.size = sizeof(options), .ttl_ms = 3000, .auto_renewal = true};
+    options.on_lost = record_end;
+    options.arg = &lost;
+    evlock *locks[20];
+    struct record records[20] = {0};
+    for (int i = 0; i < 20; i++) {
+        locks[i] = lock_at(f, 0, i, &options);
+        assert_status(evlock_acquire(locks[i], NULL, record_end, &records[i]), EVLOCK_OK);
+    }
+    for (int i = 0; i < 20; i++)
+        await(f, records[i].count == 1 && records[i].status == EVLOCK_OK);
+    server_do(&cluster.nodes[owner_of(locks[0])], "PEXPIRE %s 600000", name_of(locks[0]));
+    server_do(&cluster.nodes[owner_of(locks[1])], "SET %s stranger PX 600000", name_of(locks[1]));
+    await(f, lost.count);
+    assert_true(lost.object == locks[1]);
+    uint64_t renewals = stats_of(f->client).renewals;
+    await(f, stats_of(f->client).renewals >= renewals + 60);
+    assert_true(ask_ttl(f, locks[0]) > 300000);
+    assert_true(server_integer(&cluster.nodes[owner_of(locks[1])], "PTTL %s", name_of(locks[1])) > 300000);
+    assert_int_equal(lost.count, 1);
+}
+
 static void names_with_braces_have_their_queue_beside_them(void **state) {
     struct fixture *f = *state;
     static const char *const names[] = {"a}b", "{}a", "{x}y", "{", "}", "{{a}", "plain"};
@@ -171,6 +197,7 @@ int main(void) {
         CLUSTERED(a_wrongly_typed_key_is_found),
         CLUSTERED(fences_grow_on_each_master),
         CLUSTERED(renewals_are_batched_by_master),
+        CLUSTERED(what_a_batch_renews_is_its_own),
         CLUSTERED(names_with_braces_have_their_queue_beside_them),
         CLUSTERED(a_grant_is_on_the_replica_when_told),
         CLUSTERED(all_masters_are_listed),
