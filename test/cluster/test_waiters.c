@@ -94,6 +94,34 @@ static void waiters_go_where_their_slot_goes(void **state) {
         cluster_move(&cluster, slots[i], i);
 }
 
+static size_t listeners(struct server *server) {
+    redisReply *reply = server_ask(server, "PUBSUB CHANNELS evlock:*");
+    size_t count = reply->elements;
+    freeReplyObject(reply);
+    return count;
+}
+
+/* Where nobody waited before. */
+static void who_waits_listens_where_the_slot_goes(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = queueing();
+    struct record record = {0};
+    evlock *holder = lock_at(f, 0, 0, &options), *waiter;
+    int slot = slot_of(holder), to = other_than(0);
+    assert_status(await_acquire(f, holder, NULL), EVLOCK_OK);
+    waiter = lock_new(f, name_of(holder), &options);
+    assert_status(evlock_acquire(waiter, NULL, record_end, &record), EVLOCK_OK);
+    await(f, waiting_at(holder) == 1 && listeners(&cluster.nodes[0]) == 1);
+    assert_int_equal(listeners(&cluster.nodes[to]), 0);
+    cluster_move(&cluster, slot, to);
+    await(f, listeners(&cluster.nodes[to]) == 1);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_status(await_release(f, waiter), EVLOCK_OK);
+    cluster_move(&cluster, slot, 0);
+}
+
 /* The queue is halfway: the lock is given back without it, and who waits finds that by looking. */
 static void a_release_does_not_wait_for_the_queue(void **state) {
     struct fixture *f = *state;
@@ -141,8 +169,8 @@ static void waiters_wait_on_at_the_new_master(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CLUSTERED(grants_are_heard_on_each_master),       CLUSTERED(waiters_go_where_their_slot_goes),
-        CLUSTERED(a_release_does_not_wait_for_the_queue), CLUSTERED(who_gives_up_leaves_the_queue),
-        CLUSTERED(waiters_wait_on_at_the_new_master),
+        CLUSTERED(who_waits_listens_where_the_slot_goes), CLUSTERED(a_release_does_not_wait_for_the_queue),
+        CLUSTERED(who_gives_up_leaves_the_queue),         CLUSTERED(waiters_wait_on_at_the_new_master),
     };
     return run_clustered("cluster-waiters", tests, NULL);
 }
