@@ -97,6 +97,26 @@ static void a_history_that_is_to_come_is_waited_out(void **state) {
     assert_status(f->away.status, EVLOCK_EEXCLUDED);
 }
 
+/* By a clock that is fast, the age of a history is less than it seems: here by more than is missing. */
+static void a_hundredth_of_an_age_does_not_count(void **state) {
+    enum { LONG_MS = 1000 * 1000, MORE_MS = 1000 };
+    static const char aged[] =
+        "local now = redis.call('TIME'); local since = now[1] * 1000000 + now[2] - ARGV[1] * 1000 "
+        "return redis.call('SET', KEYS[1], (string.gsub(redis.call('GET', KEYS[1]), '%d+$', "
+        "string.format('%.0f', since))))";
+    struct fixture *f = *state;
+    evlock_client_options options = waiting_options(f);
+    int waits;
+
+    await_connected(f, waiting_client(f));
+    waits = f->away.count;
+    server_do(f->server, "EVAL %s 1 evlock:history %d", aged, LONG_MS + MORE_MS);
+    options.failover_wait_ms = LONG_MS;
+    client_new(f, NULL, &options);
+    await(f, f->away.count > waits);
+    assert_status(f->away.status, EVLOCK_EEXCLUDED);
+}
+
 /* The server comes back without data: nobody else gets the lock, and its holder keeps it. */
 static void a_lease_survives_the_loss_of_its_key(void **state) {
     struct fixture *f = *state;
@@ -152,6 +172,16 @@ static void a_key_that_is_another_s_is_not_set_again(void **state) {
     await(f, lost.count);
     assert_status(lost.status, EVLOCK_EDATALOSS);
     assert_int_equal(server_integer(f->server, "STRLEN kept"), 8);
+}
+
+/* What is not there may have been forgotten: it is not said that it is another's. */
+static void an_adoption_is_as_a_grant(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock_client *client = waiting_client(f);
+
+    await_connected(f, client);
+    assert_status(await_adopt(f, renewed_lock(f, client, &lost), "token", 5), EVLOCK_EEXCLUDED);
 }
 
 static void a_release_is_no_grant(void **state) {
@@ -221,9 +251,11 @@ int main(void) {
         WAIT_TEST(nothing_is_granted_at_first),
         WAIT_TEST(a_history_older_than_the_machine_is_not_waited_out),
         WAIT_TEST(a_history_that_is_to_come_is_waited_out),
+        WAIT_TEST(a_hundredth_of_an_age_does_not_count),
         WAIT_TEST(a_lease_survives_the_loss_of_its_key),
         WAIT_TEST(a_lease_that_is_not_renewed_runs_out_before_the_next_grant),
         WAIT_TEST(a_key_that_is_another_s_is_not_set_again),
+        WAIT_TEST(an_adoption_is_as_a_grant),
         WAIT_TEST(a_release_is_no_grant),
         WAIT_TEST(what_cannot_be_waited_out_is_refused),
         WAIT_TEST(without_the_mark_nothing_is_granted),
