@@ -22,7 +22,7 @@ struct move {
     unsigned slot;
     unsigned from, to; /* servers */
     enum step step;
-    bool given_up; /* who was told to ask elsewhere may yet do so: it is not begun anew */
+    int64_t rests_until; /* it was given up; who was told to ask elsewhere may yet do so */
 };
 
 struct moves {
@@ -100,7 +100,7 @@ static void cut_late(struct move *move) {
 static void begin(struct move *move) {
     struct moves *moves = move->moves;
 
-    if (move->given_up)
+    if (move->rests_until > moves->world->now)
         return;
     move->from = owner_of(moves, move->slot);
     move->to = moves->masters[move->from == moves->masters[0]];
@@ -134,7 +134,7 @@ static void turn_back(struct move *move) {
     else if (sim_slots_key(server_of(moves, move->to), move->slot, 0, &len))
         return; /* what is on its way there may make anew what has been carried back */
     sim_slots_settle(server_of(moves, move->to), move->slot);
-    move->given_up = !moves->world->scenario->gaps;
+    move->rests_until = moves->world->now + moves->world->plan.unit;
     move->step = move->step == RESTS ? RESTS : SETTLED;
     faults_count(moves->world, "move cancelled");
 }
@@ -236,7 +236,7 @@ static void leave_old(struct move *move, unsigned old) {
     if (world->scenario->gaps && draw_chance(world, 50))
         return; /* where it comes to, nobody tells that it does no more */
     sim_slots_settle(server_of(moves, move->to), move->slot);
-    move->given_up = !world->scenario->gaps;
+    move->rests_until = world->now + world->plan.unit;
     move->step = RESTS;
 }
 
