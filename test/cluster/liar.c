@@ -41,12 +41,15 @@ static int listen_at(int *ret_port) {
 
 static void say_table(const struct liar *liar, enum lie lie, int side, struct output *output) {
     static const char id[] = "000000000000000000000000000000000000000";
+    const char *address = lie == LIE_ADDRESS ? "127.0.0.9" : "127.0.0.1";
+    const char *name = lie == LIE_ADDRESS ? ",127.0.0.1" : lie == LIE_NAME ? ",nobody.invalid" : "";
     char text[512];
-    int len = snprintf(text, sizeof(text),
-                       "%s0 127.0.0.1:%d@1 %smaster - 0 0 1 connected%s\n"
-                       "%s1 127.0.0.1:%d@1 %smaster - 0 0 2 connected%s\n",
-                       id, liar->ports[0], side == 0 ? "myself," : "", lie == LIE_EMPTY ? "" : " 0-8191", id,
-                       liar->ports[1], side == 1 ? "myself," : "", lie == LIE_EMPTY ? "" : " 8192-16383");
+    int len =
+        snprintf(text, sizeof(text),
+                 "%s0 %s:%d@1%s %smaster - 0 0 1 connected%s\n"
+                 "%s1 %s:%d@1%s %smaster - 0 0 2 connected%s\n",
+                 id, address, liar->ports[0], name, side == 0 ? "myself," : "", lie == LIE_EMPTY ? "" : " 0-8191", id,
+                 address, liar->ports[1], name, side == 1 ? "myself," : "", lie == LIE_EMPTY ? "" : " 8192-16383");
 
     if (lie == LIE_TABLE)
         reply_bulk(output, "nonsense", 8);
@@ -81,6 +84,10 @@ static void lie_about(const struct liar *liar, enum lie lie, int side, struct ou
         break;
     case LIE_SELF:
         reply_error(output, "MOVED 15495 127.0.0.1:%d", liar->ports[side]);
+        break;
+    case LIE_NAME:
+    case LIE_ADDRESS:
+        reply_nil(output);
         break;
     case LIE_STRANGER:
         reply_error(output, "MOVED 15495 127.0.0.1:1");

@@ -17,6 +17,8 @@ enum lie {
     LIE_NONSENSE, /* a redirection without a place */
     LIE_TABLE,    /* the table is none */
     LIE_EMPTY,    /* the table knows of no slots */
+    LIE_NAME,     /* nothing is there; and the names in the table are nobody's */
+    LIE_ADDRESS,  /* the same, of the addresses: the names are right */
 };
 
 struct liar {

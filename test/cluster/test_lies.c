@@ -102,6 +102,20 @@ static void a_table_without_slots_is_no_use(void **state) {
     is_away(f, EVLOCK_EREFUSED, "knows of no slots");
 }
 
+/* Who was given addresses has no use for names, and the other way round. */
+static void names_are_for_who_was_given_names(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = quick(f);
+    char url[96];
+    begin(f, LIE_NAME);
+    assert_status(await_query(f, lock_new(f, "a", NULL), EVLOCK_QUERY_LOCKED), EVLOCK_OK);
+    liar_stop(&liar);
+    liar_start(&liar, LIE_ADDRESS);
+    snprintf(url, sizeof(url), "redis+cluster://localhost:%d", liar.ports[0]);
+    evlock *lock = lock_new_on(f, client_new(f, url, &options), "a", NULL);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED), EVLOCK_OK);
+}
+
 static void a_plain_server_is_no_cluster(void **state) {
     struct fixture *f = *state;
     char url[96];
@@ -147,6 +161,7 @@ int main(void) {
         LIES_TEST(a_query_is_refused_too),
         LIES_TEST(a_table_that_is_none_is_refused),
         LIES_TEST(a_table_without_slots_is_no_use),
+        LIES_TEST(names_are_for_who_was_given_names),
         LIES_TEST(a_plain_server_is_no_cluster),
         LIES_TEST(nobody_there_is_told),
         LIES_TEST(bad_urls_are_refused),
