@@ -142,6 +142,30 @@ static void a_lease_survives_the_loss_of_its_key(void **state) {
     assert_int_equal(lost.count, 0);
 }
 
+/* Not by the batches that renew them else, which find nothing there. */
+static void many_leases_survive_the_loss_of_their_keys(void **state) {
+    enum { MANY = 20 };
+    struct fixture *f = *state;
+    struct record lost = {0}, records[MANY] = {0};
+    evlock_client *client = waiting_client(f);
+    evlock_options options = with_ttl(MAX_TTL_MS);
+    char name[16];
+
+    options.auto_renewal = true;
+    options.renewal_interval_ms = 300;
+    options.on_lost = record_end;
+    options.arg = &lost;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "kept%d", i);
+        assert_status(evlock_acquire(lock_new_on(f, client, name, &options), NULL, record_end, &records[i]), EVLOCK_OK);
+    }
+    for (int i = 0; i < MANY; i++)
+        await(f, records[i].count == 1 && records[i].status == EVLOCK_OK);
+    server_restart(f->server);
+    await(f, lost.count > 0 || server_integer(f->server, "DBSIZE") == MANY + 1); /* and the mark */
+    assert_int_equal(lost.count, 0);
+}
+
 /* Without renewal nothing is set again, and nobody is granted the lock while its holder may believe. */
 static void a_lease_that_is_not_renewed_runs_out_before_the_next_grant(void **state) {
     struct fixture *f = *state;
@@ -253,6 +277,7 @@ int main(void) {
         WAIT_TEST(a_history_that_is_to_come_is_waited_out),
         WAIT_TEST(a_hundredth_of_an_age_does_not_count),
         WAIT_TEST(a_lease_survives_the_loss_of_its_key),
+        WAIT_TEST(many_leases_survive_the_loss_of_their_keys),
         WAIT_TEST(a_lease_that_is_not_renewed_runs_out_before_the_next_grant),
         WAIT_TEST(a_key_that_is_another_s_is_not_set_again),
         WAIT_TEST(an_adoption_is_as_a_grant),
