@@ -34,8 +34,8 @@ void evl_slabs_init(struct slabs *slabs, size_t size, unsigned keep);
 /* A zeroed block, aligned for pointers; or NULL. */
 void *evl_slab_alloc(struct slabs *slabs);
 
-/* Gives back a block, to the slabs that gave it. */
-void evl_slab_free(void *block);
+/* Gives back a block's bytes, to the slabs that gave them. */
+void evl_slab_free(void *bytes);
 
 /* Frees what is kept. All blocks have come back. */
 void evl_slabs_free(struct slabs *slabs);
