@@ -74,8 +74,10 @@ int64_t actor_turns(const struct world *world) {
 
 int64_t actor_patience(const struct world *world) {
     int64_t handles = world->plan.processes * (world->plan.handles + 2);
+    /* A place that went to another master and back while its waiter left is granted to nobody, each for a ttl. */
+    int64_t carried = world->plan.cluster ? handles * world->plan.max_ttl : 0;
     return 10 * SECOND + 8 * world->plan.unit + 2 * world->plan.max_ttl + world->plan.closed +
-           handles * world->plan.unit / 2 + 40 * actor_longest_timeout(world) + 4 * actor_turns(world);
+           handles * world->plan.unit / 2 + 40 * actor_longest_timeout(world) + 4 * actor_turns(world) + carried;
 }
 
 static int64_t ms_between(struct world *world, int64_t least, int64_t most) {

@@ -1241,11 +1241,13 @@ int64_t judge_recovered(const struct judge *judge) {
 }
 
 /* A token may be left to its ttl where its client ended without a word, where a node would not take the command to
- * delete it, where it came back with an old copy, and where nobody has adopted it yet. */
+ * delete it, where it came back with an old copy, and where nobody has adopted it yet; and in a move that is given up
+ * at the old master alone. */
 static bool may_be_left(const struct judge *judge, const struct node *node, const struct token *token) {
     /* One that could not leave the queue is set when its turn comes. */
     bool refused = node->refused && (judge->turns || node->refused_until >= token->set_at[node->index]);
-    bool unclean = token->loose || token->late || refused || judge->resurrected[node->index];
+    bool unclean =
+        token->loose || token->late || refused || judge->resurrected[node->index] || judge->world->scenario->gaps;
 
     for (unsigned i = 0; i < token->owner_count; i++)
         unclean |= judge->unclean[token->owners[i].client % CLIENTS_MAX];
@@ -1281,7 +1283,7 @@ static int64_t closed_at;
 
 static void check_closed(struct judge *judge, struct node *node, unsigned key, struct token *token) {
     bool excused = token->loose || token->handed || token->late || node->lied || judge->resurrected[node->index] ||
-                   judge->world->scenario->steps;
+                   judge->world->scenario->steps || judge->world->scenario->gaps;
     int64_t expiry = sim_server_expiry(node->server, judge_key(key), strlen(judge_key(key)));
 
     if (token->owner_count == 1 && owner_of(token, closed_client) && !excused &&

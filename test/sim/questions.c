@@ -243,7 +243,9 @@ static bool fits_queue(const struct question *question, const evlock_answer *ans
 
     if (question->asked & EVLOCK_QUERY_WAITERS ? waiters < question->fewest || waiters > question->most : waiters != 0)
         return false;
-    return place == 0 || (question->asked & EVLOCK_QUERY_PLACE && place < 64 && question->places >> place & 1);
+    if (place == 0 || place >= 64) /* places so far back are not kept */
+        return place == 0 || question->asked & EVLOCK_QUERY_PLACE;
+    return question->asked & EVLOCK_QUERY_PLACE && question->places >> place & 1;
 }
 
 static bool fits(const struct question *question, const evlock_answer *answer) {
