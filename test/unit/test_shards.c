@@ -109,6 +109,14 @@ CASE(the_greater_epoch_has_the_slot) {
     evl_shards_free(&table);
 }
 
+/* As after a split that nobody has settled yet. */
+CASE(of_equal_epochs_the_first_has_the_slot) {
+    expect(A " a:1@1 master - 0 0 5 connected 0-9\n" B " b:1@1 master - 0 0 5 connected 5-12\n");
+    assert_int_equal(table.owners[5], 0);
+    assert_int_equal(table.owners[12], 1);
+    evl_shards_free(&table);
+}
+
 static void expect_owner(const char *known_text, const char *said_text, uint16_t owner) {
     struct shards known;
 
@@ -132,6 +140,22 @@ CASE(an_older_table_does_not_take_a_slot_back) {
     expect_owner(at_b, at_c, 0);             /* B is not known there at all */
     expect_owner(at_a, nobody, SHARDS_NONE); /* as it says of A what is known */
     expect_owner(at_b, nobody, 1);
+}
+
+/* It gives the slot to a lesser epoch than is known, but knows as much of who had it: it was told to. */
+CASE(who_knows_as_much_of_the_owner_may_give_its_slot_away) {
+    static const char at_b[] = A " a:1@1 master - 0 0 5 connected\n" B " b:1@1 master - 0 0 6 connected 3\n";
+    static const char to_a[] = A " a:1@1 master - 0 0 5 connected 3\n" B " b:1@1 master - 0 0 6 connected\n";
+
+    expect_owner(at_b, to_a, 0);
+}
+
+/* It knows less of who had the slot, but gives it to a greater epoch than that: it has heard of a later move. */
+CASE(who_knows_of_a_greater_epoch_may_know_less_of_the_owner) {
+    static const char at_a[] = A " a:1@1 master - 0 0 5 connected 3\n" B " b:1@1 master - 0 0 4 connected\n";
+    static const char to_b[] = A " a:1@1 master - 0 0 4 connected\n" B " b:1@1 master - 0 0 6 connected 3\n";
+
+    expect_owner(at_a, to_b, 1);
 }
 
 CASE(a_failover_is_not_forgotten) {
@@ -216,7 +240,10 @@ int main(void) {
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(members_are_found),
         cmocka_unit_test(the_greater_epoch_has_the_slot),
+        cmocka_unit_test(of_equal_epochs_the_first_has_the_slot),
         cmocka_unit_test(an_older_table_does_not_take_a_slot_back),
+        cmocka_unit_test(who_knows_as_much_of_the_owner_may_give_its_slot_away),
+        cmocka_unit_test(who_knows_of_a_greater_epoch_may_know_less_of_the_owner),
         cmocka_unit_test(a_failover_is_not_forgotten),
         cmocka_unit_test(redirections_are_read),
         cmocka_unit_test(a_mark_is_in_a_slot_of_its_member),
