@@ -40,17 +40,23 @@ static int listen_at(int *ret_port) {
 }
 
 static void say_table(const struct liar *liar, enum lie lie, int side, struct output *output) {
-    static const char id[] = "000000000000000000000000000000000000000";
+    static bool said;
+    bool older = lie == LIE_OLDER && said;
     const char *address = lie == LIE_ADDRESS ? "127.0.0.9" : "127.0.0.1";
     const char *name = lie == LIE_ADDRESS ? ",127.0.0.1" : lie == LIE_NAME ? ",nobody.invalid" : "";
-    char text[512];
-    int len =
-        snprintf(text, sizeof(text),
-                 "%s0 %s:%d@1%s %smaster - 0 0 1 connected%s\n"
-                 "%s1 %s:%d@1%s %smaster - 0 0 2 connected%s\n",
-                 id, address, liar->ports[0], name, side == 0 ? "myself," : "", lie == LIE_EMPTY ? "" : " 0-8191", id,
-                 address, liar->ports[1], name, side == 1 ? "myself," : "", lie == LIE_EMPTY ? "" : " 8192-16383");
+    const char *slots[2] = {older ? " 0-16383" : " 0-8191", older ? "" : " 8192-16383"};
+    char id[40], text[512];
 
+    memset(id, lie == LIE_OTHERS && said ? 'f' : '0', sizeof(id) - 1);
+    id[sizeof(id) - 1] = '\0';
+    int len = snprintf(text, sizeof(text),
+                       "%s0 %s:%d@1%s %smaster - 0 0 1 connected%s\n"
+                       "%s1 %s:%d@1%s %smaster - 0 0 %d connected%s\n",
+                       id, address, liar->ports[0], name, side == 0 ? "myself," : "", lie == LIE_EMPTY ? "" : slots[0],
+                       id, address, liar->ports[1], name, side == 1 ? "myself," : "", older ? 1 : 2,
+                       lie == LIE_EMPTY ? "" : slots[1]);
+
+    said = true;
     if (lie == LIE_TABLE)
         reply_bulk(output, "nonsense", 8);
     else
@@ -68,8 +74,19 @@ static bool is_soon(void) {
     return (now.tv_sec - first.tv_sec) * 1000 + (now.tv_nsec - first.tv_nsec) / 1000000 >= SOON_MS;
 }
 
+static void claim(const struct liar *liar, int side, struct output *output) {
+    static bool asks, claimed;
+
+    if (claimed || (side == 0 && !asks))
+        reply_nil(output);
+    else
+        reply_error(output, "%s 15495 127.0.0.1:%d", side == 0 ? "MOVED" : "ASK", liar->ports[0]);
+    asks |= side == 1;
+    claimed |= asks && side == 0;
+}
+
 static void lie_about(const struct liar *liar, enum lie lie, int side, struct output *output) {
-    (void)!write(liar->counts[1], "", 1);
+    (void)!write(liar->counts[1], &(char){(char)side}, 1);
     if (lie == LIE_SOON && is_soon()) {
         reply_nil(output);
         return;
@@ -85,8 +102,13 @@ static void lie_about(const struct liar *liar, enum lie lie, int side, struct ou
     case LIE_SELF:
         reply_error(output, "MOVED 15495 127.0.0.1:%d", liar->ports[side]);
         break;
+    case LIE_CLAIM:
+        claim(liar, side, output);
+        break;
     case LIE_NAME:
     case LIE_ADDRESS:
+    case LIE_OTHERS:
+    case LIE_OLDER:
         reply_nil(output);
         break;
     case LIE_STRANGER:
@@ -161,6 +183,7 @@ void liar_start(struct liar *liar, enum lie lie) {
     if (pipe(liar->counts) != 0 || fcntl(liar->counts[0], F_SETFL, O_NONBLOCK) != 0 ||
         fcntl(liar->counts[1], F_SETFL, O_NONBLOCK) != 0)
         abort();
+    liar->asked[0] = liar->asked[1] = 0;
     snprintf(liar->url, sizeof(liar->url), "redis+cluster://127.0.0.1:%d,127.0.0.1:%d", liar->ports[0], liar->ports[1]);
     liar->pid = fork();
     if (liar->pid < 0)
@@ -173,18 +196,18 @@ void liar_start(struct liar *liar, enum lie lie) {
     close(listeners[1]);
 }
 
-long liar_count(struct liar *liar) {
-    static char bytes[65536];
-    static long count;
-    static pid_t of;
+long liar_count_at(struct liar *liar, int side) {
+    char bytes[4096];
     ssize_t len;
 
-    if (of != liar->pid)
-        count = 0;
-    of = liar->pid;
     while ((len = read(liar->counts[0], bytes, sizeof(bytes))) > 0)
-        count += len;
-    return count;
+        for (ssize_t i = 0; i < len; i++)
+            liar->asked[(int)bytes[i]]++;
+    return liar->asked[side];
+}
+
+long liar_count(struct liar *liar) {
+    return liar_count_at(liar, 0) + liar_count_at(liar, 1);
 }
 
 void liar_stop(struct liar *liar) {

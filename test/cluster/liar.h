@@ -19,18 +19,23 @@ enum lie {
     LIE_EMPTY,    /* the table knows of no slots */
     LIE_NAME,     /* nothing is there; and the names in the table are nobody's */
     LIE_ADDRESS,  /* the same, of the addresses: the names are right */
+    LIE_OTHERS,   /* nothing is there; and all tables but the first are of other servers, at the same ports */
+    LIE_OLDER,    /* the same, but they are older than the first: all is at the first port */
+    LIE_CLAIM,    /* the second says: ask at the first, which says once that it is there; then nothing is anywhere */
 };
 
 struct liar {
     pid_t pid;
     int ports[2];
     char url[96];
-    int counts[2]; /* a pipe that has a byte for each command about a key */
+    int counts[2]; /* a pipe that has a byte for each command about a key: by which port it came */
+    long asked[2]; /* how many have been read from it, of each port */
 };
 
 void liar_start(struct liar *liar, enum lie lie);
-/* How many commands about keys there were so far. */
+/* How many commands about keys there were so far; and by one of the ports. */
 long liar_count(struct liar *liar);
+long liar_count_at(struct liar *liar, int side);
 void liar_stop(struct liar *liar);
 
 #endif

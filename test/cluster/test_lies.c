@@ -116,6 +116,36 @@ static void names_are_for_who_was_given_names(void **state) {
     assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED), EVLOCK_OK);
 }
 
+/* Unless nobody is left who is of the cluster from before: then all are others now. */
+static void a_table_of_another_cluster_is_refused(void **state) {
+    struct fixture *f = *state;
+    begin(f, LIE_OTHERS);
+    evlock *lock = lock_new(f, "a", NULL);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_LOCKED), EVLOCK_EREFUSED);
+    assert_says(f->ended.error, "another cluster than before");
+    assert_int_equal(liar_count(&liar), 0);
+    await(f, await_query(f, lock, EVLOCK_QUERY_LOCKED) == EVLOCK_OK);
+}
+
+static void an_older_table_takes_no_slots_back(void **state) {
+    struct fixture *f = *state;
+    begin(f, LIE_OLDER);
+    assert_status(await_query(f, lock_new(f, "a", NULL), EVLOCK_QUERY_LOCKED), EVLOCK_OK);
+    assert_int_equal(liar_count_at(&liar, 0), 0);
+    assert_int_equal(liar_count_at(&liar, 1), 1);
+}
+
+/* Only who has the slot, as far as is known, can say that it has it no more. */
+static void who_has_not_the_slot_does_not_move_it(void **state) {
+    struct fixture *f = *state;
+    begin(f, LIE_CLAIM);
+    assert_status(await_query(f, lock_new(f, "b", NULL), EVLOCK_QUERY_LOCKED), EVLOCK_OK); /* it is at the first */
+    assert_int_equal(liar_count_at(&liar, 0), 1);
+    assert_status(await_query(f, lock_new(f, "a", NULL), EVLOCK_QUERY_LOCKED), EVLOCK_OK);
+    assert_int_equal(liar_count_at(&liar, 0), 2);
+    assert_int_equal(liar_count_at(&liar, 1), 2);
+}
+
 static void a_plain_server_is_no_cluster(void **state) {
     struct fixture *f = *state;
     char url[96];
@@ -162,6 +192,9 @@ int main(void) {
         LIES_TEST(a_table_that_is_none_is_refused),
         LIES_TEST(a_table_without_slots_is_no_use),
         LIES_TEST(names_are_for_who_was_given_names),
+        LIES_TEST(a_table_of_another_cluster_is_refused),
+        LIES_TEST(an_older_table_takes_no_slots_back),
+        LIES_TEST(who_has_not_the_slot_does_not_move_it),
         LIES_TEST(a_plain_server_is_no_cluster),
         LIES_TEST(nobody_there_is_told),
         LIES_TEST(bad_urls_are_refused),
