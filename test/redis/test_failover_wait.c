@@ -82,6 +82,45 @@ static void a_history_older_than_the_machine_is_not_waited_out(void **state) {
     assert_int_equal(f->away.count, waits);
 }
 
+static struct server replica;
+
+static int teardown_with_replica(void **state) {
+    server_stop(&replica);
+    return fixture_teardown_restart(state);
+}
+
+/* By the name that the server gives it. */
+static void copy_history(struct fixture *f, char ret[64]) {
+    redisReply *reply = server_command(f->server, "INFO replication");
+    const char *found = strstr(reply->str, "master_replid:");
+
+    assert_non_null(found);
+    snprintf(ret, 64, "%.40s", found + strlen("master_replid:"));
+    freeReplyObject(reply);
+}
+
+/* The server gives it another name then, and has lost nothing by that. */
+static void a_first_replica_makes_no_new_history(void **state) {
+    static const char *const extra[] = {"--repl-diskless-sync-delay", "0", NULL};
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock *lock = renewed_lock(f, waiting_client(f), &lost);
+    char before[64], after[64];
+    int waits;
+
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    waits = f->away.count;
+    copy_history(f, before);
+    server_start(&replica, true, extra);
+    server_do(&replica, "REPLICAOF 127.0.0.1 %d", f->server->port);
+    await(f, server_info(f->server, "replication", "connected_slaves:") == 1);
+    copy_history(f, after);
+    assert_string_not_equal(before, after);
+    assert_status(await_acquire(f, renewed_lock(f, waiting_client(f), &lost), NULL), EVLOCK_OK);
+    assert_int_equal(f->away.count, waits);
+}
+
 /* By a clock that went back, the mark is of a moment that is to come: nothing is known of what was before. */
 static void a_history_that_is_to_come_is_waited_out(void **state) {
     static const char later[] = "return redis.call('SET', KEYS[1], "
@@ -274,6 +313,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         WAIT_TEST(nothing_is_granted_at_first),
         WAIT_TEST(a_history_older_than_the_machine_is_not_waited_out),
+        cmocka_unit_test_setup_teardown(a_first_replica_makes_no_new_history, fixture_setup_bare,
+                                        teardown_with_replica),
         WAIT_TEST(a_history_that_is_to_come_is_waited_out),
         WAIT_TEST(a_hundredth_of_an_age_does_not_count),
         WAIT_TEST(a_lease_survives_the_loss_of_its_key),
