@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -18,6 +19,8 @@
 
 enum { PEERS = 32, NOWHERE = 1 };
 
+static const char switched[] = "+switch-master";
+
 struct peer {
     int fd;
     bool waits; /* to be told that it listens */
@@ -30,6 +33,7 @@ struct told {
     enum tale tale;
     int server;
     int epochs, addresses; /* so often each was said */
+    int listens;           /* the connection of who does; 0: nobody */
     bool cut;
 };
 
@@ -39,6 +43,8 @@ static int epoch_of(const struct told *told) {
         return told->epochs == 1 ? 1 : 2;
     case TALE_MISSED:
         return told->epochs <= 2 ? 1 : 2;
+    case TALE_PUSHED:
+        return told->epochs <= 4 ? 1 : 2;
     case TALE_AGAIN:
         return told->epochs <= 2 ? 5 : 6;
     default:
@@ -69,15 +75,40 @@ static void say_epoch(struct told *told, struct output *output) {
     reply_text(output, number);
 }
 
+static bool has_moved(const struct told *told) {
+    return (told->tale == TALE_MISSED && told->addresses > 1) || (told->tale == TALE_PUSHED && told->addresses > 2);
+}
+
 static void say_address(struct told *told, struct output *output) {
     char number[16];
 
     told->addresses++;
     snprintf(number, sizeof(number), "%d", port_of(told));
     reply_array(output, 2);
-    reply_text(output, told->tale == TALE_MISSED && told->addresses > 1 ? "localhost" : "127.0.0.1");
+    reply_text(output, has_moved(told) ? "localhost" : "127.0.0.1");
     reply_text(output, number);
     (void)!write(told->teller->counts[1], "", 1);
+}
+
+static bool say(int fd, struct output *output) {
+    ssize_t len = 1;
+
+    for (size_t sent = 0; sent < output->len && len > 0; sent += (size_t)len)
+        len = send(fd, output->bytes + sent, output->len - sent, MSG_NOSIGNAL);
+    reply_free(output);
+    return len > 0;
+}
+
+/* The answers to what is under way come when that has been heard for certain. */
+static void push(const struct told *told) {
+    struct output output = {0};
+
+    reply_array(&output, 3);
+    reply_text(&output, "message");
+    reply_text(&output, switched);
+    reply_text(&output, "locks 127.0.0.1 1 localhost 1");
+    say(told->listens, &output);
+    raise(SIGSTOP);
 }
 
 /* False: it hangs up. */
@@ -93,20 +124,13 @@ static bool answer(struct told *told, struct peer *peer, struct output *output) 
         told->cut = true;
         return false;
     } else if (strcasecmp(next, "MASTER") == 0) {
+        if (told->tale == TALE_PUSHED && told->epochs == 2)
+            push(told);
         say_epoch(told, output);
     } else {
         say_address(told, output);
     }
     return true;
-}
-
-static bool say(int fd, struct output *output) {
-    ssize_t len = 1;
-
-    for (size_t sent = 0; sent < output->len && len > 0; sent += (size_t)len)
-        len = send(fd, output->bytes + sent, output->len - sent, MSG_NOSIGNAL);
-    reply_free(output);
-    return len > 0;
 }
 
 /* False: it has hung up, or is hung up on. */
@@ -123,16 +147,16 @@ static bool hear(struct told *told, struct peer *peer) {
     return say(peer->fd, &output) && stays;
 }
 
-static void let_listen(const struct told *told, struct peer *peer) {
-    static const char channel[] = "+switch-master";
+static void let_listen(struct told *told, struct peer *peer) {
     struct output output = {0};
 
     if (!peer->waits || told->epochs < 2)
         return;
     peer->waits = false;
+    told->listens = peer->fd;
     reply_array(&output, 3);
     reply_text(&output, "subscribe");
-    reply_text(&output, channel);
+    reply_text(&output, switched);
     reply_integer(&output, 1);
     say(peer->fd, &output);
 }
@@ -156,6 +180,7 @@ static void tell(struct told *told, int listener) {
         if (!polls[0].revents || count == 1 + PEERS)
             continue;
         int fd = accept(listener, NULL, NULL);
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)); /* what is sent has come when it stops */
         peers[count - 1] = (struct peer){.fd = fd};
         polls[count++] = (struct pollfd){fd, POLLIN, 0};
     }

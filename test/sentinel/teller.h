@@ -13,6 +13,8 @@ enum tale {
     TALE_FALSE,   /* nowhere, by epoch 5 */
     TALE_TORN,    /* nowhere, by epoch 1; while that is said, the server becomes it, by epoch 2 */
     TALE_MISSED,  /* at the server, by epoch 1; before it can be listened to, at another name of it, by epoch 2 */
+    TALE_PUSHED,  /* the same, but the change is told while the second question is under way; then it stops, and the
+                   * answers after SIGCONT are still those of before */
     TALE_AGAIN,   /* at the server, by epoch 5, and then by epoch 6 */
     TALE_MENDED,  /* nowhere, by epoch 5; from the third time on at the server, by the same */
     TALE_CUT,     /* as the truth, but the first question is answered by a hang-up */

@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
 
 static struct teller tellers[2];
 
@@ -69,6 +70,24 @@ static void what_changed_before_it_listened_is_asked_for(void **state) {
     works(f);
 }
 
+static bool has_stopped(const struct teller *teller) {
+    int status;
+    return waitpid(teller->pid, &status, WNOHANG | WUNTRACED) == teller->pid && WIFSTOPPED(status);
+}
+
+/* What is answered then may be of the time before. */
+static void what_is_heard_while_it_is_asked_is_asked_for_again(void **state) {
+    struct fixture *f = *state;
+    tell(f, 0, TALE_PUSHED);
+    begin(f);
+    await(f, has_stopped(&tellers[0]));
+    for (int i = 0; i < 3; i++)
+        loop_turn(f->loop); /* what was told has come, and is read */
+    kill(tellers[0].pid, SIGCONT);
+    await(f, logged(f, "by epoch 2"));
+    works(f);
+}
+
 static void a_later_epoch_of_the_same_master_moves_nothing(void **state) {
     struct fixture *f = *state;
     tell(f, 0, TALE_AGAIN);
@@ -125,6 +144,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TALE_TEST(an_address_is_of_the_epoch_before_and_after_it),
         TALE_TEST(what_changed_before_it_listened_is_asked_for),
+        TALE_TEST(what_is_heard_while_it_is_asked_is_asked_for_again),
         TALE_TEST(a_later_epoch_of_the_same_master_moves_nothing),
         TALE_TEST(another_master_of_the_same_epoch_is_left),
         TALE_TEST(another_master_of_the_same_epoch_is_taken_where_one_is_away),
