@@ -27,6 +27,9 @@ struct peer {
     struct requests requests;
 };
 
+/* The second server is gone for good; the first one has lost a command since, and hangs up. */
+static bool left, lost, hangs_up;
+
 static int listen_at(int *ret_port) {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(at);
@@ -57,6 +60,9 @@ static void say_table(const struct liar *liar, enum lie lie, int side, struct ou
                        lie == LIE_EMPTY ? "" : slots[1]);
 
     said = true;
+    if (left)
+        len = snprintf(text, sizeof(text), "%s0 127.0.0.1:%d@1 myself,master - 0 0 3 connected 0-16383\n", id,
+                       liar->ports[0]);
     if (lie == LIE_TABLE)
         reply_bulk(output, "nonsense", 8);
     else
@@ -85,6 +91,24 @@ static void claim(const struct liar *liar, int side, struct output *output) {
     claimed |= asks && side == 0;
 }
 
+/* The first port is asked to release what nobody has. */
+static void leave(enum lie lie, int side, struct output *output) {
+    hangs_up = side == 1 || (lie == LIE_LOSES && left && !lost);
+    lost |= left && hangs_up;
+    left |= side == 1;
+    if (left)
+        reply_integer(output, 0);
+    else
+        reply_nil(output);
+}
+
+static void say_process(struct output *output) {
+    char text[64];
+    int len = snprintf(text, sizeof(text), "# Server\r\nrun_id:%040d\r\n", lost ? 2 : 1);
+
+    reply_bulk(output, text, (size_t)len);
+}
+
 static void lie_about(const struct liar *liar, enum lie lie, int side, struct output *output) {
     (void)!write(liar->counts[1], &(char){(char)side}, 1);
     if (lie == LIE_SOON && is_soon()) {
@@ -104,6 +128,10 @@ static void lie_about(const struct liar *liar, enum lie lie, int side, struct ou
         break;
     case LIE_CLAIM:
         claim(liar, side, output);
+        break;
+    case LIE_LEAVES:
+    case LIE_LOSES:
+        leave(lie, side, output);
         break;
     case LIE_NAME:
     case LIE_ADDRESS:
@@ -130,6 +158,8 @@ static void answer(const struct liar *liar, enum lie lie, const struct peer *pee
         reply_error(output, "NOSCRIPT");
     else if (strcasecmp(verb, "SET") == 0 || strcasecmp(verb, "GET") == 0 || strcasecmp(verb, "EVALSHA") == 0)
         lie_about(liar, lie, peer->side, output);
+    else if (strcasecmp(verb, "INFO") == 0 && lie == LIE_LOSES)
+        say_process(output);
     else if (strcasecmp(verb, "ASKING") == 0 || strcasecmp(verb, "SCRIPT") == 0)
         reply_ok(output);
     else
@@ -145,8 +175,11 @@ static bool hear(const struct liar *liar, enum lie lie, struct peer *peer) {
     if (len <= 0)
         return false;
     requests_add(&peer->requests, bytes, (size_t)len);
-    while (requests_parse(&peer->requests) == PARSED_COMMAND)
+    while (!hangs_up && requests_parse(&peer->requests) == PARSED_COMMAND)
         answer(liar, lie, peer, &output);
+    if (hangs_up)
+        len = 0;
+    hangs_up = false;
     for (size_t sent = 0; sent < output.len && len > 0; sent += (size_t)len)
         len = send(peer->fd, output.bytes + sent, output.len - sent, MSG_NOSIGNAL);
     reply_free(&output);
@@ -167,6 +200,10 @@ static void lie_on(const struct liar *liar, enum lie lie, const int listeners[2]
                 polls[i] = polls[count - 1];
                 peers[count-- - 3] = (struct peer){0};
             }
+        if (left && polls[1].fd >= 0) {
+            close(polls[1].fd);
+            polls[1].fd = -1;
+        }
         for (int side = 0; side < 2; side++) {
             if (!polls[side].revents || count == 2 + PEERS)
                 continue;

@@ -22,6 +22,8 @@ enum lie {
     LIE_OTHERS,   /* nothing is there; and all tables but the first are of other servers, at the same ports */
     LIE_OLDER,    /* the same, but they are older than the first: all is at the first port */
     LIE_CLAIM,    /* the second says: ask at the first, which says once that it is there; then nothing is anywhere */
+    LIE_LEAVES,   /* nothing is there; but what comes to the second port is lost, and the first has all from then on */
+    LIE_LOSES,    /* the same, and the first loses what comes next, and is another process after that */
 };
 
 struct liar {

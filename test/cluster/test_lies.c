@@ -146,6 +146,54 @@ static void who_has_not_the_slot_does_not_move_it(void **state) {
     assert_int_equal(liar_count_at(&liar, 1), 2);
 }
 
+/* An acquire is lost at the second master, for good, and its client closes then: that waits until what was lost would
+ * have expired, and no longer than for ever. */
+static void is_outlived(struct fixture *f) {
+    evlock_options options = {.size = sizeof(options), .ttl_ms = 1000};
+    struct record record = {0};
+    evlock *lock = lock_new(f, "a", &options);
+    evlock_client *client = f->client;
+    int64_t begun = evlock_clock_us();
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, liar_count_at(&liar, 1) == 1);
+    assert_status(evlock_cancel(lock), EVLOCK_OK);
+    await(f, record.count == 1);
+    while (f->locks_len > 0)
+        lock_free(f, f->locks[f->locks_len - 1]);
+    client_forget(f, client);
+    assert_status(await_close(f, client), EVLOCK_OK);
+    assert_true(evlock_clock_us() - begun >= options.ttl_ms * 1000);
+}
+
+static void begin_unhurried(struct fixture *f, enum lie lie) {
+    evlock_client_options options = plain_client_options(f);
+    options.command_timeout_ms = WAIT_MS / 2;
+    liar_start(&liar, lie);
+    client_new(f, liar.url, &options);
+}
+
+static void begin_at_the_first(struct fixture *f, enum lie lie) {
+    begin_unhurried(f, lie);
+    assert_status(await_query(f, lock_new(f, "b", NULL), EVLOCK_QUERY_LOCKED), EVLOCK_OK);
+}
+
+static void what_a_master_owed_that_left_is_over_at_last(void **state) {
+    begin_at_the_first(*state, LIE_LEAVES);
+    is_outlived(*state);
+}
+
+/* Its first login has nothing to settle. */
+static void a_new_master_does_not_settle_for_another(void **state) {
+    begin_unhurried(*state, LIE_LEAVES);
+    is_outlived(*state);
+}
+
+/* What it lost itself is settled, since it is another process. */
+static void who_loses_more_does_not_settle_for_both(void **state) {
+    begin_at_the_first(*state, LIE_LOSES);
+    is_outlived(*state);
+}
+
 static void a_plain_server_is_no_cluster(void **state) {
     struct fixture *f = *state;
     char url[96];
@@ -195,6 +243,9 @@ int main(void) {
         LIES_TEST(a_table_of_another_cluster_is_refused),
         LIES_TEST(an_older_table_takes_no_slots_back),
         LIES_TEST(who_has_not_the_slot_does_not_move_it),
+        LIES_TEST(what_a_master_owed_that_left_is_over_at_last),
+        LIES_TEST(a_new_master_does_not_settle_for_another),
+        LIES_TEST(who_loses_more_does_not_settle_for_both),
         LIES_TEST(a_plain_server_is_no_cluster),
         LIES_TEST(nobody_there_is_told),
         LIES_TEST(bad_urls_are_refused),
