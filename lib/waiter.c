@@ -19,10 +19,6 @@ static const int64_t look_most = 5000000;
 static const int64_t look_each = 5000;
 static const int64_t look_far = 30000000;
 
-/* When all look anew, they do so one after another, in the order in which they came, so far apart: who is served is not
- * behind the looks of all others. */
-static const int64_t look_apart = 100;
-
 static int64_t waiter_now_of(const struct evlock *lock) {
     return evl_turn_now(evl_handle_turn(lock));
 }
@@ -112,6 +108,14 @@ static struct locks *waiter_locks_of(struct listener *listener) {
     return EVL_OWNER(struct locks, tenures.deployment.turn, listener->login.connection.turn);
 }
 
+/* What is known of it may be out of date. */
+static void waiter_wake(struct call *call) {
+    if (call->sort->kind != CALL_ACQUIRE || call->aside || !call->acquire.contended || evl_acquire_looks(call))
+        return;
+    call->acquire.listens_anew = true;
+    evl_call_wake(call, waiter_now_of(call->lock));
+}
+
 /* It is to look at this master next, or has looked there last: a slot on its way is the old master's until it is not.
  */
 static bool waiter_is_at(const struct evlock *lock, unsigned place) {
@@ -119,26 +123,14 @@ static bool waiter_is_at(const struct evlock *lock, unsigned place) {
            (lock->tenure && evl_node_index(waiter_node_of(lock)) == place);
 }
 
-/* Whether what is known of it may be out of date. */
-static bool waiter_is_woken(const struct call *call, unsigned place) {
-    return call->sort->kind == CALL_ACQUIRE && !call->aside && call->acquire.contended && !evl_acquire_looks(call) &&
-           waiter_is_at(call->lock, place);
-}
-
 /* What was granted meanwhile was not heard, and who was not listening may have been passed over. */
 static void waiter_on_listens(struct listener *listener) {
-    struct locks *locks = waiter_locks_of(listener);
-    int64_t at = evl_turn_now(listener->login.connection.turn);
     struct call *call;
 
-    evl_queue_succeed(locks, listener);
-    TAILQ_FOREACH (call, &locks->pending, link) {
-        if (!waiter_is_woken(call, evl_listener_index(listener)))
-            continue;
-        call->acquire.listens_anew = true;
-        evl_call_wake(call, evl_min(at, call->acquire.wait_until));
-        at += look_apart;
-    }
+    evl_queue_succeed(waiter_locks_of(listener), listener);
+    TAILQ_FOREACH (call, &waiter_locks_of(listener)->pending, link)
+        if (waiter_is_at(call->lock, evl_listener_index(listener)))
+            waiter_wake(call);
 }
 
 /* What stands behind the ticket; false: no clock shows such a time, or no counter such a fence. */
