@@ -468,16 +468,18 @@ static enum evlock_log_level connection_level_of(const struct connection *connec
                                                                                         : EVLOCK_LOG_WARN;
 }
 
-/* Pauses, half of it at random, before the next connection. */
+/* Pauses, half of it at random, before the next connection. Where it is known when that is of use, it is no failure. */
 static void connection_back_off(struct connection *connection, int status) {
     int64_t most = connection->config->backoff_max;
     int64_t pause = connection_is_hopeless(connection, status) ? most : connection->backoff;
 
+    if (connection->not_before)
+        pause = connection->config->backoff_min;
     connection->state = CONNECTION_AWAY;
     connection->status = status;
-    connection->backoff = pause * 2 < most ? pause * 2 : most;
+    connection->backoff = connection->not_before ? pause : evl_min(pause * 2, most);
     pause = pause / 2 + (int64_t)(evl_turn_random(connection->turn) % (uint64_t)(pause / 2 + 1));
-    connection->retry_at = evl_max(evl_turn_now(connection->turn) + pause, connection->not_before);
+    connection->retry_at = evl_max(evl_turn_now(connection->turn), connection->not_before) + pause;
     pause = connection->retry_at - evl_turn_now(connection->turn);
     connection->not_before = 0;
     connection->expected = false;

@@ -380,8 +380,8 @@ typedef struct evlock_client_options {
  *   1. For failover_wait_ms the client stays away from it, with EVLOCK_EEXCLUDED. The server of before may not know yet
  *      that it is one no more, and may still grant and renew.
  *   2. For max_ttl_ms more it grants no lock: acquires get EVLOCK_EEXCLUDED. Locks that are held are renewed. A key
- * that was lost is set again, for nobody else can have it. So a lease survives if it lasts longer than the failover and
- *      failover_wait_ms together.
+ *      that was lost is set again, for nobody else can have it. A lease survives if two thirds of its ttl are longer
+ *      than the failover and failover_wait_ms together.
  *
  * A history is new when the process (run_id) is another, or when data of another server were taken over
  * (master_replid). The time counts from the first login that saw it, of any client: it is kept under the key
