@@ -58,7 +58,7 @@ static bool list_keep(struct call *call, struct bytes answer, size_t count) {
     if (!names)
         return false;
     while (list_take_key(&answer, &key)) {
-        if (evl_wire_is_counter(key))
+        if (evl_wire_is_own(key))
             continue;
         memcpy(text, key.data, key.len);
         names[kept++] = (evlock_string){text, key.len};

@@ -116,9 +116,21 @@ static bool wire_is_beside(struct bytes other, const char *suffix, size_t front,
 }
 
 /* The three forms that it can have. */
-bool evl_wire_is_counter(struct bytes key) {
+static bool wire_is_counter(struct bytes key) {
     return wire_is_beside(key, FENCE_SUFFIX, 1, 1) || wire_is_beside(key, FENCE_SUFFIX, 0, 1) ||
            wire_is_beside(key, FENCE_SUFFIX, HASH_TAG_SIZE + 2, 1);
+}
+
+/* Of one server, or of a master of a cluster. */
+static bool wire_is_mark(struct bytes key) {
+    static const char mark[] = "evlock:history", in_slot[] = "evlock:history:{";
+
+    return (key.len == sizeof(mark) - 1 && memcmp(key.data, mark, key.len) == 0) ||
+           (key.len >= sizeof(in_slot) && memcmp(key.data, in_slot, sizeof(in_slot) - 1) == 0);
+}
+
+bool evl_wire_is_own(struct bytes key) {
+    return wire_is_counter(key) || wire_is_mark(key);
 }
 
 /* --- Arguments ---------------------------------------------------------------------------------------------------- */

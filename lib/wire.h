@@ -130,8 +130,8 @@ struct bytes evl_command_text(struct command *command);
  * NULL: no memory. Only of a command that calls a script. */
 char *evl_command_spelled(const struct command *command, size_t *ret_len);
 
-/* Whether a key is the fence counter of some lock. */
-bool evl_wire_is_counter(struct bytes key);
+/* Whether a key is evlock's own: the fence counter of some lock, or the mark of a server's history. */
+bool evl_wire_is_own(struct bytes key);
 
 /* What one renewal takes in a command, at most. */
 size_t evl_renewal_size(const struct renewal *renewal);

@@ -1142,8 +1142,8 @@ typedef void (*evlock_list_cb)(evlock_client *client, int status, const evlock_p
  *   - A lock that is held from the first call to the last is reported at least once, and may be reported twice. One
  *     that is acquired or released meanwhile may be reported or not.
  *   - A name is the whole key: what the option `prefix` puts before a lock's name is a part of it.
- *   - Other programs' strings are reported too, where their names are of a lock's length. evlock's own counters and
- *     queues are not.
+ *   - Other programs' strings are reported too, where their names are of a lock's length. evlock's own counters, queues
+ *     and marks are not.
  *   - If the server is replaced or loses its data between two steps, locks may be missing.
  *   - Of a cluster, all masters are listed, one after the other. If slots move meanwhile, locks may be missing.
  *

@@ -107,7 +107,7 @@ static void what_is_held_beneath_a_prefix_is_listed(void **state) {
 }
 
 /* Its counter begins with the same bytes as the lock itself, where that has a tag or a brace. */
-static void counters_and_queues_are_not_listed(void **state) {
+static void what_is_evlocks_own_is_not_listed(void **state) {
     struct fixture *f = *state;
     struct record record = {0};
     evlock_options options = queueing(TTL);
@@ -119,6 +119,8 @@ static void counters_and_queues_are_not_listed(void **state) {
     await(f, ask_waiters(f, f->locks[0]) == 1);
     assert_true(key_exists(f->server, "{a}b::fence"));
     assert_true(key_exists(f->server, "{a}b::queue"));
+    server_do(f->server, "SET evlock:history x");
+    server_do(f->server, "SET evlock:history:{12} x");
     ASSERT_LISTS(f, "", "{a}b", "{}}", "a}b", "plain");
 }
 
@@ -331,7 +333,7 @@ static void bad_input_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(what_is_held_beneath_a_prefix_is_listed),
-        TEST(counters_and_queues_are_not_listed),
+        TEST(what_is_evlocks_own_is_not_listed),
         TEST(what_is_no_lock_is_not_listed),
         TEST(a_prefix_is_taken_literally),
         TEST(names_are_any_bytes),

@@ -203,11 +203,11 @@ CASE(counters_are_told_from_locks) {
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         struct subject subject = {.key = {keys[i], strlen(keys[i])}};
         const char *words = strrchr(words_of(&counter, &subject), ' ') + 1;
-        assert_true(evl_wire_is_counter((struct bytes){words, strlen(words)}));
-        assert_false(evl_wire_is_counter(subject.key) && strcmp(keys[i], "{}:fence") != 0);
+        assert_true(evl_wire_is_own((struct bytes){words, strlen(words)}));
+        assert_false(evl_wire_is_own(subject.key) && strcmp(keys[i], "{}:fence") != 0);
     }
     for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]); i++)
-        assert_false(evl_wire_is_counter((struct bytes){locks[i], strlen(locks[i])}));
+        assert_false(evl_wire_is_own((struct bytes){locks[i], strlen(locks[i])}));
 }
 
 CASE(each_question_is_these_words) {
