@@ -22,9 +22,10 @@ while True:
 # Leaves a command on a loaded machine the time to say that it was asked to end.
 PATIENT = ["--ttl", "3s", "-k", "1400ms"]
 
-# Says that it was warned, and what its descriptor says.
+# Says that it was warned, and what its descriptor says, to its end. The request to end comes beside the last word.
 READS = [sys.executable, "-c", """
 import os, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
 signal.signal(signal.SIGUSR1, lambda *_: print('warned', flush=True))
 for line in open(int(os.environ['EVLOCK_FD'])):
     print(line, end='', flush=True)
