@@ -64,8 +64,10 @@ int main(int argc, char **argv) {
                        EVLOCK_OPTIONS(.ttl_ms = 2000, .auto_renewal = true, .max_wait_ms = 10000, .on_lost = on_lost));
     if (status == EVLOCK_OK)
         status = evlock_acquire(invoices, NULL, on_acquired, NULL);
-    if (status != EVLOCK_OK)
+    if (status != EVLOCK_OK) {
+        fprintf(stderr, "%s\n", evlock_last_error());
         end("not started", status);
+    }
 
     event_base_dispatch(base);
     event_base_free(base);
