@@ -21,6 +21,7 @@
 
 #include "client.h"
 #include "counted.h"
+#include "memory.h"
 #include "world/loop.h"
 #include "world/socket.h"
 
@@ -329,7 +330,7 @@ CASE(many_calls_leave_little_memory) {
     all = evl_locks_of_client(client);
     told = 0;
     ask_for_many(client, locks);
-    assert_false(LIST_EMPTY(&all->calls.room));
+    assert_int_equal(LIST_EMPTY(&all->calls.room), EVL_MEMORY_WATCHED); /* a slab of one block is always full */
     for (int i = 0; i < BURST; i++)
         evlock_free(locks[i]);
     ring();
