@@ -36,8 +36,8 @@ enum lease_command {
     LEASE_RAISE, /* give the node's fence counter at least the lease's fence */
     LEASE_RENEW,
     LEASE_REFRESH, /* a renewal that sets the ttl: late, it would shorten what has become longer */
-    LEASE_REARM, /* on a node that has not the token: take it, with all its ttl */
-    LEASE_MEND,  /* the same, for what is left of the lease; if it has the token: not for less */
+    LEASE_REARM,   /* on a node that has not the token: take it, with all its ttl */
+    LEASE_MEND,    /* the same, for what is left of the lease; if it has the token: not for less */
     LEASE_ADD,
     LEASE_REPLACE,
     LEASE_RELEASE,
@@ -182,8 +182,8 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
 /* The command to queue for a node right now, or LEASE_NOTHING. From here on it counts as sent. */
 enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t now);
 
-/* The renewal that was just taken for a node is to be sent as one that sets the ttl; false: it must not, since the token
- * may have a longer ttl there, or get one from somebody else. */
+/* The renewal that was just taken for a node is to be sent as one that sets the ttl; false: it must not, since the
+ * token may have a longer ttl there, or get one from somebody else. */
 bool evl_lease_refresh(struct lease *lease, unsigned node);
 
 /* Whether such a renewal may be sent. */

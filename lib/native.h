@@ -22,7 +22,7 @@ void evl_native_learn(struct native *native, const struct info_server *info);
 
 /* The form of a release in this dialect. */
 static inline const struct form *evl_native_release(const struct native *native, const struct dialect *dialect) {
-    bool deletes = native->delete && evl_dialect_releases_plainly(dialect);
+    bool deletes = native->delete &&evl_dialect_releases_plainly(dialect);
 
     return deletes ? native->delete : &dialect->commands[LEASE_RELEASE]->form;
 }

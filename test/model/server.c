@@ -116,7 +116,8 @@ static enum lease_verdict prolong(struct server *server, const struct request *r
     int64_t left = left_of(server, clock, grain);
     int64_t ttl = left;
 
-    if (request->command == LEASE_REPLACE || request->command == LEASE_REFRESH || (request->command != LEASE_ADD && left < request->ttl))
+    if (request->command == LEASE_REPLACE || request->command == LEASE_REFRESH ||
+        (request->command != LEASE_ADD && left < request->ttl))
         ttl = request->ttl;
     else if (request->command == LEASE_ADD && left != LEASE_NEVER)
         ttl = left + request->ttl;
