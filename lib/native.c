@@ -19,9 +19,9 @@ void evl_native_learn(struct native *native, const struct info_server *info) {
     if (info->valkey ? info->valkey >= 801 : info->redis >= 804)
         native->refreshes_from = 0;
     if (info->valkey >= 900)
-        native->delete = &form_delifeq;
+        native->deletion = &form_delifeq;
     else if (!info->valkey && info->redis >= 804)
-        native->delete = &form_delex;
+        native->deletion = &form_delex;
 }
 
 /* A SET is refused then, and the script goes on: it takes no memory. */
@@ -48,6 +48,6 @@ bool evl_native_withdraw(struct native *native, enum lease_command command, cons
     else if (command == LEASE_REFRESH)
         native->refreshes_from = LEASE_NEVER;
     else
-        native->delete = NULL;
+        native->deletion = NULL;
     return true;
 }

@@ -10,8 +10,8 @@
 #include "info.h"
 
 struct native {
-    int64_t refreshes_from;    /* from then on renewals may be refreshes; LEASE_NEVER: by script alone */
-    const struct form *delete; /* by which locks without a queue are released; NULL: by script */
+    int64_t refreshes_from;      /* from then on renewals may be refreshes; LEASE_NEVER: by script alone */
+    const struct form *deletion; /* by which locks without a queue are released; NULL: by script */
 };
 
 /* Nothing is known of the server. */
@@ -22,9 +22,9 @@ void evl_native_learn(struct native *native, const struct info_server *info);
 
 /* The form of a release in this dialect. */
 static inline const struct form *evl_native_release(const struct native *native, const struct dialect *dialect) {
-    bool deletes = native->delete &&evl_dialect_releases_plainly(dialect);
-
-    return deletes ? native->delete : &dialect->commands[LEASE_RELEASE]->form;
+    if (native->deletion && evl_dialect_releases_plainly(dialect))
+        return native->deletion;
+    return &dialect->commands[LEASE_RELEASE]->form;
 }
 
 /* A refresh or a release of its own form was refused. True: it is to be sent again, by script. That goes for all from

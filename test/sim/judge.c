@@ -1047,14 +1047,14 @@ static void check_refresh(struct judge *judge, struct node *node, unsigned key, 
 static bool check_native(struct judge *judge, struct node *node, unsigned key, int argc, const char *const *argv,
                          const size_t *lens) {
     bool refresh = argc == 7 && strcasecmp(argv[0], "SET") == 0 && strcasecmp(argv[3], "IFEQ") == 0;
-    bool delete = strcasecmp(argv[0], "DELIFEQ") == 0 || strcasecmp(argv[0], "DELEX") == 0;
+    bool deletes = strcasecmp(argv[0], "DELIFEQ") == 0 || strcasecmp(argv[0], "DELEX") == 0;
     struct token *token;
 
     if (refresh)
         check_refresh(judge, node, key, argv, lens);
-    else if (delete && (token = named_on(judge, node, key, argv[argc - 1], lens[argc - 1])))
+    else if (deletes && (token = named_on(judge, node, key, argv[argc - 1], lens[argc - 1])))
         check_del(judge, node, token, key);
-    return refresh || delete;
+    return refresh || deletes;
 }
 
 void judge_watch(void *arg, sim_session *session, int argc, const char *const *argv, const size_t *lens) {

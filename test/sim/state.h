@@ -91,8 +91,7 @@ struct call {
     struct output *reply;
 };
 
-/* command.flags; KEY, KEYS, COUNTED_KEYS: its first argument is a key, all are, or those that are counted before them
- */
+/* command.flags; KEY and so on: its first argument is a key, all are, or those that are counted before them */
 enum {
     WRITES = 1,
     NO_SCRIPT = 2,
