@@ -11,7 +11,15 @@
 #include "seen.h"
 #include "world.h"
 
-enum { LONGEST = 250 };
+enum { LONGEST = 250, TTL = 1000 * 1000 /* of all manners, also of the one in world.c */ };
+
+/* An extension may be believed in for longer than a renewal asks for, and is still when that is due. */
+static const struct manner natives = {.terms = {.ttl = TTL,
+                                                .max_ttl = 2 * TTL,
+                                                .interval = TTL / 3,
+                                                .lead = 1000,
+                                                .max_hold = LEASE_NEVER,
+                                                .patience = TTL / 2}};
 
 static const struct scope scopes[] = {
     {.name = "one",
@@ -45,6 +53,7 @@ static const struct scope scopes[] = {
      .kinds = ALL_KINDS,
      .renews = true,
      .native = true,
+     .manners = &natives,
      .handover = true,
      .unkilled = true},
     {.name = "one-long",
@@ -190,6 +199,7 @@ static const struct scope scopes[] = {
      .kinds = ALL_KINDS,
      .renews = true,
      .native = true,
+     .manners = &natives,
      .unkilled = true},
 };
 
