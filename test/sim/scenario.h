@@ -26,7 +26,6 @@ struct scenario {
     bool promotes;      /* another server takes a node's place, which goes on serving for a while */
     bool cluster;       /* the node is two masters of a cluster, between which slots move */
     bool gaps;          /* moves and failovers in ways that are not claimed to be safe */
-    bool native;        /* servers have commands in place of scripts */
     bool crowds;        /* hundreds of handles a process */
     bool must_overlap;  /* two holders at a time must have been seen, over all schedules */
     unsigned share;     /* of the schedules, where all are run: so many in a hundred */

@@ -12,7 +12,6 @@
 
 #include "agenda.h"
 #include "scenario.h"
-#include "server.h"
 
 #define MS INT64_C(1000)
 #define SECOND (1000 * MS)
@@ -64,8 +63,6 @@ struct plan {
     bool extends;     /* holders often extend */
     bool replicas;    /* nodes have some, more or fewer, and handles want them to know of grants */
     bool lagging;     /* these are behind, and take over */
-    bool upgraded;    /* nodes have commands that their users have no right to */
-    enum sim_make make;
 };
 
 /* See forks.h. */
