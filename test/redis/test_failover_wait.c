@@ -82,6 +82,31 @@ static void a_history_older_than_the_machine_is_not_waited_out(void **state) {
     assert_int_equal(f->away.count, waits);
 }
 
+/* The longest pause that was begun so; -1: none was. */
+static int longest_pause(const struct fixture *f, const char *words) {
+    int longest = -1, pause;
+
+    for (const char *at = f->log; at && (at = strstr(at, words)); at++)
+        if (sscanf(at + strlen(words), "%*[^;]; next try in %d ms", &pause) == 1 && pause > longest)
+            longest = pause;
+    return longest;
+}
+
+/* It had failed to connect for so long that its pauses were longer than the wait. */
+static void failures_before_make_a_wait_no_longer(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = waiting_options(f);
+    evlock_client *client;
+
+    options.backoff_max_ms = 10 * CLOSED_MS;
+    server_kill9(f->server);
+    client = client_new(f, NULL, &options);
+    await(f, longest_pause(f, "not connected: ") > 2 * CLOSED_MS);
+    server_restart(f->server);
+    await_connected(f, client);
+    assert_int_in_range(longest_pause(f, "its history is new"), CLOSED_MS / 2, CLOSED_MS + options.backoff_min_ms);
+}
+
 static struct server replica;
 
 static int teardown_with_replica(void **state) {
@@ -313,6 +338,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         WAIT_TEST(nothing_is_granted_at_first),
         WAIT_TEST(a_history_older_than_the_machine_is_not_waited_out),
+        WAIT_TEST(failures_before_make_a_wait_no_longer),
         cmocka_unit_test_setup_teardown(a_first_replica_makes_no_new_history, fixture_setup_bare,
                                         teardown_with_replica),
         WAIT_TEST(a_history_that_is_to_come_is_waited_out),
