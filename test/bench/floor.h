@@ -28,7 +28,7 @@ struct lease {
 void floor_load(struct server *server);
 redisAsyncContext *floor_connect(struct event_base *base, struct server *server);
 
-/* Draws a token as evlock does. */
+/* Draws a token by libuuid. */
 void floor_draw(struct lease *lease);
 
 /* Write a command, of COMMAND_MAX bytes at most, and return its end. */

@@ -1,6 +1,7 @@
 /*
- * Pairs: acquire and release on distinct free keys, with so many in flight, evlock beside the floor. Every release
- * begins the next acquire of its lock. See pairs.h.
+ * Pairs: acquire and release on distinct free keys, with so many in flight, evlock beside two floors: one draws a token
+ * by libuuid for each acquire, the other sets each key to the same token again. Every release begins the next acquire
+ * of its lock. See pairs.h.
  */
 #include "pairs.h"
 
@@ -17,8 +18,9 @@ static const size_t levels[] = {1, 64, 1000, 10000};
 /* The run that is under way. */
 static struct {
     struct event_base *base;
-    long wanted;  /* pairs still to be begun */
-    long pending; /* begun and not ended */
+    void (*renew_token)(struct lease *lease); /* the floor's, before it acquires once more */
+    long wanted;                              /* pairs still to be begun */
+    long pending;                             /* begun and not ended */
 } run;
 
 /* --- evlock ------------------------------------------------------------------------------------------------------- */
@@ -49,15 +51,20 @@ static void run_locks(void *arg, long pairs) {
     event_base_dispatch(run.base);
 }
 
-/* --- The floor ---------------------------------------------------------------------------------------------------- */
+/* --- The floors --------------------------------------------------------------------------------------------------- */
 
 static void lease_acquired(redisAsyncContext *connection, void *reply, void *arg);
+
+/* What drawing tokens costs at the least: nothing. */
+static void keep_token(struct lease *lease) {
+    (void)lease;
+}
 
 static void lease_released(redisAsyncContext *connection, void *reply, void *arg) {
     floor_expect_one(reply);
     if (run.wanted > 0) {
         run.wanted--;
-        floor_draw(arg);
+        run.renew_token(arg);
         floor_acquire(connection, arg, lease_acquired, arg);
     } else if (--run.pending == 0) {
         event_base_loopbreak(run.base);
@@ -74,7 +81,7 @@ static void run_leases(void *arg, long pairs) {
     run.wanted = pairs - (long)leases->count;
     run.pending = (long)leases->count;
     for (size_t i = 0; i < leases->count; i++) {
-        floor_draw(&leases->at[i]);
+        run.renew_token(&leases->at[i]);
         floor_acquire(leases->connection, &leases->at[i], lease_acquired, &leases->at[i]);
     }
     event_base_dispatch(run.base);
@@ -115,9 +122,11 @@ void pairs_measure_evlock(struct event_base *base, size_t level, long pairs, str
     pairs_measure_locks(&locks, (struct keepers){servers, 1}, pairs, costs);
 }
 
-static void measure_floor(struct event_base *base, size_t level, long pairs, struct pair_costs *costs) {
+static void measure_floor(struct event_base *base, void (*renew_token)(struct lease *lease), size_t level, long pairs,
+                          struct pair_costs *costs) {
     struct leases leases;
     run.base = base;
+    run.renew_token = renew_token;
     leases_open(&leases, base, level);
     leases_acquire_all(&leases);
     leases_check_held(&leases);
@@ -146,6 +155,20 @@ void pairs_report(size_t level, const struct pair_costs *ours, const struct pair
     }
 }
 
+/* The same beside the floor that draws no tokens. With one in flight, and with more than a cache holds, it is shown and
+ * not judged. */
+static void report_fixed(size_t level, const struct pair_costs *ours, const struct pair_costs *fixed) {
+    const struct aim no_aim = {NO_AIM, 0};
+    bool judged = level == 64 || level == 1000;
+    char name[64];
+    snprintf(name, sizeof(name), "%zu in flight: throughput", level);
+    report_ratio(name, "pairs/s", &ours->throughput, "fixed", &fixed->throughput,
+                 judged ? (struct aim){RATIO_AT_LEAST, 0.95} : no_aim);
+    snprintf(name, sizeof(name), "%zu in flight: client CPU a pair", level);
+    report_ratio(name, "us", &ours->client_cpu, "fixed", &fixed->client_cpu,
+                 judged ? (struct aim){RATIO_AT_MOST, 1.5} : no_aim);
+}
+
 void pairs_forget(struct pair_costs *costs) {
     samples_free(&costs->throughput);
     samples_free(&costs->client_cpu);
@@ -154,23 +177,34 @@ void pairs_forget(struct pair_costs *costs) {
     samples_free(&costs->bytes);
 }
 
+/* Who is first in one repetition is last in the next. */
+static void repeat(struct event_base *base, size_t level, int repetition, struct pair_costs *ours,
+                   struct pair_costs *raw, struct pair_costs *fixed) {
+    long pairs = level == 1 ? PAIRS_ALONE : PAIRS;
+    if (repetition % 2) {
+        measure_floor(base, keep_token, level, pairs, fixed);
+        measure_floor(base, floor_draw, level, pairs, raw);
+    }
+    pairs_measure_evlock(base, level, pairs, ours);
+    if (repetition % 2 == 0) {
+        measure_floor(base, floor_draw, level, pairs, raw);
+        measure_floor(base, keep_token, level, pairs, fixed);
+    }
+}
+
 void pairs_run(bool quick) {
     report_section("pairs", "acquire and release on distinct free keys");
     servers_start(1);
     struct event_base *base = event_base_new();
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-        struct pair_costs ours = {0}, raw = {0};
-        long pairs = levels[i] == 1 ? PAIRS_ALONE : PAIRS;
-        for (int repetition = 0; repetition < (quick ? 3 : 7); repetition++) {
-            if (repetition % 2)
-                measure_floor(base, levels[i], pairs, &raw);
-            pairs_measure_evlock(base, levels[i], pairs, &ours);
-            if (repetition % 2 == 0)
-                measure_floor(base, levels[i], pairs, &raw);
-        }
+        struct pair_costs ours = {0}, raw = {0}, fixed = {0};
+        for (int repetition = 0; repetition < (quick ? 3 : 7); repetition++)
+            repeat(base, levels[i], repetition, &ours, &raw, &fixed);
         pairs_report(levels[i], &ours, &raw);
+        report_fixed(levels[i], &ours, &fixed);
         pairs_forget(&ours);
         pairs_forget(&raw);
+        pairs_forget(&fixed);
     }
     event_base_free(base);
     servers_stop();
