@@ -308,6 +308,33 @@ CASE(the_end_of_a_client_wipes_its_random_bytes) {
     counted_end();
 }
 
+/* It would be as good as a look at the tokens that the parent has yet to use. */
+CASE(a_child_that_frees_its_copy_wipes_its_random_bytes) {
+    int status = -1;
+    evlock_client *client;
+    evlock *lock;
+    pid_t forked;
+
+    drawn = "0123456789abcdef";
+    counted_begin(drawn);
+    client = client_new();
+    assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, NULL), EVLOCK_OK);
+    assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
+    forked = fork();
+    if (forked == 0) {
+        evlock_free(lock);
+        evlock_client_free(client);
+        _exit(counted_live() == 0 && !counted_leaked_secret() ? 0 : 1);
+    }
+    assert_true(forked > 0);
+    assert_int_equal(waitpid(forked, &status, 0), forked);
+    assert_int_equal(status, 0);
+    evlock_free(lock);
+    client_end(client);
+    drawn = NULL;
+    counted_end();
+}
+
 /* --- Memory ------------------------------------------------------------------------------------------------------- */
 
 enum { BURST = 4000 };
@@ -1727,6 +1754,7 @@ int main(void) {
         cmocka_unit_test(many_calls_end_with_their_client),
         cmocka_unit_test(a_pause_that_meets_the_end_of_the_wait_is_not_waited_out),
         cmocka_unit_test(the_end_of_a_client_wipes_its_random_bytes),
+        cmocka_unit_test(a_child_that_frees_its_copy_wipes_its_random_bytes),
         cmocka_unit_test(a_wait_ends_when_all_that_had_come_by_its_end_was_read),
         cmocka_unit_test(a_loop_that_stood_still_is_given_time),
         cmocka_unit_test(a_loop_that_goes_on_late_is_given_no_more_time),

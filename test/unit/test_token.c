@@ -1,6 +1,6 @@
 /*
- * Tokens: their form, that no two are the same, what becomes of the random bytes, and where in one its holder's name
- * ends.
+ * Tokens: their form, that no two are the same, what becomes of the random bytes, who else draws from them, and where
+ * in a token its holder's name ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "tickets.h"
 #include "token.h"
 
 static struct entropy entropy;
@@ -127,6 +128,42 @@ CASE(without_random_bytes_there_is_no_token) {
     given = -1;
 }
 
+/* --- Who else draws ----------------------------------------------------------------------------------------------- */
+
+CASE(tickets_and_channels_take_the_bytes_of_a_token_each) {
+    struct entropy fresh = {0};
+    struct tickets tickets = {0};
+    struct tenure *holder = (struct tenure *)&fresh; /* never looked at */
+    char text[TICKET_SIZE];
+
+    asked = 0;
+    assert_true(evl_tickets_open(&tickets, &fresh));
+    assert_int_equal(fresh.left, ENTROPY_BYTES - 16);
+    assert_int_equal(evl_tickets_draw(&tickets, &fresh, holder, text).status, EVLOCK_OK);
+    assert_int_equal(fresh.left, ENTROPY_BYTES - 2 * 16);
+    assert_int_equal(asked, 1);
+    evl_tickets_withdraw(&tickets, holder, text);
+    evl_tickets_free(&tickets);
+}
+
+CASE(without_random_bytes_there_is_no_ticket_and_no_channel) {
+    struct entropy fresh = {0};
+    struct tickets tickets = {0};
+    struct trouble trouble;
+    char text[TICKET_SIZE];
+
+    given = 0;
+    assert_false(evl_tickets_open(&tickets, &fresh));
+    assert_string_equal(tickets.channel, "");
+    trouble = evl_tickets_draw(&tickets, &fresh, NULL, text);
+    assert_int_equal(trouble.status, EVLOCK_ESYSTEM);
+    assert_non_null(strstr(trouble.words, "random bytes"));
+    given = -1;
+    evl_tickets_free(&tickets);
+}
+
+/* --- Names -------------------------------------------------------------------------------------------------------- */
+
 #define UUID "01234567-89ab-4cde-8f01-23456789abcd"
 
 static void names(const char *token, size_t len) {
@@ -168,6 +205,8 @@ int main(void) {
         cmocka_unit_test(random_bytes_are_drawn_for_sixteen_tokens_at_a_time),
         cmocka_unit_test(random_bytes_are_wiped),
         cmocka_unit_test(without_random_bytes_there_is_no_token),
+        cmocka_unit_test(tickets_and_channels_take_the_bytes_of_a_token_each),
+        cmocka_unit_test(without_random_bytes_there_is_no_ticket_and_no_channel),
         cmocka_unit_test(a_name_ends_before_the_uuid),
         cmocka_unit_test(a_token_of_another_form_has_no_name),
     };
