@@ -106,8 +106,7 @@ static int break_run(const struct options *options, int count, char **operands) 
     if (exit)
         session_end(&breaking.session, exit);
     exit = session_loop(&breaking.session);
-    if (breaking.timer)
-        event_free(breaking.timer);
+    session_forget(breaking.timer);
     evlock_free(breaking.lock);
     session_free(&breaking.session);
     return exit;

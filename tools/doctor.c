@@ -244,14 +244,19 @@ static bool doctor_goes_on(const struct doctor *doctor) {
     return !doctor->session.ending;
 }
 
+/* Whether the trial goes on, as something was done: else it fails, or all ends. */
+static bool doctor_has_done(struct doctor *doctor, int status) {
+    if (!doctor_goes_on(doctor))
+        return false;
+    if (status != EVLOCK_OK)
+        doctor_fail(doctor, status);
+    return status == EVLOCK_OK;
+}
+
 static void doctor_on_released(evlock *lock, int status, void *arg) {
     struct doctor *doctor = arg;
     (void)lock;
-    if (!doctor_goes_on(doctor))
-        return;
-    if (status != EVLOCK_OK)
-        doctor_fail(doctor, status);
-    else
+    if (doctor_has_done(doctor, status))
         doctor_next(doctor);
 }
 
@@ -272,12 +277,8 @@ static bool doctor_always(const struct options *options) {
 static void doctor_on_extended(evlock *lock, int status, void *arg) {
     struct doctor *doctor = arg;
     (void)lock;
-    if (!doctor_goes_on(doctor))
+    if (!doctor_has_done(doctor, status))
         return;
-    if (status != EVLOCK_OK) {
-        doctor_fail(doctor, status);
-        return;
-    }
     doctor_note(doctor, DOCTOR_WORKS, "acquired, extended and released");
     doctor_release(doctor);
 }
@@ -322,11 +323,9 @@ static void doctor_on_granted(evlock *lock, int status, void *arg) {
 static void doctor_on_place(evlock *lock, int status, const evlock_answer *answer, void *arg) {
     struct doctor *doctor = arg;
     (void)lock;
-    if (!doctor_goes_on(doctor))
+    if (!doctor_has_done(doctor, status))
         return;
-    if (status != EVLOCK_OK)
-        doctor_fail(doctor, status);
-    else if (answer->place == 1 || doctor_is_late(doctor))
+    if (answer->place == 1 || doctor_is_late(doctor))
         evlock_release(doctor->lock, NULL, NULL);
     else
         doctor_look_again(doctor);
@@ -374,12 +373,8 @@ static void doctor_try_fence(struct doctor *doctor);
 static void doctor_on_fence_released(evlock *lock, int status, void *arg) {
     struct doctor *doctor = arg;
     (void)lock;
-    if (!doctor_goes_on(doctor))
+    if (!doctor_has_done(doctor, status))
         return;
-    if (status != EVLOCK_OK) {
-        doctor_fail(doctor, status);
-        return;
-    }
     evlock_free(doctor->lock);
     doctor->lock = NULL;
     doctor_try_fence(doctor);
@@ -418,12 +413,8 @@ static bool doctor_wants_replicas(const struct options *options) {
 static void doctor_on_replicated(evlock *lock, int status, void *arg) {
     struct doctor *doctor = arg;
     (void)lock;
-    if (!doctor_goes_on(doctor))
+    if (!doctor_has_done(doctor, status))
         return;
-    if (status != EVLOCK_OK) {
-        doctor_fail(doctor, status);
-        return;
-    }
     doctor_note(doctor, DOCTOR_WORKS, "%" PRId64 " had the lock in time", doctor->session.options->min_replicas);
     doctor_release(doctor);
 }
@@ -439,12 +430,8 @@ static void doctor_try_replicas(struct doctor *doctor) {
 static void doctor_on_page(evlock_client *client, int status, const evlock_page *page, void *arg) {
     struct doctor *doctor = arg;
     (void)client, (void)page;
-    if (!doctor_goes_on(doctor))
+    if (!doctor_has_done(doctor, status))
         return;
-    if (status != EVLOCK_OK) {
-        doctor_fail(doctor, status);
-        return;
-    }
     doctor_note(doctor, DOCTOR_WORKS, "for evlock list and evlock top");
     doctor_next(doctor);
 }
@@ -551,8 +538,7 @@ static int doctor_run(const struct options *options, int count, char **operands)
     else
         session_end(&doctor.session, say_error(EXIT_TROUBLE, "the system has no timer to give"));
     exit = session_loop(&doctor.session);
-    if (doctor.timer)
-        event_free(doctor.timer);
+    session_forget(doctor.timer);
     evlock_free(doctor.lock);
     evlock_free(doctor.other);
     session_free(&doctor.session);

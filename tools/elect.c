@@ -65,8 +65,7 @@ static int elect_run(const struct options *options, int count, char **operands) 
         session_end(&elect.session, exit);
     exit = session_loop(&elect.session);
     work_close(&elect.work);
-    if (elect.pause)
-        event_free(elect.pause);
+    session_forget(elect.pause);
     session_free(&elect.session);
     if (exit == EXIT_SIGNAL + SIGINT)
         terminal_end_by_interrupt();

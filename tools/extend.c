@@ -3,7 +3,7 @@
 
 #include "command.h"
 #include "exits.h"
-#include "lookup.h"
+#include "json.h"
 #include "say.h"
 #include "script.h"
 
@@ -42,17 +42,8 @@ static void extend_on_adopted(struct script *script) {
 }
 
 static int extend_run(const struct options *options, int count, char **operands) {
-    struct script script;
-    struct token token;
     (void)count;
-    int exit = token_read(&token);
-    if (exit)
-        return exit;
-    evlock_options wanted = lookup_options(options);
-    exit = script_open(&script, options, operands[0], &wanted);
-    if (!exit)
-        exit = script_adopt(&script, &token, extend_on_adopted);
-    return script_run(&script, exit);
+    return script_run_adopted(options, operands[0], extend_on_adopted);
 }
 
 static const struct option_row extend_options[] = {

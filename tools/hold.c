@@ -147,12 +147,9 @@ static int hold_run(const struct options *options, int count, char **operands) {
         session_end(&hold.session, exit);
     exit = session_loop(&hold.session);
     signals_end(&hold.signals);
-    if (hold.limit)
-        event_free(hold.limit);
-    if (hold.input)
-        event_free(hold.input);
-    if (hold.later)
-        event_free(hold.later);
+    session_forget(hold.limit);
+    session_forget(hold.input);
+    session_forget(hold.later);
     evlock_free(hold.lock);
     session_free(&hold.session);
     return exit;

@@ -63,8 +63,7 @@ void progress_begin(struct progress *progress, const struct session *session, ev
 }
 
 void progress_end(struct progress *progress) {
-    if (progress->timer)
-        event_free(progress->timer);
+    session_forget(progress->timer);
     progress->timer = NULL;
     say_progress(NULL);
 }

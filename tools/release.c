@@ -3,7 +3,7 @@
 
 #include "command.h"
 #include "exits.h"
-#include "lookup.h"
+#include "json.h"
 #include "say.h"
 #include "script.h"
 
@@ -36,17 +36,8 @@ static void release_on_adopted(struct script *script) {
 }
 
 static int release_run(const struct options *options, int count, char **operands) {
-    struct script script;
-    struct token token;
     (void)count;
-    int exit = token_read(&token);
-    if (exit)
-        return exit;
-    evlock_options wanted = lookup_options(options);
-    exit = script_open(&script, options, operands[0], &wanted);
-    if (!exit)
-        exit = script_adopt(&script, &token, release_on_adopted);
-    return script_run(&script, exit);
+    return script_run_adopted(options, operands[0], release_on_adopted);
 }
 
 static const struct option_row release_options[] = {

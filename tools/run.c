@@ -65,8 +65,7 @@ static int run_run(const struct options *options, int count, char **operands) {
         session_end(&run.session, exit);
     exit = session_loop(&run.session);
     work_close(&run.work);
-    if (run.rest)
-        event_free(run.rest);
+    session_forget(run.rest);
     session_free(&run.session);
     if (exit == EXIT_SIGNAL + SIGINT)
         terminal_end_by_interrupt();

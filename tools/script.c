@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "exits.h"
+#include "lookup.h"
 #include "say.h"
 #include "script.h"
 
@@ -44,7 +45,7 @@ static void script_on_adopted(evlock *lock, int status, void *arg) {
         session_end(&script->session, say_status(script->name, status));
 }
 
-int script_adopt(struct script *script, const struct token *token, void (*cb)(struct script *script)) {
+static int script_adopt(struct script *script, const struct token *token, void (*cb)(struct script *script)) {
     script->adopted = cb;
     int status = evlock_adopt(script->lock, token->bytes, token->length, script_on_adopted, script);
     return status == EVLOCK_OK ? 0 : say_status(script->name, status);
@@ -81,9 +82,21 @@ int script_run(struct script *script, int exit) {
         session_end(&script->session, exit);
     exit = session_loop(&script->session);
     signals_end(&script->signals);
-    if (script->again)
-        event_free(script->again);
+    session_forget(script->again);
     evlock_free(script->lock);
     session_free(&script->session);
     return exit;
+}
+
+int script_run_adopted(const struct options *options, const char *name, void (*cb)(struct script *script)) {
+    struct script script;
+    struct token token;
+    int exit = token_read(&token);
+    if (exit)
+        return exit;
+    evlock_options wanted = lookup_options(options);
+    exit = script_open(&script, options, name, &wanted);
+    if (!exit)
+        exit = script_adopt(&script, &token, cb);
+    return script_run(&script, exit);
 }

@@ -26,9 +26,6 @@ struct script {
  */
 int script_open(struct script *script, const struct options *options, const char *name, const evlock_options *wanted);
 
-/** Adopts the lease of a token; `cb` is called with the script when it is held. Returns as script_open(). */
-int script_adopt(struct script *script, const struct token *token, void (*cb)(struct script *script));
-
 /**
  * Leaves the lease on the server as it is: `left` is called, if it is not NULL, and the session ends with `exit`.
  */
@@ -36,5 +33,11 @@ void script_leave(struct script *script, int exit, void (*left)(struct script *s
 
 /** Runs the session to its end, unless `exit` says that there is none. Returns the exit status. */
 int script_run(struct script *script, int exit);
+
+/**
+ * A whole run on the lease that the token of the options holds: `cb` is called with the script when it is adopted.
+ * Returns the exit status.
+ */
+int script_run_adopted(const struct options *options, const char *name, void (*cb)(struct script *script));
 
 #endif

@@ -97,10 +97,14 @@ static int session_connect(struct session *session) {
 
 /* --- The session -------------------------------------------------------------------------------------------------- */
 
+void session_forget(struct event *event) {
+    if (event)
+        event_free(event);
+}
+
 void session_free(struct session *session) {
     evlock_client_free(session->client);
-    if (session->patience)
-        event_free(session->patience);
+    session_forget(session->patience);
     if (session->base)
         event_base_free(session->base);
     *session = (struct session){.exit = session->exit};

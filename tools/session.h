@@ -47,6 +47,9 @@ int session_not_had(const struct session *session, const char *name, int status)
 /** Runs the loop until the session has ended. Returns the exit status. Only session_free() may follow. */
 int session_loop(struct session *session);
 
+/** Frees an event on the loop; or NULL, where it was not made. */
+void session_forget(struct event *event);
+
 /** Gives everything back. Events on the loop are freed before. */
 void session_free(struct session *session);
 

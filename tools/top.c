@@ -336,10 +336,8 @@ static int top_run(const struct options *options, int count, char **operands) {
     top_drop_rows(&top);
     names_free(&top.names);
     signals_end(&top.signals);
-    if (top.timer)
-        event_free(top.timer);
-    if (top.keys)
-        event_free(top.keys);
+    session_forget(top.timer);
+    session_forget(top.keys);
     session_free(&top.session);
     return exit;
 }

@@ -108,10 +108,8 @@ static int wait_run(const struct options *options, int count, char **operands) {
     if ((exit = wait_start(&wait)) != 0)
         session_end(&wait.session, exit);
     exit = session_loop(&wait.session);
-    if (wait.timer)
-        event_free(wait.timer);
-    if (wait.end)
-        event_free(wait.end);
+    session_forget(wait.timer);
+    session_forget(wait.end);
     evlock_free(wait.lock);
     session_free(&wait.session);
     return exit;

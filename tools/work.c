@@ -284,9 +284,7 @@ void work_close(struct work *work) {
     progress_end(&work->progress);
     signals_end(&work->signals);
     work_close_pipe(work);
-    if (work->tick)
-        event_free(work->tick);
-    if (work->limit)
-        event_free(work->limit);
+    session_forget(work->tick);
+    session_forget(work->limit);
     evlock_free(work->lock);
 }
