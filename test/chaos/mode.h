@@ -41,7 +41,7 @@ struct mode {
     int sentinels; /* behind them in the list of servers */
     int wires;     /* what clients see: one for each server, or one for a primary and its replica */
     int names_len;
-    struct name names[NAMES_MAX];
+    const struct name *names;
 };
 
 extern const struct mode modes[];

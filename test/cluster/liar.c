@@ -1,7 +1,6 @@
 /* Servers that send commands round; see liar.h. */
 #include "liar.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "redis/listen.h"
 #include "world/need.h"
 #include "world/resp.h"
 
@@ -29,18 +29,6 @@ struct peer {
 
 /* The second server is gone for good; the first one has lost a command since, and hangs up. */
 static bool left, lost, hangs_up;
-
-static int listen_at(int *ret_port) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(at);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) != 0 || listen(fd, PEERS) != 0 ||
-        getsockname(fd, (struct sockaddr *)&at, &len) != 0)
-        abort();
-    *ret_port = ntohs(at.sin_port);
-    return fd;
-}
 
 static void say_table(const struct liar *liar, enum lie lie, int side, struct output *output) {
     static bool said;
@@ -215,7 +203,7 @@ static void lie_on(const struct liar *liar, enum lie lie, const int listeners[2]
 }
 
 void liar_start(struct liar *liar, enum lie lie) {
-    int listeners[2] = {listen_at(&liar->ports[0]), listen_at(&liar->ports[1])};
+    int listeners[2] = {listen_at_loopback(&liar->ports[0]), listen_at_loopback(&liar->ports[1])};
 
     if (pipe(liar->counts) != 0 || fcntl(liar->counts[0], F_SETFL, O_NONBLOCK) != 0 ||
         fcntl(liar->counts[1], F_SETFL, O_NONBLOCK) != 0)

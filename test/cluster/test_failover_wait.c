@@ -116,13 +116,16 @@ static void no_shard_grants_at_first(void **state) {
     assert_int_equal(f->away.count, waits);
 }
 
-/* A holder, who wants its lock, and who wants another lock of the same slot, which tells when that is granted again. */
+/* A holder, who wants its lock, and who wants another lock of the same slot, which tells when that is granted again;
+ * and a lock of another master. */
 struct three {
-    evlock *held, *wanted, *probe;
+    evlock *held, *wanted, *probe, *elsewhere;
     struct record granted, probed;
 };
 
-static void begin_three(struct fixture *f, struct three *three, evlock_client *clients[2], int node, int64_t ttl_ms) {
+static void begin_three(struct fixture *f, struct three *three, int64_t closed_ms, int node, int64_t ttl_ms) {
+    evlock_client *clients[2];
+    begin_waited_out(f, closed_ms, ttl_ms, clients);
     *three = (struct three){.held = lock_of(f, clients[0], node, 0, ttl_ms)};
     assert_status(await_acquire(f, three->held, NULL), EVLOCK_OK);
     three->wanted = lock_of(f, clients[1], node, 0, ttl_ms);
@@ -132,16 +135,17 @@ static void begin_three(struct fixture *f, struct three *three, evlock_client *c
     options.retry_delay_ms = 20;
     three->probe = lock_new_on(f, clients[1], name, &options);
     assert_status(evlock_acquire(three->wanted, NULL, record_end, &three->granted), EVLOCK_OK);
+    three->elsewhere = lock_of(f, clients[1], (node + 1) % (int)cluster.masters, 0, ttl_ms);
 }
 
 /* While the shard grants nothing, another one does. */
-static void await_end_of_wait(struct fixture *f, struct three *three, evlock *elsewhere) {
+static void await_end_of_wait(struct fixture *f, struct three *three) {
     int64_t end = evlock_clock_us() + 2 * WAIT_MS * INT64_C(1000);
     int served = 0;
     assert_status(evlock_acquire(three->probe, NULL, record_end, &three->probed), EVLOCK_OK);
     while (!three->probed.count && evlock_clock_us() < end) {
-        assert_status(await_acquire(f, elsewhere, NULL), EVLOCK_OK);
-        assert_status(await_release(f, elsewhere), EVLOCK_OK);
+        assert_status(await_acquire(f, three->elsewhere, NULL), EVLOCK_OK);
+        assert_status(await_release(f, three->elsewhere), EVLOCK_OK);
         assert_true(evlock_is_held(three->held));
         assert_int_equal(three->granted.count, 0);
         served++;
@@ -172,44 +176,35 @@ static void await_heir_without(struct fixture *f, int slot, int old, const char 
 
 static void a_killed_master_s_locks_are_kept_and_not_granted(void **state) {
     struct fixture *f = *state;
-    evlock_client *clients[2];
     struct three three;
-    begin_waited_out(f, 1500, TTL, clients);
-    begin_three(f, &three, clients, 0, TTL);
-    evlock *elsewhere = lock_of(f, clients[1], 1, 0, TTL);
+    begin_three(f, &three, 1500, 0, TTL);
     int old = owner_of(three.held), slot = slot_of(three.held);
     int64_t killed = evlock_clock_us();
     server_kill9(&cluster.nodes[old]);
     await_heir_without(f, slot, old, name_of(three.held));
-    await_end_of_wait(f, &three, elsewhere);
+    await_end_of_wait(f, &three);
     end_three(f, &three, killed, 1500 + TTL);
 }
 
 static void a_takeover_is_waited_out(void **state) {
     struct fixture *f = *state;
-    evlock_client *clients[2];
     struct three three;
-    begin_waited_out(f, 1000, TTL / 2, clients);
-    begin_three(f, &three, clients, 1, TTL / 2);
-    evlock *elsewhere = lock_of(f, clients[1], 2, 0, TTL / 2);
+    begin_three(f, &three, 1000, 1, TTL / 2);
     int old = owner_of(three.held), slot = slot_of(three.held);
     int64_t taken = evlock_clock_us();
     cluster_fail_over(&cluster, cluster_replica_of(&cluster, old), "TAKEOVER");
     await_heir_without(f, slot, old, name_of(three.held));
-    await_end_of_wait(f, &three, elsewhere);
+    await_end_of_wait(f, &three);
     end_three(f, &three, taken, 1000 + TTL / 2);
 }
 
 static void a_master_that_restarts_empty_grants_nothing(void **state) {
     struct fixture *f = *state;
-    evlock_client *clients[2];
     struct three three;
-    begin_waited_out(f, 500, TTL, clients);
-    begin_three(f, &three, clients, 2, TTL);
-    evlock *elsewhere = lock_of(f, clients[1], 0, 0, TTL);
+    begin_three(f, &three, 500, 2, TTL);
     int64_t restarted = evlock_clock_us();
     server_restart(&cluster.nodes[owner_of(three.held)]);
-    await_end_of_wait(f, &three, elsewhere);
+    await_end_of_wait(f, &three);
     end_three(f, &three, restarted, 500 + TTL);
 }
 
@@ -322,12 +317,9 @@ static int new_master(struct fixture *f) {
  * it has waited, and the lock is kept. */
 static void slots_that_arrive_where_no_mark_is_wait_for_one(void **state) {
     struct fixture *f = *state;
-    evlock_client *clients[2];
     struct three three;
     int node = new_master(f);
-    begin_waited_out(f, 500, TTL, clients);
-    begin_three(f, &three, clients, 0, TTL);
-    evlock *elsewhere = lock_of(f, clients[1], 1, 0, TTL);
+    begin_three(f, &three, 500, 0, TTL);
     int slot = slot_of(three.held);
     cluster_open(&cluster, slot, node);
     cluster_migrate(&cluster, slot, node);
@@ -335,7 +327,7 @@ static void slots_that_arrive_where_no_mark_is_wait_for_one(void **state) {
     assert_int_equal(three.granted.count, 0);
     int64_t settled = evlock_clock_us();
     cluster_settle(&cluster, slot, node);
-    await_end_of_wait(f, &three, elsewhere);
+    await_end_of_wait(f, &three);
     end_three(f, &three, settled, 500 + TTL);
 }
 

@@ -1,8 +1,8 @@
 /* A Sentinel of the tests' own; see teller.h. */
 #include "teller.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "redis/listen.h"
 #include "world/resp.h"
 
 enum { PEERS = 32, NOWHERE = 1 };
@@ -186,21 +187,9 @@ static void tell(struct told *told, int listener) {
     }
 }
 
-static int listen_at(int *ret_port) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(at);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) != 0 || listen(fd, PEERS) != 0 ||
-        getsockname(fd, (struct sockaddr *)&at, &len) != 0)
-        abort();
-    *ret_port = ntohs(at.sin_port);
-    return fd;
-}
-
 void teller_start(struct teller *teller, enum tale tale, int server) {
     struct told told = {.teller = teller, .tale = tale, .server = server};
-    int listener = listen_at(&teller->port);
+    int listener = listen_at_loopback(&teller->port);
 
     teller->said = 0;
     if (pipe(teller->counts) != 0 || fcntl(teller->counts[0], F_SETFL, O_NONBLOCK) != 0 ||

@@ -72,3 +72,9 @@ bool counted_leaked_secret(void) {
 void counted_end(void) {
     evlock_set_allocator(NULL, NULL);
 }
+
+int counted_teardown(void **state) {
+    (void)state;
+    counted_end();
+    return 0;
+}

@@ -18,5 +18,7 @@ long counted_live(void);
 bool counted_leaked_secret(void);
 /* Makes evlock allocate as it does by itself. */
 void counted_end(void);
+/* The same, as the teardown of a case. */
+int counted_teardown(void **state);
 
 #endif

@@ -104,21 +104,15 @@ CASE(null_brings_back_the_default) {
     evl_free(block);
 }
 
-static int restore(void **state) {
-    (void)state;
-    counted_end();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_block_is_zeroed, restore),
-        cmocka_unit_test_teardown(resizing_keeps_the_bytes, restore),
-        cmocka_unit_test_teardown(a_copy_takes_any_bytes_and_ends_in_nul, restore),
-        cmocka_unit_test_teardown(failure_is_null, restore),
-        cmocka_unit_test_teardown(a_pool_gives_again_what_came_back, restore),
-        cmocka_unit_test_teardown(half_an_allocator_is_refused, restore),
-        cmocka_unit_test_teardown(null_brings_back_the_default, restore),
+        cmocka_unit_test_teardown(a_block_is_zeroed, counted_teardown),
+        cmocka_unit_test_teardown(resizing_keeps_the_bytes, counted_teardown),
+        cmocka_unit_test_teardown(a_copy_takes_any_bytes_and_ends_in_nul, counted_teardown),
+        cmocka_unit_test_teardown(failure_is_null, counted_teardown),
+        cmocka_unit_test_teardown(a_pool_gives_again_what_came_back, counted_teardown),
+        cmocka_unit_test_teardown(half_an_allocator_is_refused, counted_teardown),
+        cmocka_unit_test_teardown(null_brings_back_the_default, counted_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,22 +219,16 @@ CASE(an_empty_slab_is_not_resident) {
     assert_int_equal(munmap(arena, ARENA), 0);
 }
 
-static int restore(void **state) {
-    (void)state;
-    counted_end();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(the_first_are_by_themselves, restore),
-        cmocka_unit_test_teardown(the_others_share_slabs, restore),
-        cmocka_unit_test_teardown(they_come_back_in_any_order, restore),
-        cmocka_unit_test_teardown(an_empty_slab_goes_while_others_are_in_use, restore),
-        cmocka_unit_test_teardown(what_came_back_is_taken_before_more_memory, restore),
-        cmocka_unit_test_teardown(one_more_and_one_less_takes_no_memory, restore),
-        cmocka_unit_test_teardown(refused_memory_is_null_and_hurts_nothing, restore),
-        cmocka_unit_test_teardown(an_empty_slab_is_not_resident, restore),
+        cmocka_unit_test_teardown(the_first_are_by_themselves, counted_teardown),
+        cmocka_unit_test_teardown(the_others_share_slabs, counted_teardown),
+        cmocka_unit_test_teardown(they_come_back_in_any_order, counted_teardown),
+        cmocka_unit_test_teardown(an_empty_slab_goes_while_others_are_in_use, counted_teardown),
+        cmocka_unit_test_teardown(what_came_back_is_taken_before_more_memory, counted_teardown),
+        cmocka_unit_test_teardown(one_more_and_one_less_takes_no_memory, counted_teardown),
+        cmocka_unit_test_teardown(refused_memory_is_null_and_hurts_nothing, counted_teardown),
+        cmocka_unit_test_teardown(an_empty_slab_is_not_resident, counted_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

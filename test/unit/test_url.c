@@ -311,22 +311,16 @@ CASE(memory_may_end_anywhere) {
     }
 }
 
-static int restore(void **state) {
-    (void)state;
-    counted_end();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(good_urls_are_taken, restore),
-        cmocka_unit_test_teardown(bad_urls_are_refused_in_words, restore),
-        cmocka_unit_test_teardown(words_say_which_url_is_refused, restore),
-        cmocka_unit_test_teardown(a_path_fits_or_is_refused, restore),
-        cmocka_unit_test_teardown(there_are_as_many_urls_as_nodes_and_no_more, restore),
-        cmocka_unit_test_teardown(a_password_is_wiped, restore),
-        cmocka_unit_test_teardown(a_password_that_gives_way_is_wiped, restore),
-        cmocka_unit_test_teardown(memory_may_end_anywhere, restore),
+        cmocka_unit_test_teardown(good_urls_are_taken, counted_teardown),
+        cmocka_unit_test_teardown(bad_urls_are_refused_in_words, counted_teardown),
+        cmocka_unit_test_teardown(words_say_which_url_is_refused, counted_teardown),
+        cmocka_unit_test_teardown(a_path_fits_or_is_refused, counted_teardown),
+        cmocka_unit_test_teardown(there_are_as_many_urls_as_nodes_and_no_more, counted_teardown),
+        cmocka_unit_test_teardown(a_password_is_wiped, counted_teardown),
+        cmocka_unit_test_teardown(a_password_that_gives_way_is_wiped, counted_teardown),
+        cmocka_unit_test_teardown(memory_may_end_anywhere, counted_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
