@@ -716,6 +716,7 @@ static void connection_begin(struct connection *connection) {
 
     assert(!connection->context && !connection->resolution && !connection->broken);
     connection->met = connection->moved = false;
+    connection->not_before = 0; /* it was of the server of before */
     connection_free_addresses(connection);
     if (connection_has_place(connection) && (connection->url->path || connection->url->literal)) {
         connection_open_next(connection);

@@ -1655,6 +1655,38 @@ CASE(no_token_is_used_again_before_all_know_what_was_lost) {
     finish_at_socket(client);
 }
 
+/* A wait is of the server that was found to be new, and of no other that is asked in its place. */
+CASE(a_wait_is_not_taken_along_to_another_server) {
+    evlock_client *client = client_at_socket();
+    struct connection *connection = evl_node_connection(node_of(client));
+    int64_t until = loop.now + INT64_C(3600) * 1000000;
+    evl_connection_break_until(connection, EVLOCK_EEXCLUDED, "its history is new", until);
+    evl_connection_move(connection);
+    evl_connection_end_broken(connection);
+    assert_int_equal(connection->state, CONNECTION_CONNECTING);
+    evl_connection_break(connection, EVLOCK_EUNREACHABLE, "cut");
+    evl_connection_end_broken(connection);
+    assert_int_equal(connection->state, CONNECTION_AWAY);
+    assert_true(connection->retry_at < until);
+    finish_at_socket(client);
+}
+
+CASE(a_wait_is_forgotten_by_who_rests) {
+    evlock_client *client = client_at_socket();
+    struct connection *connection = evl_node_connection(node_of(client));
+    int64_t until = loop.now + INT64_C(3600) * 1000000;
+    evl_connection_break_until(connection, EVLOCK_EEXCLUDED, "its history is new", until);
+    evl_connection_rest(connection);
+    evl_connection_end_broken(connection);
+    assert_int_equal(connection->state, CONNECTION_IDLE);
+    evl_connection_want(connection);
+    evl_connection_break(connection, EVLOCK_EUNREACHABLE, "cut");
+    evl_connection_end_broken(connection);
+    assert_int_equal(connection->state, CONNECTION_AWAY);
+    assert_true(connection->retry_at < until);
+    finish_at_socket(client);
+}
+
 CASE(what_a_socket_does_not_take_waits_unsent) {
     static char bytes[1024 * 1024];
     evlock_client *client = client_at_socket();
@@ -1797,6 +1829,8 @@ int main(void) {
         cmocka_unit_test(a_listener_that_is_connected_is_in_the_log),
         cmocka_unit_test(a_listener_follows_a_node_that_does_not_say_who_it_is),
         cmocka_unit_test(no_token_is_used_again_before_all_know_what_was_lost),
+        cmocka_unit_test(a_wait_is_not_taken_along_to_another_server),
+        cmocka_unit_test(a_wait_is_forgotten_by_who_rests),
         cmocka_unit_test(what_a_socket_does_not_take_waits_unsent),
         cmocka_unit_test(a_child_does_not_set_its_parents_timer),
         cmocka_unit_test(a_child_that_frees_its_copy_in_a_callback_returns_from_that),
