@@ -712,6 +712,7 @@ static void cluster_halt(struct cluster *cluster, unsigned turns) {
     cluster_wake(cluster);
 }
 
+/* What is sent behind one that is unanswered must arrive behind it, and goes the same way, whatever was said since. */
 void evl_cluster_route(struct cluster *cluster, struct request *request, struct bytes key) {
     enum turn_kind turned = cluster->turned.request == request ? cluster->turned.kind : TURN_NONE;
     unsigned place;
@@ -805,7 +806,6 @@ static const char *cluster_on_moved(struct cluster *cluster, unsigned place, str
     return evl_reply_elsewhere;
 }
 
-/* What is sent behind this one, and is unanswered, must arrive behind it. */
 static const char *cluster_on_ask(struct cluster *cluster, unsigned place, struct request *request,
                                   const struct redirect *to) {
     const char *here = cluster->parts.nodes[place]->url.host;
@@ -824,7 +824,7 @@ static const char *cluster_on_ask(struct cluster *cluster, unsigned place, struc
     if (target == GATE || target == place)
         cluster_turn(cluster, request, TURN_HALT, GATE);
     else
-        cluster_turn(cluster, request, request->flying > 1 ? TURN_ON : TURN_ASK, target);
+        cluster_turn(cluster, request, TURN_ASK, target);
     return evl_reply_elsewhere;
 }
 
