@@ -41,6 +41,7 @@ struct hand {
     int64_t meddle;   /* when to extend or to ask */
     int overdue;      /* turns since the deadline passed, without a word */
     bool lost;
+    bool decided; /* its acquire has failed, and is to be reported in the next turn */
 };
 
 /* One call on the library that is to be answered once. Kept to the end, so that a second answer is found. */
@@ -366,6 +367,9 @@ static void on_acquired(evlock *lock, int status, void *arg) {
     int64_t now = evlock_clock_us();
     if (!call_answered(call, lock, status))
         return;
+    if (hand->decided && (status == EVLOCK_OK || status == EVLOCK_ECANCELLED))
+        complain(hand, "a cancel found nothing, and then there was: %s", evlock_strerror(status));
+    hand->decided = false;
     if (status == EVLOCK_EFENCE)
         complain(hand, "%s", evlock_last_error());
     if (status == EVLOCK_OK)
@@ -406,9 +410,9 @@ static void think_again(struct hand *hand) {
         return;
     }
     hand->worker->diary->operations[CANCEL]++;
-    /* One that has just failed, and is reported in the next turn, is pending no more. */
     int status = evlock_cancel(hand->lock);
-    if (status != EVLOCK_OK && status != EVLOCK_ENOTHELD)
+    hand->decided = status == EVLOCK_ENOTHELD;
+    if (status != EVLOCK_OK && !hand->decided)
         complain(hand, "a cancel was refused: %s", evlock_last_error());
 }
 
@@ -433,11 +437,20 @@ static void check_told(struct hand *hand) {
         complain(hand, "the deadline has passed, and no loss is told");
 }
 
+/* Only what has failed already, and is to be reported, is pending no more. */
+static void check_decided(struct hand *hand) {
+    if (hand->decided)
+        complain(hand, "a cancel found nothing, and nothing was reported in the next turn");
+    hand->decided = false;
+}
+
 static void work(struct worker *worker) {
     while (!atomic_load(&worker->diary->retire)) {
         for (int i = 0; i < HANDS; i++)
             check_told(&worker->hands[i]);
         loop_turn(worker->loop);
+        for (int i = 0; i < HANDS; i++)
+            check_decided(&worker->hands[i]);
         for (int i = 0; i < HANDS; i++)
             step(&worker->hands[i]);
     }
