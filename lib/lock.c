@@ -132,11 +132,14 @@ static struct trouble lock_validate_deployment(struct deployment *deployment, co
         return (struct trouble){EVLOCK_ETTL, "a lock on several nodes, or with failover_wait_ms, needs a ttl"};
     if (excludes && config->terms.ttl > max)
         return evl_trouble(words, EVLOCK_ETTL,
-                           "the ttl of %" PRId64 " ms is longer than the client's max_ttl_ms, %" PRId64 " ms",
+                           "the ttl of %" PRId64 " ms is longer than the client's max_ttl_ms, %" PRId64
+                           " ms: give less as ttl_ms, or more as max_ttl_ms",
                            config->terms.ttl / 1000, max / 1000);
     if (excludes && config->queue)
-        return (struct trouble){EVLOCK_EQUEUE, deployment->votes > 1 ? "several nodes have no queue in common"
-                                                                     : "no queue waits out failover_wait_ms"};
+        return (struct trouble){EVLOCK_EQUEUE,
+                                deployment->votes > 1
+                                    ? "several nodes have no queue in common: give EVLOCK_WAIT_POLL as wait"
+                                    : "no queue waits out failover_wait_ms: give EVLOCK_WAIT_POLL as wait"};
     if (config->min_replicas == 0)
         return evl_no_trouble;
     if (config->terms.ttl == 0)

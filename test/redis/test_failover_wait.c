@@ -296,11 +296,13 @@ static void what_cannot_be_waited_out_is_refused(void **state) {
     evlock *lock;
 
     assert_status(evlock_new(&lock, client, "x", EVLOCK_CSTRING, &options), EVLOCK_ETTL);
+    assert_non_null(strstr(evlock_last_error(), "or more as max_ttl_ms"));
     options.ttl_ms = EVLOCK_NO_EXPIRY;
     assert_status(evlock_new(&lock, client, "x", EVLOCK_CSTRING, &options), EVLOCK_ETTL);
     options.ttl_ms = MAX_TTL_MS;
     options.wait = EVLOCK_WAIT_QUEUE;
     assert_status(evlock_new(&lock, client, "x", EVLOCK_CSTRING, &options), EVLOCK_EQUEUE);
+    assert_non_null(strstr(evlock_last_error(), "give EVLOCK_WAIT_POLL as wait"));
     snprintf(url, sizeof(url), "quorum:%s redis://127.0.0.2:1", f->server->url);
     assert_status(evlock_client_new(&none, loop_for_evlock(f->loop), url, &client_options), EVLOCK_EINVAL);
     client_options.failover_wait_ms = -1;
