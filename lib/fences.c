@@ -10,18 +10,8 @@ struct fence_seen {
     int64_t fence;
 };
 
-/* FNV-1a, 64 bits. */
-static uint64_t fences_hash(struct bytes key) {
-    const unsigned char *bytes = key.data;
-    uint64_t value = UINT64_C(14695981039346656037);
-
-    for (size_t i = 0; i < key.len; i++)
-        value = (value ^ bytes[i]) * UINT64_C(1099511628211);
-    return value;
-}
-
 bool evl_fences_note(struct fences *fences, struct bytes key, int64_t fence) {
-    uint64_t lock = fences_hash(key);
+    uint64_t lock = evl_hash_bytes(key);
     struct fence_seen *place;
 
     if (!fences->places)
