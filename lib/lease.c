@@ -856,7 +856,7 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
     memset(lease, 0, evl_lease_size(nodes));
     lease->terms = terms;
     lease->state = entry->watched ? LEASE_UNDOING : LEASE_ACQUIRING;
-    lease->nodes = (uint8_t)nodes;
+    lease->nodes = nodes & LEASE_NODES;
     lease->fenced = entry->fenced;
     lease->queued = entry->queued;
     lease->adopted = entry->adopt;
@@ -968,6 +968,8 @@ static void lease_answer_held(struct lease *lease, unsigned node, enum lease_com
                               const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     bool late = command == LEASE_ACQUIRE || command == LEASE_ADOPT;
 
+    if (!late && answer->ttl > lease->terms->ttl) /* somebody who knows it has made it live longer */
+        lease->tied = true;
     if (late)
         lease_note_acquire(lease, node, command, answer, now, out);
     else if (lease_arms(command))
@@ -1153,6 +1155,7 @@ void evl_lease_extend(struct lease *lease, enum lease_command command, int64_t t
     lease->extending = command;
     lease->extension = ttl;
     lease->until = until;
+    lease->tied = true;
     if (lease->longest_ms != LEASE_AGES)
         lease_note_life(lease, command == LEASE_ADD ? lease_longest_life(lease) + ttl : ttl);
     lease_open_votes(lease);
@@ -1208,6 +1211,54 @@ void evl_lease_export(struct lease *lease) {
     assert(lease->state == LEASE_HELD || lease->state == LEASE_LOST);
     lease_end(lease);
     evl_check(evl_lease_check(lease));
+}
+
+void evl_lease_tie(struct lease *lease) {
+    lease->tied = true;
+}
+
+bool evl_lease_passable(const struct lease *lease, int64_t now) {
+    int64_t deadline = evl_lease_deadline(lease), ttl = lease->terms->ttl;
+    bool random = !lease->own && !lease->tied; /* an adopted token is its user's own */
+    bool well = !lease->failing && !lease->warned;
+
+    return lease->state == LEASE_HELD && random && well && (!lease->fenced || lease->fence < lease->last_fence) &&
+           (deadline == LEASE_NEVER || deadline - now >= ttl / 2);
+}
+
+/* Also where it is not renewed otherwise: who has it now did not choose when it was granted. */
+static void lease_freshen(struct lease *lease, int64_t now, struct lease_out *out) {
+    int64_t deadline = evl_lease_deadline(lease);
+
+    if (lease->asked || deadline == LEASE_NEVER || deadline - now >= lease->terms->ttl / 4 * 3)
+        return;
+    if (lease->terms->interval)
+        lease_renew(lease, now, out);
+    for (unsigned i = 0; i < lease->nodes && !lease->terms->interval; i++)
+        if (!lease->slots[i].flying && !lease->slots[i].want && lease->slots[i].trace != CLEAR)
+            lease_want(lease, i, LEASE_RENEW, out);
+}
+
+/* What is counted from the grant counts from now on, but for the mends that are planned: they do not wait longer. */
+static void lease_count_from(struct lease *lease, int64_t now) {
+    for (unsigned i = 0; i < lease->nodes; i++)
+        if (lease->slots[i].mend_ms != LEASE_AGES)
+            lease->slots[i].mend_ms = (uint32_t)(evl_max(lease_mends_at(lease, i) - now, 0) / MS);
+    lease->since = now;
+}
+
+void evl_lease_pass(struct lease *lease, const struct lease_terms *terms, int64_t now, struct lease_out *out) {
+    assert(evl_lease_passable(lease, now) && terms->ttl == lease->terms->ttl);
+    lease->terms = terms;
+    lease_count_from(lease, now);
+    lease->fence += lease->fenced;
+    lease_freshen(lease, now, out);
+    evl_check(evl_lease_check(lease));
+}
+
+void evl_lease_inherit(struct lease *lease, const struct lease_terms *terms) {
+    assert(lease->state == LEASE_ACQUIRING && terms->ttl == lease->terms->ttl);
+    lease->terms = terms;
 }
 
 bool evl_lease_warn_anew(struct lease *lease) {

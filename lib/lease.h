@@ -125,15 +125,19 @@ struct lease_slot {
 
 struct lease {
     const struct lease_terms *terms;
-    int64_t since;       /* ACQUIRING: when it began; else when the quorum was complete, if ever it was */
-    int64_t fence;       /* 0: none */
-    int64_t due;         /* the next renewal (HELD) or repeated release (RELEASING, UNDOING) */
-    int64_t asked;       /* when the renewal under way began; 0: none is */
-    int64_t until;       /* the end of the user's wait (HELD, RELEASING), or of the need to undo (UNDOING) */
-    int64_t extension;   /* what the extension under way asks for */
+    int64_t since; /* ACQUIRING: when it began; else when the quorum was complete, if ever it was */
+    int64_t fence; /* 0: none */
+    int64_t due;   /* the next renewal (HELD) or repeated release (RELEASING, UNDOING) */
+    int64_t asked; /* when the renewal under way began; 0: none is */
+    int64_t until; /* the end of the user's wait (HELD, RELEASING), or of the need to undo (UNDOING) */
+    union {
+        int64_t extension;  /* what the extension under way asks for */
+        int64_t last_fence; /* the last that was drawn for it and those it is passed on to; while it is not tied */
+    };
     uint32_t longest_ms; /* the longest that the token may live on a server; or LEASE_AGES */
     int8_t status;       /* the last failure */
-    uint8_t nodes;
+    uint8_t nodes : 4;
+    bool tied : 1; /* to its user, who knows the token or has changed the ttl: it is not passed on */
     enum lease_state state : 3;
     enum lease_command extending : 4; /* while HELD: LEASE_ADD or LEASE_REPLACE if an extension is under way */
     bool fenced : 1;                  /* the acquire draws a fence */
@@ -214,6 +218,19 @@ bool evl_lease_exportable(const struct lease *lease);
 
 /* Somebody else has it now: it ends, and leaves the token where it is. */
 void evl_lease_export(struct lease *lease);
+
+/* Its user knows its token now. */
+void evl_lease_tie(struct lease *lease);
+
+/* Whether another may have it as it is, who then believes in it: it is held, its user could not change or use it any
+ * more, all is well with it, and half of its ttl is left. */
+bool evl_lease_passable(const struct lease *lease, int64_t now);
+
+/* Such a one goes to another holder, of equal terms, which must stay: it counts as granted now. */
+void evl_lease_pass(struct lease *lease, const struct lease_terms *terms, int64_t now, struct lease_out *out);
+
+/* An acquire is continued for another, of equal terms, which must stay. */
+void evl_lease_inherit(struct lease *lease, const struct lease_terms *terms);
 
 /* Time went on. What had come by `heard` has been read: nothing is given up for want of an answer before that. */
 void evl_lease_time(struct lease *lease, int64_t now, int64_t heard, struct lease_out *out);
