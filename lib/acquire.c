@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "cohort.h"
 #include "dialect.h"
 #include "memory.h"
 #include "minmax.h"
@@ -59,11 +60,18 @@ void evl_acquire_count(const struct call *call) {
     }
     stats->acquired++;
     stats->handed += call->acquire.handed;
-    stats->waited += call->acquire.attempts > 1 || call->acquire.asked_time || call->acquire.handed;
+    stats->passed += call->acquire.passed;
+    stats->waited +=
+        call->acquire.attempts > 1 || call->acquire.asked_time || call->acquire.handed || call->acquire.passed;
     evl_stats_count(stats->wait, evl_lease_since(evl_tenure_lease(call->lock->tenure)) - call->acquire.begun);
 }
 
-static const struct call_sort acquires = {.kind = CALL_ACQUIRE, .count = evl_acquire_count, .free = acquire_free};
+static const struct call_sort acquires = {
+    .kind = CALL_ACQUIRE,
+    .count = evl_acquire_count,
+    .free = acquire_free,
+    .ended = evl_cohort_leave,
+};
 
 static int64_t acquire_now_of(const struct call *call) {
     return evl_turn_now(evl_handle_turn(call->lock));
@@ -92,13 +100,6 @@ static bool acquire_being_undone(const struct call *call) {
     return token.data && evl_tenures_haunt(&evl_locks_of(call->lock)->tenures, evl_handle_key(call->lock), token);
 }
 
-int64_t evl_acquire_pause(const struct call *call) {
-    int64_t delay = call->acquire.retry_delay;
-    int64_t jitter = delay * call->lock->config->retry_jitter / 100;
-
-    return jitter ? delay - (int64_t)(evl_turn_random(evl_handle_turn(call->lock)) % (uint64_t)(jitter + 1)) : delay;
-}
-
 /* The server is what is missing, and not the lock. */
 static bool acquire_is_away(const struct call *call, int status) {
     const struct deployment *deployment = call->lock->config->deployment;
@@ -121,7 +122,7 @@ static void acquire_pause_or_end(struct call *call, struct trouble why) {
     }
     if (call->acquire.retries > 0)
         call->acquire.retries--;
-    next = acquire_now_of(call) + evl_max(evl_acquire_pause(call), least);
+    next = acquire_now_of(call) + evl_max(evl_call_pause(call), least);
     if (next >= call->acquire.wait_until && !call->acquire.contended)
         evl_call_end(call, EVLOCK_ETIMEDOUT, "");
     else
@@ -180,9 +181,10 @@ static struct trouble acquire_attempt(struct call *call, int64_t now) {
         acquire_await_settling(call);
         return evl_no_trouble;
     }
-    call->acquire.settled_by = 0;
+    if (entry.lease.own)
+        call->acquire.settled_by = 0;
     call->acquire.asked_time = 0;
-    call->acquire.handed = call->acquire.listens_anew = false;
+    call->acquire.handed = call->acquire.passed = call->acquire.listens_anew = false;
     call->acquire.attempts++;
     evl_call_wake(call, call->acquire.wait_until);
     trouble = evl_tenure_begin(call->lock, &entry, now);
@@ -192,6 +194,13 @@ static struct trouble acquire_attempt(struct call *call, int64_t now) {
 }
 
 /* --- Their end ---------------------------------------------------------------------------------------------------- */
+
+/* Others wait for the lock as well. */
+static bool acquire_is_crowded(const struct call *call) {
+    bool passed = evl_call_passed(call) && call->lock->config->queue;
+
+    return call->sort->kind == CALL_ACQUIRE && (call->acquire.handed || passed);
+}
 
 void evl_acquire_grant(struct call *call) {
     struct evlock *lock = call->lock;
@@ -203,7 +212,9 @@ void evl_acquire_grant(struct call *call) {
         return;
     }
     lock->untold = call;
-    lock->crowded = call->sort->kind == CALL_ACQUIRE && call->acquire.handed;
+    lock->crowded = acquire_is_crowded(call);
+    if (call->sort->kind == CALL_ACQUIRE)
+        evl_cohort_hold(call);
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "held");
     evl_call_end(call, EVLOCK_OK, "");
 }
@@ -249,10 +260,16 @@ static int64_t acquire_given_up_at(const struct call *call) {
     return asks ? call->acquire.wait_until : INT64_MAX;
 }
 
+/* Another that waits beside it goes on with the attempt. */
+static void acquire_give_up(struct call *call) {
+    if (!evl_cohort_pass(call->lock))
+        evl_tenure_abandon(call->lock->tenure);
+}
+
 static void acquire_end_waiting(struct call *call) {
     if (call->lock->tenure) {
         acquire_note_silence(call);
-        evl_tenure_abandon(call->lock->tenure);
+        acquire_give_up(call);
     }
     evl_call_end(call, EVLOCK_ETIMEDOUT, "");
 }
@@ -267,7 +284,7 @@ static bool acquire_is_left_in_line(const struct call *call, int64_t now, struct
 
 static void acquire_end_in_line(struct call *call, struct trouble why) {
     evl_acquire_note(call, why);
-    evl_tenure_abandon(call->lock->tenure);
+    acquire_give_up(call);
     evl_call_end(call, why.status, "");
 }
 
@@ -282,6 +299,8 @@ void evl_acquire_ring(struct alarm *alarm, int64_t now) {
         return;
     if (now >= call->acquire.wait_until) {
         acquire_end_waiting(call);
+    } else if (!evl_cohort_leads(call)) {
+        evl_call_wake(call, call->acquire.wait_until);
     } else if (lock->tenure && call->aside) {
         evl_acquire_drop(call, (struct trouble){EVLOCK_EREPLICAS, replicas_too_slow});
     } else if (acquire_is_left_in_line(call, now, &trouble)) {
@@ -400,7 +419,11 @@ static struct trouble acquire_begin(struct call *call) {
     if (lock->tenure) /* lost, and not released */
         evl_tenure_abandon(lock->tenure);
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "acquiring");
-    return acquire_attempt(call, call->acquire.begun);
+    if (evl_cohort_leads(call))
+        return acquire_attempt(call, call->acquire.begun);
+    evl_acquire_note(call, (struct trouble){EVLOCK_EHELD, "waiting behind other handles of this client"});
+    evl_call_wake(call, call->acquire.wait_until);
+    return evl_no_trouble;
 }
 
 /* How far it goes, from now on. */
@@ -464,7 +487,7 @@ struct trouble evl_acquire_begin(struct call **ret, struct evlock *lock, const e
     if (!call)
         return (struct trouble){EVLOCK_ENOMEM, "no memory for an acquire"};
     acquire_set_limits(call, &limits);
-    if (!acquire_take_token(call, &given)) {
+    if (!acquire_take_token(call, &given) || !evl_cohort_enter(call)) {
         evl_call_drop(call);
         return (struct trouble){EVLOCK_ENOMEM, "no memory for an acquire"};
     }

@@ -36,9 +36,6 @@ void evl_acquire_note(struct call *call, struct trouble obstacle);
 /* The same while it waits in the queue, and goes on waiting. */
 void evl_acquire_wait_on(struct call *call, struct trouble obstacle);
 
-/* The pause before another attempt, with jitter. */
-int64_t evl_acquire_pause(const struct call *call);
-
 /* Whether its key is being looked at, so that what comes next is decided by that. */
 bool evl_acquire_looks(const struct call *call);
 

@@ -111,8 +111,21 @@ void evl_call_wake(struct call *call, int64_t at) {
     evl_turn_wake(evl_handle_turn(call->lock), &call->alarm, at);
 }
 
-void evl_call_drop(struct call *call) {
+int64_t evl_call_pause(const struct call *call) {
+    int64_t delay = call->acquire.retry_delay;
+    int64_t jitter = delay * call->lock->config->retry_jitter / 100;
+
+    return jitter ? delay - (int64_t)(evl_turn_random(evl_handle_turn(call->lock)) % (uint64_t)(jitter + 1)) : delay;
+}
+
+static void call_leave(struct call *call) {
+    if (call->sort->ended)
+        call->sort->ended(call);
     call_delist(call);
+}
+
+void evl_call_drop(struct call *call) {
+    call_leave(call);
     evl_call_free(call);
 }
 
@@ -134,7 +147,7 @@ void evl_call_end(struct call *call, int status, const char *words) {
     evl_call_withdraw(call);
     evl_call_wake(call, INT64_MAX);
     call->ended = true;
-    call_delist(call);
+    call_leave(call);
     TAILQ_INSERT_TAIL(&locks->done, call, link);
     evl_check(evl_call_check(call));
     evl_turn_rearm(evl_handle_turn(call->lock));
@@ -143,7 +156,7 @@ void evl_call_end(struct call *call, int status, const char *words) {
 void evl_call_end_forked(struct call *call) {
     assert(!call->ended);
     call->ended = true;
-    call_delist(call);
+    call_leave(call);
     TAILQ_INSERT_TAIL(&evl_locks_of(call->lock)->done, call, link);
 }
 
@@ -163,6 +176,7 @@ void evl_call_cancel(struct call *call) {
 void evl_call_reopen(struct call *call) {
     assert(call->ended && !call->told);
     TAILQ_REMOVE(&evl_locks_of(call->lock)->done, call, link);
+    evl_locks_of(call->lock)->passed -= evl_call_passed(call);
     evl_call_go_on(call);
 }
 

@@ -31,6 +31,8 @@ struct call_sort {
     void (*count)(const struct call *call);
     /* Frees what a call of this kind owns. */
     void (*free)(struct call *call);
+    /* It is not pending any more: it leaves what it waits in. */
+    void (*ended)(struct call *call);
     /* Of an acquire that no trouble ends: what stands in its way now. Returns the least pause before the next try. */
     int64_t (*hindered)(struct call *call, int status);
     /* Its success is being reported, and is not its end: it makes itself pending again. */
@@ -39,6 +41,7 @@ struct call_sort {
     int (*noticed)(struct call *call, int lost);
 };
 
+struct cohort;
 struct finding;
 struct keep;
 
@@ -66,22 +69,27 @@ struct call {
             int64_t retries; /* left; EVLOCK_UNLIMITED */
             int64_t retry_delay;
             int64_t begun;
-            int64_t wait_until; /* INT64_MAX: without limit */
-            char *token;        /* the caller's own, or NULL */
-            struct keep *keep;  /* what a hold has of its own, also while it holds; or NULL */
-            uint8_t token_len;
-            int64_t settled_by;  /* the end of waiting for an earlier use of the token; 0: not waiting */
+            int64_t wait_until;    /* INT64_MAX: without limit */
+            char *token;           /* the caller's own, or NULL */
+            struct keep *keep;     /* what a hold has of its own, also while it holds; or NULL */
+            struct cohort *cohort; /* with whom it waits, which one with a token of its own never does; or NULL */
+            union {
+                TAILQ_ENTRY(call) beside; /* in the cohort */
+                int64_t settled_by;       /* the end of waiting for an earlier use of the token; 0: not waiting */
+            };
             int64_t replicas_by; /* the end of waiting for replicas */
+            uint8_t token_len;
             bool fenced;
             bool fail_when_away;
             bool looked;       /* that the key holds a string at all */
             bool contended;    /* another had the lock, and the next attempt joins the queue */
             bool handed;       /* told by a message */
+            bool passed;       /* another handle's lease was passed on to it */
             bool listens_anew; /* the client began to listen anew since then */
             uint32_t attempts;
-            int64_t asked_at;   /* in a queue: the clock before the newest answered look, */
-            int64_t asked_time; /* the server's clock at that, */
-            int64_t ahead;      /* and how many waited ahead; */
+            uint32_t ahead;     /* in a queue: how many waited ahead by the newest answered look, */
+            int64_t asked_at;   /* the clock before that, */
+            int64_t asked_time; /* and the server's clock at that; */
             uint16_t asked_of;  /* the node that answered */
             uint16_t asked_in;  /* in a cluster, the node that had the slot when the replicas were asked */
             uint16_t asked;     /* nodes, by bit, whose replicas are to confirm */
@@ -147,6 +155,9 @@ void evl_call_withdraw(struct call *call);
 /* Sets its alarm; INT64_MAX takes it out. */
 void evl_call_wake(struct call *call, int64_t at);
 
+/* Of an acquire: the pause before another attempt, with jitter. */
+int64_t evl_call_pause(const struct call *call);
+
 /* Its end: it will be reported on a later turn. The words go with it, unless others were kept. */
 void evl_call_end(struct call *call, int status, const char *words);
 
@@ -158,6 +169,11 @@ void evl_call_cancel(struct call *call);
 
 /* Its end in a forked child: it is not reported, and nothing is taken back from a node. */
 void evl_call_end_forked(struct call *call);
+
+/* Its success is a lease that was passed on, and is yet to be reported. */
+static inline bool evl_call_passed(const struct call *call) {
+    return call->sort->kind == CALL_ACQUIRE && call->acquire.passed;
+}
 
 /* A call that has ended and was not reported is pending again. */
 void evl_call_reopen(struct call *call);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "cohort.h"
 #include "queue.h"
 
 enum evlock_connection evlock_client_connection(const evlock_client *client) {
@@ -215,8 +216,10 @@ void evl_client_check(struct evlock_client *client) {
         return;
     evl_deployment_check_all(evl_client_deployment(client));
     evl_tenures_check_all(&client->locks.tenures);
-    if (client->state != CLIENT_FREED) /* else the handles are their users' alone */
-        evl_calls_check_all(&client->locks);
+    if (client->state == CLIENT_FREED) /* the handles are their users' alone */
+        return;
+    evl_calls_check_all(&client->locks);
+    evl_cohorts_check_all(&client->locks);
 }
 
 #endif

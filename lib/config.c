@@ -378,6 +378,22 @@ static struct trouble config_read_agreement(struct config *config, const evlock_
     return evl_no_trouble;
 }
 
+/* How long a lease stays in the client: passed on from handle to handle. */
+static struct trouble config_read_passing(struct config *config, const evlock_options *given, struct words *words) {
+    int64_t passes = given->max_passes, pass_ms = given->max_pass_ms;
+    const struct config_number numbers[] = {
+        {"max_passes", &passes, 0, 1, UINT16_MAX},
+        {"max_pass_ms", &pass_ms, config->terms.ttl ? config->terms.ttl / 1000 : TEN_YEARS_MS, 1, TEN_YEARS_MS},
+    };
+    struct trouble trouble = config_read_numbers(numbers, ARRAY_LEN(numbers), words);
+
+    if (trouble.status != EVLOCK_OK)
+        return trouble;
+    config->max_passes = (uint32_t)passes;
+    config->max_pass = pass_ms * 1000;
+    return evl_no_trouble;
+}
+
 static struct trouble config_read(struct config *config, const evlock_options *given, struct words *words) {
     struct trouble trouble = config_read_ttl(config, given->ttl_ms, words);
 
@@ -387,7 +403,8 @@ static struct trouble config_read(struct config *config, const evlock_options *g
         (trouble = config_read_retrying(config, given, words)).status != EVLOCK_OK ||
         (trouble = config_read_wait(config, given, words)).status != EVLOCK_OK ||
         (trouble = config_read_agreement(config, given, words)).status != EVLOCK_OK ||
-        (trouble = config_read_renewal(config, given, words)).status != EVLOCK_OK)
+        (trouble = config_read_renewal(config, given, words)).status != EVLOCK_OK ||
+        (trouble = config_read_passing(config, given, words)).status != EVLOCK_OK)
         return trouble;
     trouble = config_read_lead(config, given, words);
     config_make_kept(config);
@@ -403,15 +420,25 @@ static bool config_same_text(const char *a, const char *b) {
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool config_same(const struct config *a, const struct config *b, const evlock_options *b_strings) {
-    return a->terms.ttl == b->terms.ttl && a->terms.interval == b->terms.interval &&
-           a->kept.interval == b->kept.interval && a->terms.lead == b->terms.lead &&
+/* What is said of a lease on the wire, and agreed for it, but for the holder's name. */
+static bool config_same_agreement(const struct config *a, const struct config *b) {
+    return a->terms.ttl == b->terms.ttl && a->terms.interval == b->terms.interval && a->terms.lead == b->terms.lead &&
            a->terms.max_hold == b->terms.max_hold && a->terms.risk == b->terms.risk &&
            a->terms.patience == b->terms.patience && a->min_replicas == b->min_replicas &&
-           a->replica_timeout == b->replica_timeout && config_same_limits(&a->limits, &b->limits) &&
-           a->retry_jitter == b->retry_jitter && a->queue == b->queue && a->on_lost == b->on_lost &&
-           a->on_at_risk == b->on_at_risk && config_same_text(a->holder, b_strings->holder) &&
-           config_same_text(a->prefix, b_strings->prefix) && config_same_text(a->label, b_strings->label);
+           a->replica_timeout == b->replica_timeout && a->queue == b->queue && a->max_passes == b->max_passes &&
+           a->max_pass == b->max_pass;
+}
+
+static bool config_same(const struct config *a, const struct config *b, const evlock_options *b_strings) {
+    return config_same_agreement(a, b) && a->kept.interval == b->kept.interval &&
+           config_same_limits(&a->limits, &b->limits) && a->retry_jitter == b->retry_jitter &&
+           a->on_lost == b->on_lost && a->on_at_risk == b->on_at_risk &&
+           config_same_text(a->holder, b_strings->holder) && config_same_text(a->prefix, b_strings->prefix) &&
+           config_same_text(a->label, b_strings->label);
+}
+
+bool evl_config_same_lease(const struct config *a, const struct config *b) {
+    return a == b || (config_same_agreement(a, b) && config_same_text(a->holder, b->holder));
 }
 
 static char *config_copy_text(const char *text, bool *failed) {

@@ -59,7 +59,9 @@ struct config {
     int64_t retry_jitter;
     int64_t min_replicas;
     int64_t replica_timeout;
-    bool queue; /* how to wait: in the queue, or by polling */
+    bool queue;          /* how to wait: in the queue, or by polling */
+    uint32_t max_passes; /* of a lease from handle to handle, in a row; 0: it is never passed on */
+    int64_t max_pass;    /* and for how long, from the server's grant */
     evlock_cb on_lost;
     evlock_cb on_at_risk;
     char *holder; /* NULL: none is given */
@@ -87,6 +89,9 @@ struct trouble evl_config_read_options(evlock_options *ret, const evlock_options
 struct trouble evl_config_read_acquire(struct limits *ret, evlock_acquire_options *ret_given,
                                        const struct config *config, const evlock_acquire_options *options,
                                        struct words *words);
+
+/* Whether their handles say the same of a lease on the wire and agree on its terms: one may have the other's lease. */
+bool evl_config_same_lease(const struct config *a, const struct config *b);
 
 /* The config of which these are the terms. */
 static inline const struct config *evl_config_of_terms(const struct lease_terms *terms) {

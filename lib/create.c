@@ -113,7 +113,7 @@ static struct trouble create_make(struct evlock_client *client, const evlock_loo
         return trouble;
     }
     evl_tenures_init(&client->locks.tenures, &evl_outcome_hooks, BLOCKS_KEPT);
-    evl_locks_init(&client->locks, &evl_waiter_hooks, evl_call_size(deployment->votes), BLOCKS_KEPT);
+    evl_locks_init(&client->locks, &evl_waiter_hooks, evl_acquire_grant, evl_call_size(deployment->votes), BLOCKS_KEPT);
     client->close_alarm.alarm.kind = ALARM_OTHER;
     client->close_alarm.ring = evl_close_ring;
     return evl_no_trouble;

@@ -138,6 +138,7 @@ static void deliver_tell_call(struct evlock_client *client, struct call *call) {
         lock->untold = NULL;
         evl_tenure_warn_anew(lock->tenure);
     }
+    client->locks.passed -= evl_call_passed(call);
     if (call->sort->count)
         call->sort->count(call);
     if (call->body)
@@ -195,15 +196,19 @@ void evl_deliver_closed(evlock_closed_cb cb, int status, void *arg) {
 
 /* --- In which order ----------------------------------------------------------------------------------------------- */
 
+/* A lease that is passed on is told in the same turn, and what was noted before it: a turn for each would cost more
+ * than all the rest. But so many are enough for a turn. */
+enum { PASSED_A_TURN = 64 };
+
 /* Deadlines come first, before each call: the one before may have taken long. So while there are more due than a slice,
- * only losses are reported. What is noted meanwhile waits for the next turn, so that a user who asks again at once
+ * only losses are reported. What else is noted meanwhile waits for the next turn, so that a user who asks again at once
  * cannot hold up the loop; but losses are always reported next. Posts come after the calls. */
 static void deliver_all(struct evlock_client *client) {
     enum client_state state = client->state;
     struct turn *turn = evl_client_turn(client);
     struct evlock *lock;
     struct call *call;
-    size_t count = 0, news = 0;
+    size_t count = 0, news = 0, passes = PASSED_A_TURN;
     unsigned node = 0;
 
     if (evl_turn_asked(turn))
@@ -229,8 +234,10 @@ static void deliver_all(struct evlock_client *client) {
         }
         if (deliver_question(client, &node)) {
             /* what was answered is written below */
-        } else if (count > 0 && (call = TAILQ_FIRST(&client->locks.done))) {
-            count--;
+        } else if ((count > 0 || (passes > 0 && client->locks.passed > 0)) &&
+                   (call = TAILQ_FIRST(&client->locks.done))) {
+            count -= count > 0;
+            passes -= passes > 0 && evl_call_passed(call);
             TAILQ_REMOVE(&client->locks.done, call, link);
             deliver_tell_call(client, call);
         } else if (evl_posts_left(&client->posts)) {

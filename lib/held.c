@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "cohort.h"
 
 static const struct call_sort releases = {.kind = CALL_RELEASE};
 static const struct call_sort extensions = {.kind = CALL_EXTEND};
@@ -76,16 +77,32 @@ static struct trouble held_validate_lease(const struct evlock *lock) {
     }
 }
 
+/* Whether another handle has the lease now: nobody has to be asked. */
+static bool held_pass_on(struct evlock *lock) {
+    struct call *heir = evl_cohort_heir(lock);
+
+    if (!heir)
+        return false;
+    evl_handle_log(lock, EVLOCK_LOG_DEBUG, "passed on");
+    evl_tenure_count_hold(lock->tenure, evl_turn_now(evl_handle_turn(lock)));
+    lock->config->deployment->stats.released++;
+    evl_held_released(lock, evl_no_trouble);
+    evl_cohort_give(lock, heir);
+    return true;
+}
+
 /* Its releases are pending calls. A body may have handed its lease over: then they end here. */
 static void held_release(struct evlock *lock) {
     evl_lock_drop_notices(lock);
     held_end_hold(lock);
     held_end_extensions(lock, EVLOCK_ECANCELLED);
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "releasing");
-    if (lock->tenure)
-        evl_tenure_release(lock->tenure);
-    else
+    if (!lock->tenure) {
         evl_held_released(lock, held_validate_lease(lock));
+    } else if (!held_pass_on(lock)) {
+        evl_tenure_release(lock->tenure);
+        evl_cohort_let_go(lock, true);
+    }
     evl_turn_rearm(evl_handle_turn(lock));
 }
 
@@ -304,6 +321,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
     held_end_hold(lock);
     held_end_extensions(lock, EVLOCK_ECANCELLED);
     evl_tenure_export(lock->tenure);
+    evl_cohort_let_go(lock, false);
     evl_turn_rearm(evl_handle_turn(lock));
     return evl_report(evl_no_trouble);
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cohort.h"
 #include "memory.h"
 
 #define NAME_MAX_LEN 512
@@ -187,7 +188,7 @@ void evl_lock_drop_notices(struct evlock *lock) {
     lock->lost = false;
 }
 
-/* A lease that was adopted and not yet told is left as it was found. */
+/* A lease that was adopted and not yet told is left as it was found. Another that waits may have what was acquired. */
 static void lock_drop_tenure(struct evlock *lock) {
     struct call *untold = lock->untold;
 
@@ -196,8 +197,10 @@ static void lock_drop_tenure(struct evlock *lock) {
         evl_call_cancel(untold);
     if (untold && untold->sort->kind == CALL_ADOPT)
         evl_tenure_export(lock->tenure);
-    else if (lock->tenure)
+    else if (lock->tenure && !evl_cohort_pass(lock)) {
         evl_tenure_abandon(lock->tenure);
+        evl_cohort_let_go(lock, true);
+    }
 }
 
 void evl_lock_drop(struct evlock *lock) {
@@ -236,6 +239,7 @@ void evl_lock_drop_forked(struct evlock *lock) {
     lock->untold = NULL;
     while ((call = lock->calls))
         evl_call_end_forked(call);
+    evl_cohort_let_go(lock, false);
     if (lock->tenure)
         evl_tenure_drop(lock->tenure);
 }
@@ -285,6 +289,7 @@ uint64_t evlock_fence(const evlock *lock) {
 const void *evlock_token(const evlock *lock, size_t *ret_len) {
     if (!evl_lock_holds(lock))
         return NULL;
+    evl_lease_tie(evl_tenure_lease(lock->tenure));
     if (ret_len)
         *ret_len = evl_tenure_token(lock->tenure).len;
     return evl_tenure_token(lock->tenure).data;

@@ -4,7 +4,8 @@
 #include "check.h"
 #include "memory.h"
 
-void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_hooks, size_t call_size, unsigned kept) {
+void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_hooks, void (*passed)(struct call *call),
+                    size_t call_size, unsigned kept) {
     TAILQ_INIT(&locks->pending);
     TAILQ_INIT(&locks->running);
     TAILQ_INIT(&locks->done);
@@ -12,6 +13,7 @@ void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_h
     STAILQ_INIT(&locks->announced);
     evl_slabs_init(&locks->calls, call_size, kept);
     locks->listener_hooks = listener_hooks;
+    locks->cohorts.passed = passed;
     locks->phase = evl_turn_random(&evl_locks_deployment(locks)->turn);
     locks->open = true;
 }
@@ -20,6 +22,8 @@ void evl_locks_free(struct locks *locks) {
     evl_config_unref(locks->last_config);
     evl_fences_free(&locks->fences);
     evl_slabs_free(&locks->calls);
+    assert(locks->cohorts.count == 0);
+    evl_free(locks->cohorts.places);
 }
 
 /* It reads nothing that changes while the client lives, since it may be another thread that asks. */

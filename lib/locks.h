@@ -14,12 +14,23 @@
 LIST_HEAD(configs, config);
 TAILQ_HEAD(calls, call);
 
+LIST_HEAD(cohort_list, cohort);
+
+/* The cohorts of a client, by key. They tell whoever a lease is passed on to. */
+struct cohorts {
+    struct cohort_list *places; /* as many as a power of two; NULL: there was none yet */
+    size_t size, count;
+    void (*passed)(struct call *call);
+};
+
 struct locks {
     struct tenures tenures;
     struct calls pending;       /* oldest first */
     struct calls running;       /* those of runs whose bodies are at work, oldest first */
     struct calls done;          /* to be reported, in order */
+    unsigned passed;            /* of these, those to whom a lease was passed on */
     struct slabs calls;         /* their memory */
+    struct cohorts cohorts;     /* who waits together, and may have a lease from another */
     struct handles noticed;     /* those with a loss or a risk to be reported; each has one more reference, */
     struct handles announced;   /* as have those of which a hold has news */
     struct configs configs;     /* of its handles */
@@ -46,8 +57,10 @@ static inline struct locks *evl_locks_of_client(struct evlock_client *client) {
     return (struct locks *)(void *)client;
 }
 
-/* Sets them up on tenures that are set up: so many calls, of this size, have memory that is kept. */
-void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_hooks, size_t call_size, unsigned kept);
+/* Sets them up on tenures that are set up: so many calls, of this size, have memory that is kept. `passed` hears of
+ * each lease that is passed on to a call. */
+void evl_locks_init(struct locks *locks, const struct listener_hooks *listener_hooks, void (*passed)(struct call *call),
+                    size_t call_size, unsigned kept);
 
 /* Frees what they own, but for their own memory. */
 void evl_locks_free(struct locks *locks);

@@ -6,6 +6,7 @@
 
 #include "acquire.h"
 #include "check.h"
+#include "cohort.h"
 #include "held.h"
 #include "replicas.h"
 #include "stats.h"
@@ -51,6 +52,7 @@ static void outcome_on_lost_untold(struct evlock *lock) {
     lock->untold = NULL;
     evl_call_reopen(call);
     if (call->sort->kind == CALL_ACQUIRE) {
+        evl_cohort_enter_again(call);
         evl_acquire_drop(call, (struct trouble){EVLOCK_EUNREACHABLE, words});
     } else {
         evl_tenure_export(lock->tenure); /* not ours to undo */
@@ -81,6 +83,7 @@ static void outcome_on_lost(struct evlock *lock, const struct lease_out *out) {
     evl_handle_log(lock, EVLOCK_LOG_ERROR, "lost: %s", evlock_strerror(out->reason));
     evl_stats_count_loss(&lock->config->deployment->stats, out->reason);
     evl_tenure_count_hold(lock->tenure, evl_turn_now(evl_handle_turn(lock)));
+    evl_cohort_let_go(lock, false);
     outcome_notice(lock, true, out);
 }
 

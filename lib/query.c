@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cohort.h"
 #include "dialect.h"
 #include "memory.h"
 #include "quorum.h"
@@ -401,14 +402,14 @@ static void query_begin(struct call *call) {
 /* What the handle looks for on the servers, and what it has not got and need not ask for. It has a token or a place, or
  * neither, and never both. False: out of memory. */
 static bool query_copy_sought(struct call *call) {
-    struct tenure *tenure = call->lock->tenure;
+    struct tenure *tenure = evl_cohort_standing(call->lock);
     struct bytes sought = {NULL, 0};
     char text[WAITER_SIZE];
     struct waiter waiter;
 
     if (!evl_lock_holds(call->lock))
         call->query.asked &= ~(unsigned)EVLOCK_QUERY_OWNED;
-    if (!evl_lock_queues(call->lock))
+    if (!tenure || !evl_lease_in_line(evl_tenure_lease(tenure)))
         call->query.asked &= ~(unsigned)EVLOCK_QUERY_PLACE;
     if (call->query.asked & EVLOCK_QUERY_PLACE) {
         waiter = evl_tenure_waiter(tenure);

@@ -516,6 +516,36 @@ void evl_tenure_release(struct tenure *tenure) {
     tenure_act(tenure, now, &out, "");
 }
 
+/* Returns the handle that had it, whose reference becomes the caller's. */
+static struct evlock *tenure_change_handle(struct tenure *tenure, struct evlock *to) {
+    struct evlock *from = tenure->lock;
+
+    assert(from->tenure == tenure && !to->tenure && evl_same_bytes(evl_handle_key(from), evl_handle_key(to)));
+    from->tenure = NULL;
+    to->tenure = tenure;
+    tenure->lock = to;
+    evl_handle_ref(to);
+    return from;
+}
+
+void evl_tenure_pass(struct tenure *tenure, struct evlock *to) {
+    struct evlock *from = tenure_change_handle(tenure, to);
+    int64_t now = tenure_now_of(tenure);
+    struct lease_out out = {0};
+
+    evl_lease_pass(evl_tenure_lease(tenure), &to->config->terms, now, &out);
+    if (out.wake)
+        tenure_act(tenure, now, &out, "");
+    evl_handle_unref(from);
+}
+
+void evl_tenure_inherit(struct tenure *tenure, struct evlock *to) {
+    struct evlock *from = tenure_change_handle(tenure, to);
+
+    evl_lease_inherit(evl_tenure_lease(tenure), &to->config->terms);
+    evl_handle_unref(from);
+}
+
 void evl_tenure_drop(struct tenure *tenure) {
     struct evlock *lock = tenure->lock;
 

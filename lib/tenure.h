@@ -131,6 +131,12 @@ void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_
 /* Its handle's user is told of the grant now, and has heard of no risk before that. */
 void evl_tenure_warn_anew(struct tenure *tenure);
 
+/* The lease goes to another handle, which has none, with all that is under way; see evl_lease_pass(). */
+void evl_tenure_pass(struct tenure *tenure, struct evlock *to);
+
+/* The same of an acquire, which goes on for the other. */
+void evl_tenure_inherit(struct tenure *tenure, struct evlock *to);
+
 /* Its handle releases the lease, and waits for that. */
 void evl_tenure_release(struct tenure *tenure);
 

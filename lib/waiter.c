@@ -36,7 +36,7 @@ static int64_t waiter_look_pause(const struct call *call, int64_t left) {
     int64_t pause = evl_min(evl_max(10 * call->acquire.retry_delay, look_least), look_most);
 
     if (!evl_queue_listens(waiter_node_of(lock)))
-        return evl_acquire_pause(call);
+        return evl_call_pause(call);
     pause = evl_min(evl_min(pause * (ahead + 1), evl_max(look_most, ahead * look_each)), 10 * lock->config->terms.ttl);
     pause -= (int64_t)(evl_turn_random(evl_handle_turn(lock)) % (uint64_t)(pause / 2));
     return left != LEASE_NEVER ? evl_min(pause, left + 1000) : pause;
@@ -53,7 +53,7 @@ void evl_waiter_queued(struct evlock *lock, int64_t sent, const struct lease_ans
     call->acquire.asked_at = sent;
     call->acquire.asked_time = answer->time ? answer->time : time_untold;
     call->acquire.listens_anew = false;
-    call->acquire.ahead = answer->ahead;
+    call->acquire.ahead = (uint32_t)evl_min(answer->ahead, UINT32_MAX);
     evl_acquire_wait_on(call, (struct trouble){EVLOCK_EHELD, "waiting in the queue"});
     evl_call_wake(call, evl_min(waiter_now_of(lock) + waiter_look_pause(call, answer->ttl), call->acquire.wait_until));
 }

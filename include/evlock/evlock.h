@@ -651,6 +651,7 @@ typedef struct evlock_stats {
     uint64_t wait[EVLOCK_STATS_BUCKETS]; /**< from the acquire's call to the grant */
     uint64_t hold[EVLOCK_STATS_BUCKETS]; /**< from the grant to the release's call, or the loss */
     uint64_t redirects;                  /**< commands that a cluster's node sent on to another */
+    uint64_t passed;                     /**< of the acquires, those to which a lease was passed on */
 } evlock_stats;
 
 /**
@@ -781,7 +782,32 @@ typedef struct evlock_options {
                                      it failed; EVLOCK_EUNREACHABLE where none was answered. On several nodes it is
                                      EVLOCK_EQUORUM: too few of them confirmed */
     void *arg;                  /**< for on_lost and on_at_risk */
+    int64_t max_passes;         /**< how many times in a row a lease may be passed on to other handles of this client,
+                                     1 to 65,535; see PASSING below. Default none: all processes take turns */
+    int64_t max_pass_ms;        /**< and for how long, from the server's grant; default the ttl */
 } evlock_options;
+
+/*
+ * PASSING. Say a hundred requests of one server wait for one lock. With max_passes the lease goes from one to the next
+ * inside evlock_release(), and no server is asked. The bound is for other processes. After so many passes in a row, or
+ * so much time, a release is a release. The client's handles then stand in line behind it. If they poll, they first
+ * leave the lock alone for one retry_delay_ms.
+ *
+ * Handles of one client wait as a group if they have the same name and the same options. Only label, arg, callbacks,
+ * max_wait_ms and the pauses between attempts may differ. The group waits as one: it makes one attempt at a time, or
+ * has one place in the queue. So a process that is stopped costs the others one ttl, however many of its handles wait.
+ * In the group, who came first is first. An acquire with a token of its own or with max_attempts waits by itself. So
+ * does evlock_hold().
+ *
+ * The new holder gets the lease as it is, with the same token. Half of the ttl or more is left. A renewal is sent at
+ * once if less than three quarters are. max_hold_ms and the statistics count from the pass. With `fence` each holder
+ * has a fence of its own, which is greater than the last. A release that passes the lease on reports EVLOCK_OK. It does
+ * so by the deadline alone, since no server was asked. A break ends the lease of whoever has it when it arrives.
+ *
+ * Some leases are released, and not passed on. Their user asked for the token, or extended them. Or they are at risk,
+ * were not renewed as they should, or were adopted. Nothing is passed on by evlock_client_close(), by
+ * evlock_client_free() or in a forked child.
+ */
 
 /**
  * Makes a handle for the lock called `name`. Nothing is sent. Any number of handles may name one lock: they exclude
@@ -1044,9 +1070,9 @@ typedef struct evlock_answer {
                               holder gave no name, as clients other than evlock do. Anyone can write any name */
     size_t holder_len;   /**< its length in bytes */
     int64_t waiters;     /**< all processes' waiters, with those that have gone and were not yet passed over. Who polls
-                              is not in the queue */
-    int64_t place;       /**< 1 is next; 0: the handle does not wait, has not joined yet, or has just been granted the
-                              lock */
+                              is not in the queue. Handles that wait as a group count as one, see PASSING */
+    int64_t place;       /**< the handle's, or its group's. 1 is next; 0: it does not wait, has not joined yet, or has
+                              just been granted the lock */
 } evlock_answer;
 
 /** The end of a query. `answer` is NULL unless `status` is EVLOCK_OK. It and its holder are valid during the call. */

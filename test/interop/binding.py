@@ -141,6 +141,8 @@ class Options(Structure):
         ("on_lost", Callback),
         ("on_at_risk", Callback),
         ("arg", c_void_p),
+        ("max_passes", c_int64),
+        ("max_pass_ms", c_int64),
     ]
 
 
@@ -176,6 +178,7 @@ class Stats(Structure):
         ("wait", c_uint64 * CONSTANTS["EVLOCK_STATS_BUCKETS"]),
         ("hold", c_uint64 * CONSTANTS["EVLOCK_STATS_BUCKETS"]),
         ("redirects", c_uint64),
+        ("passed", c_uint64),
     ]
 
 

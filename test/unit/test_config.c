@@ -17,7 +17,7 @@
 /* What programs were built with stays where it is: new fields take what is reserved, or come at the end. Nothing is
  * padded, since a compound literal leaves dirt there, which a later version's field would take for a value. */
 #if UINTPTR_MAX == UINT64_MAX
-_Static_assert(sizeof(evlock_options) == 160, "");
+_Static_assert(sizeof(evlock_options) == 176 && offsetof(evlock_options, max_passes) == 160, "");
 _Static_assert(offsetof(evlock_options, auto_renewal) == 16 && offsetof(evlock_options, wait) == 20, "");
 _Static_assert(offsetof(evlock_options, max_wait_ms) == 24 && offsetof(evlock_options, holder) == 112, "");
 _Static_assert(sizeof(evlock_acquire_options) == 56 && offsetof(evlock_acquire_options, fence) == 32, "");

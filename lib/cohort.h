@@ -1,0 +1,51 @@
+/*
+ * Cohorts: handles of one client that want the same lock on equal terms. They wait together: the first of them makes
+ * the attempts, or stands in the queue, for all. A lease that one of them holds may be passed on to the next without a
+ * word to the server: so many times in a row, and for so long (lock cohorting: Dice, Marathe and Shavit, PPoPP 2012).
+ * A cohort is there while anybody waits in it, or holds by it. It owns its memory, and a reference to a config.
+ *
+ * Two never believe: the lease changes its owner in one step, and the new one is told later. Where no lease may be
+ * passed on, nobody is in a cohort.
+ */
+#ifndef EVL_COHORT_H
+#define EVL_COHORT_H
+
+#include "call.h"
+
+/* An acquire without a token of its own and attempts to count waits with its like from here on, if its handle's options
+ * say so. False: no memory. */
+bool evl_cohort_enter(struct call *call);
+
+/* The same at the head: it had been granted a lease, which is gone before it was told. */
+void evl_cohort_enter_again(struct call *call);
+
+/* Whether it is to make attempts: it waits alone, or is the first of its cohort, of which nobody holds. */
+bool evl_cohort_leads(const struct call *call);
+
+/* It is not pending any more. If it led, the next one does. */
+void evl_cohort_leave(struct call *call);
+
+/* It is being granted what it led to, or what was passed on: its handle holds for the cohort. */
+void evl_cohort_hold(struct call *call);
+
+/* Who may have the lease that a handle holds, and would be told of it; NULL: it is to be released. */
+struct call *evl_cohort_heir(const struct evlock *lock);
+
+/* It has it now, and the handle has none. */
+void evl_cohort_give(struct evlock *lock, struct call *heir);
+
+/* A handle is done with its attempt or its lease: another that waits may have it. True: it does, and the handle has
+ * none. False: nothing has changed. */
+bool evl_cohort_pass(struct evlock *lock);
+
+/* A handle's lease ends, or is not the cohort's any more: who leads from here on makes an attempt, and, where the lease
+ * was `released`, leaves it to others before. */
+void evl_cohort_let_go(struct evlock *lock, bool released);
+
+/* The tenure by which a handle stands in line: its own, or that of its cohort; NULL: neither. */
+struct tenure *evl_cohort_standing(const struct evlock *lock);
+
+/* Asserts what must be true of all between two inputs; see check.h. */
+void evl_cohorts_check_all(const struct locks *locks);
+
+#endif

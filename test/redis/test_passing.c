@@ -1,0 +1,729 @@
+/*
+ * Leases that are passed on inside a client: to whom, when, how often, and what becomes of them at every point of it.
+ */
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MANY = 20 };
+
+static evlock_options passing(int64_t passes) {
+    evlock_options options = with_ttl(60000);
+
+    options.max_passes = passes;
+    options.retry_delay_ms = 20;
+    return options;
+}
+
+static evlock_options passing_in_queue(int64_t passes) {
+    evlock_options options = passing(passes);
+
+    options.wait = EVLOCK_WAIT_QUEUE;
+    return options;
+}
+
+/* A handle that acquires. */
+struct user {
+    evlock *lock;
+    struct record record;
+    struct record released;
+};
+
+static void acquire(struct user *user) {
+    memset(&user->record, 0, sizeof(user->record));
+    assert_status(evlock_acquire(user->lock, NULL, record_end, &user->record), EVLOCK_OK);
+}
+
+static void acquire_for(struct user *user, int64_t ms) {
+    memset(&user->record, 0, sizeof(user->record));
+    assert_status(evlock_acquire(user->lock, EVLOCK_ACQUIRE_OPTIONS(.max_wait_ms = ms), record_end, &user->record),
+                  EVLOCK_OK);
+}
+
+static void release(struct user *user) {
+    memset(&user->released, 0, sizeof(user->released));
+    assert_status(evlock_release(user->lock, record_end, &user->released), EVLOCK_OK);
+}
+
+static void await_held(struct fixture *f, struct user *user) {
+    await(f, user->record.count);
+    assert_ended(&user->record, EVLOCK_OK);
+    assert_true(evlock_is_held(user->lock));
+}
+
+static void make(struct fixture *f, struct user *users, int count, const evlock_options *options) {
+    for (int i = 0; i < count; i++)
+        users[i] = (struct user){.lock = lock_new(f, "a", options)};
+}
+
+/* The first holds, and the others wait, in order. */
+static void crowd(struct fixture *f, struct user *users, int count, const evlock_options *options) {
+    make(f, users, count, options);
+    for (int i = 0; i < count; i++)
+        acquire(&users[i]);
+    await_held(f, &users[0]);
+}
+
+static uint64_t passed(const struct fixture *f) {
+    return stats_of(f->client).passed;
+}
+
+static char *key_of(struct fixture *f) {
+    redisReply *reply = server_command(f->server, "GET a");
+    char *token = reply->type == REDIS_REPLY_STRING ? strdup(reply->str) : NULL;
+
+    freeReplyObject(reply);
+    return token;
+}
+
+/* --- To whom ------------------------------------------------------------------------------------------------------ */
+
+static void goes_to_those_who_wait_in_order(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(100);
+    struct user users[MANY];
+    char *token;
+
+    crowd(f, users, MANY, &options);
+    token = key_of(f);
+    assert_non_null(token);
+    for (int i = 1; i < MANY; i++) {
+        char *now;
+        release(&users[i - 1]);
+        assert_false(evlock_is_held(users[i - 1].lock));
+        assert_false(evlock_is_held(users[i].lock));
+        await_held(f, &users[i]);
+        assert_ended(&users[i - 1].released, EVLOCK_OK);
+        assert_true(users[i - 1].released.order < users[i].record.order);
+        now = key_of(f);
+        assert_string_equal(now, token);
+        free(now);
+        for (int j = i + 1; j < MANY; j++)
+            assert_int_equal(users[j].record.count, 0);
+    }
+    assert_int_equal(passed(f), MANY - 1);
+    assert_status(await_release(f, users[MANY - 1].lock), EVLOCK_OK);
+    assert_null(key_of(f));
+    free(token);
+}
+
+static void is_not_passed_on_by_default(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(60000);
+    struct user users[2];
+    char *token, *now;
+
+    options.retry_delay_ms = 20;
+    crowd(f, users, 2, &options);
+    token = key_of(f);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    now = key_of(f);
+    assert_string_not_equal(now, token);
+    assert_int_equal(passed(f), 0);
+    free(token);
+    free(now);
+}
+
+static void ends_passing_at_the_bound(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_in_queue(3);
+    struct user users[9];
+    char *token[9];
+    int changes = 0;
+
+    crowd(f, users, 9, &options);
+    for (int i = 0; i < 9; i++) {
+        await_held(f, &users[i]);
+        token[i] = key_of(f);
+        changes += i > 0 && strcmp(token[i], token[i - 1]) != 0;
+        release(&users[i]);
+    }
+    await(f, users[8].released.count);
+    assert_int_equal(changes, 2);
+    assert_int_equal(passed(f), 6);
+    for (int i = 0; i < 9; i++)
+        free(token[i]);
+}
+
+static void leaves_the_lock_to_others_at_the_bound(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_in_queue(2);
+    evlock_client *other = client_new(f, NULL, NULL);
+    struct user users[6], stranger = {.lock = lock_new_on(f, other, "a", &options)};
+
+    crowd(f, users, 6, &options);
+    acquire(&stranger);
+    await(f, ask_waiters(f, users[0].lock) == 1);
+    for (int i = 0; i < 2; i++) {
+        release(&users[i]);
+        await_held(f, &users[i + 1]);
+    }
+    release(&users[2]);
+    await_held(f, &stranger);
+    assert_int_equal(users[3].record.count, 0);
+    release(&stranger);
+    await_held(f, &users[3]);
+}
+
+/* --- Who waits together ------------------------------------------------------------------------------------------- */
+
+/* Whoever waits has no attempt of its own: the server is asked by one of them. */
+static void waits_with_its_like_alone(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_in_queue(10), other = options;
+    struct user users[4], stranger;
+
+    crowd(f, users, 4, &options);
+    other.ttl_ms = 50000;
+    stranger = (struct user){.lock = lock_new(f, "a", &other)};
+    acquire(&stranger);
+    await(f, ask_waiters(f, users[0].lock) == 1);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    assert_int_equal(stranger.record.count, 0);
+}
+
+static void goes_by_itself_with(struct fixture *f, const evlock_acquire_options *options) {
+    evlock_options locks = passing(10);
+    struct user users[2];
+
+    make(f, users, 2, &locks);
+    acquire(&users[0]);
+    await_held(f, &users[0]);
+    assert_status(evlock_acquire(users[1].lock, options, record_end, &users[1].record), EVLOCK_OK);
+    if (options->max_attempts == EVLOCK_TRY) {
+        await(f, users[1].record.count);
+        assert_ended(&users[1].record, EVLOCK_EHELD);
+    } else {
+        release(&users[0]);
+        await_held(f, &users[1]);
+        assert_status(await_release(f, users[1].lock), EVLOCK_OK);
+    }
+    assert_int_equal(passed(f), 0);
+    for (int i = 0; i < 2; i++)
+        lock_free(f, users[i].lock);
+    await(f, !ask_locked(f, lock_new(f, "a", NULL)));
+}
+
+static void goes_by_itself_with_a_token_or_a_count(void **state) {
+    struct fixture *f = *state;
+
+    goes_by_itself_with(f, EVLOCK_ACQUIRE_OPTIONS(.token = "own", .token_len = EVLOCK_CSTRING));
+    goes_by_itself_with(f, EVLOCK_ACQUIRE_OPTIONS(.max_attempts = 1000));
+    goes_by_itself_with(f, EVLOCK_ACQUIRE_OPTIONS(.max_attempts = EVLOCK_TRY));
+}
+
+static void holds_wait_by_themselves(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(10);
+    struct user users[2];
+
+    options.auto_renewal = true;
+    make(f, users, 2, &options);
+    acquire(&users[0]);
+    await_held(f, &users[0]);
+    assert_status(evlock_hold(users[1].lock, record_end, &users[1].record), EVLOCK_OK);
+    await(f, users[1].record.status == EVLOCK_EHELD);
+    release(&users[0]);
+    await(f, users[1].record.status == EVLOCK_OK);
+    assert_int_equal(passed(f), 0);
+}
+
+static void takes_no_other_bounds(void **state) {
+    struct fixture *f = *state;
+    evlock *lock;
+
+    assert_status(evlock_new(&lock, f->client, "a", 1, EVLOCK_OPTIONS(.max_passes = -1)), EVLOCK_EINVAL);
+    assert_says(evlock_last_error(), "max_passes is -1, not from 1 to 65535");
+    assert_status(evlock_new(&lock, f->client, "a", 1, EVLOCK_OPTIONS(.max_passes = 65536)), EVLOCK_EINVAL);
+    assert_status(evlock_new(&lock, f->client, "a", 1, EVLOCK_OPTIONS(.max_passes = 1, .max_pass_ms = -1)),
+                  EVLOCK_EINVAL);
+}
+
+/* --- Those who leave ---------------------------------------------------------------------------------------------- */
+
+/* The lock is another client's, and a third one waits behind the group. */
+struct line {
+    evlock_client *others;
+    struct user holder, last, users[4];
+};
+
+static void form(struct fixture *f, struct line *line) {
+    evlock_options options = passing_in_queue(10);
+
+    *line = (struct line){.others = client_new(f, NULL, NULL)};
+    line->holder.lock = lock_new_on(f, line->others, "a", &options);
+    line->last.lock = lock_new_on(f, client_new(f, NULL, NULL), "a", &options);
+    acquire(&line->holder);
+    await_held(f, &line->holder);
+    make(f, line->users, 4, &options);
+    for (int i = 0; i < 4; i++)
+        acquire(&line->users[i]);
+    await(f, ask_waiters(f, line->holder.lock) == 1);
+    acquire(&line->last);
+    await(f, ask_waiters(f, line->holder.lock) == 2);
+}
+
+static void is_first_in_line(struct fixture *f, struct line *line, struct user *user) {
+    assert_int_equal(ask_place(f, user->lock), 1);
+    release(&line->holder);
+    await_held(f, user);
+    assert_int_equal(line->last.record.count, 0);
+}
+
+static void leaves_its_place_when_cancelled(void **state) {
+    struct fixture *f = *state;
+    struct line line;
+
+    form(f, &line);
+    for (int i = 0; i < 2; i++) {
+        assert_status(evlock_cancel(line.users[i].lock), EVLOCK_OK);
+        await(f, line.users[i].record.count);
+        assert_ended(&line.users[i].record, EVLOCK_ECANCELLED);
+    }
+    is_first_in_line(f, &line, &line.users[2]);
+}
+
+static void leaves_its_place_when_freed(void **state) {
+    struct fixture *f = *state;
+    struct line line;
+
+    form(f, &line);
+    lock_free(f, line.users[0].lock);
+    is_first_in_line(f, &line, &line.users[1]);
+    assert_ended(&line.users[0].record, EVLOCK_ECANCELLED);
+}
+
+static void leaves_its_place_when_its_time_is_up(void **state) {
+    struct fixture *f = *state;
+    struct line line;
+
+    form(f, &line);
+    assert_status(evlock_cancel(line.users[3].lock), EVLOCK_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_status(evlock_cancel(line.users[i].lock), EVLOCK_OK);
+        await(f, line.users[i].record.count);
+        acquire_for(&line.users[i], i < 2 ? 100 : WAIT_MS);
+    }
+    await(f, line.users[0].record.count && line.users[1].record.count);
+    assert_ended(&line.users[0].record, EVLOCK_ETIMEDOUT);
+    assert_ended(&line.users[1].record, EVLOCK_ETIMEDOUT);
+    assert_says(line.users[1].record.error, "waiting behind other handles");
+    is_first_in_line(f, &line, &line.users[2]);
+}
+
+static void leaves_its_attempts_when_it_polls(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(10);
+    struct user users[3];
+
+    server_do(f->server, "SET a foreign");
+    make(f, users, 3, &options);
+    for (int i = 0; i < 3; i++)
+        acquire(&users[i]);
+    run_for(f, 50);
+    assert_status(evlock_cancel(users[0].lock), EVLOCK_OK);
+    lock_free(f, users[1].lock);
+    server_do(f->server, "DEL a");
+    await_held(f, &users[2]);
+}
+
+/* --- Those who do not get it -------------------------------------------------------------------------------------- */
+
+static void passes_by_those_whose_time_is_up(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(10);
+    struct user users[3];
+
+    make(f, users, 3, &options);
+    acquire(&users[0]);
+    await_held(f, &users[0]);
+    acquire_for(&users[1], 20);
+    acquire(&users[2]);
+    usleep(40 * 1000); /* the loop does not turn meanwhile */
+    release(&users[0]);
+    await_held(f, &users[2]);
+    assert_ended(&users[1].record, EVLOCK_ETIMEDOUT);
+}
+
+/* Cancels or frees the one who was passed a lease, before it is told. */
+static struct fixture *fixture_of_then;
+static bool frees_then;
+
+static void leave_then(struct record *record) {
+    struct user *user = record->then_arg;
+
+    if (frees_then)
+        lock_free(fixture_of_then, user->lock);
+    else
+        evlock_cancel(user->lock);
+}
+
+static void goes_on_if_it_was_not_told(struct fixture *f, bool frees) {
+    evlock_options options = passing(10);
+    struct user users[3];
+
+    fixture_of_then = f;
+    frees_then = frees;
+    crowd(f, users, 3, &options);
+    users[0].released = (struct record){.then = leave_then, .then_arg = &users[1]};
+    assert_status(evlock_release(users[0].lock, record_end, &users[0].released), EVLOCK_OK);
+    await_held(f, &users[2]);
+    assert_ended(&users[1].record, EVLOCK_ECANCELLED);
+    assert_status(await_release(f, users[2].lock), EVLOCK_OK);
+    assert_null(key_of(f));
+}
+
+static void goes_on_from_one_that_is_cancelled_untold(void **state) {
+    goes_on_if_it_was_not_told(*state, false);
+}
+
+static void goes_on_from_one_that_is_freed_untold(void **state) {
+    goes_on_if_it_was_not_told(*state, true);
+}
+
+static void goes_on_from_a_holder_that_is_freed(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(10);
+    struct user users[2];
+
+    crowd(f, users, 2, &options);
+    lock_free(f, users[0].lock);
+    await_held(f, &users[1]);
+    assert_int_equal(passed(f), 1);
+}
+
+static void sleep_then(struct record *record) {
+    (void)record;
+    usleep(400 * 1000);
+}
+
+/* It is lost between the pass and the report: whoever was to have it goes on waiting, and gets the next one. */
+static void waits_on_if_it_is_lost_untold(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(10);
+    struct user users[2];
+
+    options.ttl_ms = 300;
+    crowd(f, users, 2, &options);
+    users[0].released = (struct record){.then = sleep_then};
+    assert_status(evlock_release(users[0].lock, record_end, &users[0].released), EVLOCK_OK);
+    await_held(f, &users[1]);
+    assert_int_equal(passed(f), 0);
+    assert_true(evlock_remaining_ms(users[1].lock) > 0);
+}
+
+/* --- What is not passed on ---------------------------------------------------------------------------------------- */
+
+static void is_released_after(struct fixture *f, void (*meddle)(struct fixture *f, evlock *lock)) {
+    evlock_options options = passing(10);
+    struct user users[2];
+    char *token, *now;
+
+    crowd(f, users, 2, &options);
+    token = key_of(f);
+    meddle(f, users[0].lock);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    assert_ended(&users[0].released, EVLOCK_OK);
+    now = key_of(f);
+    assert_string_not_equal(now, token);
+    assert_int_equal(passed(f), 0);
+    free(token);
+    free(now);
+}
+
+static void ask_for_the_token(struct fixture *f, evlock *lock) {
+    (void)f;
+    assert_non_null(evlock_token(lock, NULL));
+}
+
+static void add(struct fixture *f, evlock *lock) {
+    assert_status(await_extend(f, lock, 1, EVLOCK_EXTEND_ADD), EVLOCK_OK);
+}
+
+static void replace(struct fixture *f, evlock *lock) {
+    assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
+}
+
+static void is_not_passed_on_with_a_known_token(void **state) {
+    is_released_after(*state, ask_for_the_token);
+}
+
+static void is_not_passed_on_once_added_to(void **state) {
+    is_released_after(*state, add);
+}
+
+static void is_not_passed_on_once_replaced(void **state) {
+    is_released_after(*state, replace);
+}
+
+static void is_not_passed_on_late(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(10);
+    struct user users[2];
+    char *token, *now;
+
+    options.ttl_ms = 1000;
+    crowd(f, users, 2, &options);
+    token = key_of(f);
+    await(f, evlock_remaining_ms(users[0].lock) < 500);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    now = key_of(f);
+    assert_string_not_equal(now, token);
+    free(token);
+    free(now);
+}
+
+static void is_renewed_when_it_is_passed_on_later(struct fixture *f, bool renews) {
+    evlock_options options = passing(10);
+    struct user users[2];
+
+    options.ttl_ms = 2000;
+    options.auto_renewal = renews;
+    options.renewal_interval_ms = renews ? 1500 : 0;
+    crowd(f, users, 2, &options);
+    await(f, evlock_remaining_ms(users[0].lock) < 1450);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    assert_int_equal(passed(f), 1);
+    await(f, evlock_remaining_ms(users[1].lock) > 1600);
+}
+
+static void is_renewed_on_its_way(void **state) {
+    is_renewed_when_it_is_passed_on_later(*state, true);
+}
+
+static void is_renewed_on_its_way_once_if_it_is_not_otherwise(void **state) {
+    is_renewed_when_it_is_passed_on_later(*state, false);
+}
+
+static void is_not_passed_on_for_long(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(1000);
+    struct user users[3];
+    char *token, *now;
+
+    options.max_pass_ms = 50;
+    crowd(f, users, 3, &options);
+    token = key_of(f);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    run_for(f, 60);
+    release(&users[1]);
+    await_held(f, &users[2]);
+    now = key_of(f);
+    assert_string_not_equal(now, token);
+    free(token);
+    free(now);
+}
+
+/* Its longest hold counts from the pass. */
+static void is_held_anew(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(10);
+    struct user users[2];
+
+    options.ttl_ms = 1000;
+    options.auto_renewal = true;
+    options.renewal_interval_ms = 100;
+    options.max_hold_ms = 700;
+    crowd(f, users, 2, &options);
+    run_for(f, 400);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    assert_int_equal(passed(f), 1);
+    run_for(f, 500);
+    assert_true(evlock_remaining_ms(users[1].lock) > 800);
+}
+
+/* --- Ends --------------------------------------------------------------------------------------------------------- */
+
+static void is_acquired_anew_when_lost(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_in_queue(10);
+    struct record lost = {0};
+    struct user users[2];
+
+    options.auto_renewal = true;
+    options.renewal_interval_ms = 50;
+    options.on_lost = record_end;
+    options.arg = &lost;
+    crowd(f, users, 2, &options);
+    server_do(f->server, "DEL a");
+    await_held(f, &users[1]);
+    assert_status(lost.status, EVLOCK_ENOTOWNED);
+    assert_int_equal(passed(f), 0);
+}
+
+static void is_acquired_anew_when_exported(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_in_queue(10);
+    struct user users[2];
+    char token[EVLOCK_TOKEN_MAX];
+    size_t len;
+
+    crowd(f, users, 2, &options);
+    assert_status(evlock_export(users[0].lock, token, sizeof(token), &len), EVLOCK_OK);
+    await(f, ask_waiters(f, users[0].lock) == 1);
+    assert_status(await_adopt(f, users[0].lock, token, len), EVLOCK_OK);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    assert_int_equal(passed(f), 0);
+}
+
+static void is_broken_whoever_has_it(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_in_queue(10);
+    struct record lost = {0};
+    struct user users[3];
+
+    options.auto_renewal = true;
+    options.renewal_interval_ms = 50;
+    options.on_lost = record_end;
+    options.arg = &lost;
+    crowd(f, users, 3, &options);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    assert_status(await_break(f, lock_new(f, "a", &options)), EVLOCK_OK);
+    await_held(f, &users[2]);
+    assert_ptr_equal(lost.object, users[1].lock);
+}
+
+static void is_not_passed_on_by_a_client_that_closes(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_in_queue(10);
+    struct user users[3];
+
+    crowd(f, users, 3, &options);
+    assert_status(await_close(f, f->client), EVLOCK_OK);
+    for (int i = 1; i < 3; i++)
+        assert_ended(&users[i].record, EVLOCK_ECANCELLED);
+    assert_null(key_of(f));
+    assert_int_equal(server_integer(f->server, "EXISTS {a}:queue"), 0);
+}
+
+static void is_not_passed_on_by_a_client_that_is_freed(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_in_queue(10);
+    struct user users[3];
+
+    crowd(f, users, 3, &options);
+    client_free(f, f->client);
+    run_for(f, 10);
+    for (int i = 1; i < 3; i++)
+        assert_ended(&users[i].record, EVLOCK_ECANCELLED);
+    await(f, !server_integer(f->server, "EXISTS a"));
+}
+
+static int frees_all_in_a_child(void *arg) {
+    struct user *users = arg;
+
+    for (int i = 0; i < 3; i++) {
+        if (evlock_is_held(users[i].lock) || evlock_release(users[i].lock, NULL, NULL) != EVLOCK_EFORKED)
+            return 1;
+        evlock_free(users[i].lock);
+    }
+    return users[1].record.count || users[2].record.count ? 2 : 0;
+}
+
+static void is_not_passed_on_in_a_child(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_in_queue(10);
+    struct user users[3];
+
+    crowd(f, users, 3, &options);
+    assert_int_equal(in_child(frees_all_in_a_child, users), 0);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    assert_int_equal(passed(f), 1);
+}
+
+/* --- Many in a turn ----------------------------------------------------------------------------------------------- */
+
+static void release_then(struct record *record) {
+    evlock_release(((struct user *)record->then_arg)->lock, NULL, NULL);
+}
+
+static void is_told_to_many_in_a_turn(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(1000);
+    struct user users[MAX_LOCKS - 1];
+    int count = MAX_LOCKS - 1, turns = 0, served = 0;
+
+    crowd(f, users, count, &options);
+    for (int i = 1; i < count; i++) {
+        users[i].record.then = release_then;
+        users[i].record.then_arg = &users[i];
+    }
+    release(&users[0]);
+    while (served < count) {
+        loop_turn(f->loop);
+        for (served = 0; served < count && users[served].record.count; served++) {
+        }
+        assert_true(++turns <= count);
+    }
+    assert_int_equal(passed(f), count - 1);
+    assert_true(turns >= (count - 1) / 64 && turns <= (count - 1) / 64 + 3);
+    await(f, !server_integer(f->server, "EXISTS a"));
+}
+
+static int work(evlock *lock, void *arg) {
+    (void)arg;
+    return evlock_is_held(lock) ? evlock_release(lock, NULL, NULL) : 1;
+}
+
+static void is_passed_on_by_runs(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(10);
+    struct record done[3] = {{0}};
+
+    for (int i = 0; i < 3; i++)
+        assert_status(evlock_with(lock_new(f, "a", &options), work, record_run, &done[i]), EVLOCK_OK);
+    await(f, done[2].count);
+    assert_int_equal(passed(f), 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(goes_to_those_who_wait_in_order),
+        TEST(is_not_passed_on_by_default),
+        TEST(ends_passing_at_the_bound),
+        TEST(leaves_the_lock_to_others_at_the_bound),
+        TEST(waits_with_its_like_alone),
+        TEST(goes_by_itself_with_a_token_or_a_count),
+        TEST(holds_wait_by_themselves),
+        TEST(takes_no_other_bounds),
+        TEST(leaves_its_place_when_cancelled),
+        TEST(leaves_its_place_when_freed),
+        TEST(leaves_its_place_when_its_time_is_up),
+        TEST(leaves_its_attempts_when_it_polls),
+        TEST(passes_by_those_whose_time_is_up),
+        TEST(goes_on_from_one_that_is_cancelled_untold),
+        TEST(goes_on_from_one_that_is_freed_untold),
+        TEST(goes_on_from_a_holder_that_is_freed),
+        TEST(waits_on_if_it_is_lost_untold),
+        TEST(is_not_passed_on_with_a_known_token),
+        TEST(is_not_passed_on_once_added_to),
+        TEST(is_not_passed_on_once_replaced),
+        TEST(is_not_passed_on_late),
+        TEST(is_renewed_on_its_way),
+        TEST(is_renewed_on_its_way_once_if_it_is_not_otherwise),
+        TEST(is_not_passed_on_for_long),
+        TEST(is_held_anew),
+        TEST(is_acquired_anew_when_lost),
+        TEST(is_acquired_anew_when_exported),
+        TEST(is_broken_whoever_has_it),
+        TEST(is_not_passed_on_by_a_client_that_closes),
+        TEST(is_not_passed_on_by_a_client_that_is_freed),
+        TEST(is_not_passed_on_in_a_child),
+        TEST(is_told_to_many_in_a_turn),
+        TEST(is_passed_on_by_runs),
+    };
+
+    return run_suite("passing", tests);
+}
