@@ -184,7 +184,7 @@ static struct trouble acquire_attempt(struct call *call, int64_t now) {
     if (entry.lease.own)
         call->acquire.settled_by = 0;
     call->acquire.asked_time = 0;
-    call->acquire.handed = call->acquire.passed = call->acquire.listens_anew = false;
+    call->acquire.handed = call->acquire.passed = call->acquire.looks_anew = false;
     call->acquire.attempts++;
     evl_call_wake(call, call->acquire.wait_until);
     trouble = evl_tenure_begin(call->lock, &entry, now);
@@ -306,6 +306,7 @@ void evl_acquire_ring(struct alarm *alarm, int64_t now) {
     } else if (acquire_is_left_in_line(call, now, &trouble)) {
         acquire_end_in_line(call, trouble);
     } else if (lock->tenure) {
+        call->acquire.looks_anew = false;
         evl_call_wake(call, call->acquire.wait_until);
         evl_tenure_look(lock->tenure, now);
     } else if ((trouble = acquire_attempt(call, now)).status != EVLOCK_OK) {

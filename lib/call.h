@@ -81,11 +81,11 @@ struct call {
             uint8_t token_len;
             bool fenced;
             bool fail_when_away;
-            bool looked;       /* that the key holds a string at all */
-            bool contended;    /* another had the lock, and the next attempt joins the queue */
-            bool handed;       /* told by a message */
-            bool passed;       /* another handle's lease was passed on to it */
-            bool listens_anew; /* the client began to listen anew since then */
+            bool looked;     /* that the key holds a string at all */
+            bool contended;  /* another had the lock, and the next attempt joins the queue */
+            bool handed;     /* told by a message */
+            bool passed;     /* another handle's lease was passed on to it */
+            bool looks_anew; /* in a queue: its alarm is for a look that no earlier look stands for */
             uint32_t attempts;
             uint32_t ahead;     /* in a queue: how many waited ahead by the newest answered look, */
             int64_t asked_at;   /* the clock before that, */

@@ -420,6 +420,8 @@ static void lease_hold(struct lease *lease, unsigned node, int64_t ttl, int64_t 
     lease->until = LEASE_NEVER;
     lease->granted = true;
     lease->since = now;
+    if (lease->queued)
+        lease->slots[0].want = LEASE_NOTHING; /* a look that was to come would add nothing */
     lease_plan_renewal(lease, lease->slots[node].sent, ttl);
     lease_plan_mends(lease, now);
     out->events |= LEASE_TELL_GRANTED;
@@ -1037,15 +1039,10 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
     evl_check(evl_lease_check(lease));
 }
 
-/* Only one that queues may be asked more than once. */
-static void lease_ask_anew(struct lease *lease, struct lease_out *out) {
-    if (lease->queued && !lease->slots[0].want)
-        lease_want(lease, 0, LEASE_ACQUIRE, out);
-}
-
+/* Only one that queues may be asked more than once; and only while it waits. */
 void evl_lease_look(struct lease *lease, struct lease_out *out) {
-    if (lease->state == LEASE_ACQUIRING) /* or else it does not wait any more */
-        lease_ask_anew(lease, out);
+    if (evl_lease_in_line(lease) && !lease->slots[0].want)
+        lease_want(lease, 0, LEASE_ACQUIRE, out);
     evl_check(evl_lease_check(lease));
 }
 
@@ -1056,7 +1053,6 @@ void evl_lease_granted(struct lease *lease, int64_t since, int64_t fence, int64_
     assert(lease->queued);
     /* Or else a look has said so before, or it is given back already. */
     if (lease->state == LEASE_ACQUIRING) {
-        lease->slots[0].want = LEASE_NOTHING;
         lease->slots[0].sent = since;
         lease_note_acquire(lease, 0, LEASE_ACQUIRE, &yes, now, out);
     }
@@ -1138,9 +1134,7 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
         if (lease_clean(lease))
             lease_end(lease);
         break;
-    case LEASE_ACQUIRING:
-        lease_ask_anew(lease, out);
-        break;
+    case LEASE_ACQUIRING: /* who waits in line is to look, soon, and not all at once */
     case LEASE_RELEASING:
     case LEASE_LOST:
     case LEASE_ENDED:

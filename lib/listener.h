@@ -36,6 +36,11 @@ static inline unsigned evl_listener_index(const struct listener *listener) {
     return listener->login.connection.index;
 }
 
+/* Since when it listens, or has last done so. */
+static inline int64_t evl_listener_since(const struct listener *listener) {
+    return listener->login.connection.ready_at;
+}
+
 /* Ends it: its memory may go by that. */
 void evl_listener_end(struct listener *listener, struct connections *all);
 

@@ -125,5 +125,6 @@ const struct tenure_hooks evl_outcome_hooks = {
     .happened = outcome_happened,
     .spoken = evl_held_note,
     .away = evl_waiter_away,
+    .back = evl_waiter_back,
     .queued = evl_waiter_queued,
 };

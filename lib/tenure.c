@@ -318,6 +318,14 @@ static void tenure_note_route(struct tenure *tenure, struct request *request, en
         request->turns = 4;
 }
 
+/* Who waits in line looks then, by a pace of its own. */
+static void tenure_tell_back(struct tenure *tenure, unsigned vote, bool settled, bool replaced, int64_t now,
+                             struct lease_out *out) {
+    evl_lease_node_back(evl_tenure_lease(tenure), vote, settled, replaced, now, out);
+    if (evl_lease_in_line(evl_tenure_lease(tenure)) && !tenure_ghost(tenure))
+        tenure_family_of(tenure)->hooks->back(tenure->lock);
+}
+
 /* What the master owed that was back meanwhile. */
 static void tenure_settle(struct tenure *tenure, int64_t now, struct lease_out *out) {
     struct tenure_rest *rest = evl_tenure_rest(tenure);
@@ -326,7 +334,7 @@ static void tenure_settle(struct tenure *tenure, int64_t now, struct lease_out *
     if (evl_lease_flying(evl_tenure_lease(tenure), 0) > 0)
         return;
     rest->owing = 0;
-    evl_lease_node_back(evl_tenure_lease(tenure), 0, settled, false, now, out);
+    tenure_tell_back(tenure, 0, settled, false, now, out);
 }
 
 /* What is unanswered at another master is waited for first. */
@@ -632,8 +640,8 @@ static void tenure_master_back(struct tenure *tenure, const struct node *node, i
         if (request->waiting)
             tenure_send_wanted(tenure, 0, now, &out, &words);
         evl_tenure_rest(tenure)->owing = 0;
-        evl_lease_node_back(evl_tenure_lease(tenure), 0, node->settled && !(owing & OWING_MORE) && (owes || !owing),
-                            node->replaced, now, &out);
+        tenure_tell_back(tenure, 0, node->settled && !(owing & OWING_MORE) && (owes || !owing), node->replaced, now,
+                         &out);
     } else if (owes) {
         tenure_note_back(tenure, node->settled, now, &out);
     }
@@ -650,7 +658,7 @@ static void tenure_slot_moved(struct tenure *tenure, int64_t now) {
     if (tenure_ghost(tenure) || request->flying || evl_tenure_rest(tenure)->owing ||
         request->node == evl_node_index(home))
         return;
-    evl_lease_node_back(evl_tenure_lease(tenure), 0, true, true, now, &out);
+    tenure_tell_back(tenure, 0, true, true, now, &out);
     tenure_act(tenure, now, &out, "");
 }
 
@@ -661,7 +669,7 @@ static void tenure_node_back(struct tenure *tenure, const struct node *node, int
 
     if (evl_tenure_request(tenure, index)->waiting) /* in vain, if the node must not grant anything now */
         tenure_send_wanted(tenure, index, now, &out, &words);
-    evl_lease_node_back(evl_tenure_lease(tenure), index, node->settled, node->replaced, now, &out);
+    tenure_tell_back(tenure, index, node->settled, node->replaced, now, &out);
     tenure_act(tenure, now, &out, words);
 }
 

@@ -43,6 +43,8 @@ struct tenure_hooks {
     void (*spoken)(struct evlock *lock, const char *words);
     /* It waits in the queue, and the server is of no use to it now. */
     void (*away)(struct evlock *lock, struct trouble why);
+    /* The same, and the server is back: what was asked of it meanwhile was not. */
+    void (*back)(struct evlock *lock);
     /* The server has it waiting in the queue, as it answered to what was asked at `sent`. */
     void (*queued)(struct evlock *lock, int64_t sent, const struct lease_answer *answer);
 };

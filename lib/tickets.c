@@ -54,8 +54,12 @@ struct trouble evl_tickets_draw(struct tickets *tickets, struct entropy *entropy
     return evl_no_trouble;
 }
 
+uint32_t evl_tickets_number(const char text[TICKET_SIZE]) {
+    return (uint32_t)strtoul(text, NULL, 16);
+}
+
 void evl_tickets_withdraw(struct tickets *tickets, const struct tenure *holder, const char text[TICKET_SIZE]) {
-    uint32_t at = (uint32_t)strtoul(text, NULL, 16);
+    uint32_t at = evl_tickets_number(text);
 
     assert(at < tickets->size);
     if (tickets->places[at].holder != holder)

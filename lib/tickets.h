@@ -45,6 +45,9 @@ struct trouble evl_tickets_draw(struct tickets *tickets, struct entropy *entropy
 /* The ticket finds nobody from here on. To withdraw it twice is allowed. */
 void evl_tickets_withdraw(struct tickets *tickets, const struct tenure *holder, const char text[TICKET_SIZE]);
 
+/* The number of a ticket: no two that are drawn have the same, and none comes up to the size of the table. */
+uint32_t evl_tickets_number(const char text[TICKET_SIZE]);
+
 /* Who has the ticket with which `text` begins, or NULL; `*ret_rest` is what stands behind it. */
 struct tenure *evl_tickets_find(const struct tickets *tickets, const char *text, const char **ret_rest);
 

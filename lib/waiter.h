@@ -13,6 +13,9 @@ void evl_waiter_queued(struct evlock *lock, int64_t sent, const struct lease_ans
 /* The server is of no use now to an acquire that waits in the queue. */
 void evl_waiter_away(struct evlock *lock, struct trouble why);
 
+/* The server is back, and an acquire that waits in the queue is to look. */
+void evl_waiter_back(struct evlock *lock);
+
 /* The server has gone away: acquires in the queue that do not wait for it end. */
 void evl_waiters_left(struct locks *locks);
 

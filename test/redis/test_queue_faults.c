@@ -547,6 +547,66 @@ static void a_wait_shorter_than_a_pause_ends_by_its_time(void **state) {
     leaves_nothing(f);
 }
 
+/* --- Many who look anew ------------------------------------------------------------------------------------------- */
+
+enum { HERD = 4000, STEP = 100 }; /* the least time between two looks, in microseconds */
+
+static long long looks_seen(struct fixture *f) {
+    return server_calls(f->server, "zadd");
+}
+
+/* They wait in one client's line, and hardly look. */
+static void herd_waits(struct fixture *f, evlock *herd[HERD], evlock_client *client, struct record *record) {
+    evlock_options options = patient(60000);
+
+    for (int i = 0; i < HERD; i++) {
+        assert_status(evlock_new(&herd[i], client, "a", EVLOCK_CSTRING, &options), EVLOCK_OK);
+        assert_status(evlock_acquire(herd[i], NULL, record_end, record), EVLOCK_OK);
+    }
+    await(f, waiting(f) == HERD);
+}
+
+/* Since before they can have begun to look there were no more looks than steps: twice that, for those that are due by
+ * themselves and the first in line. */
+static void looks_come_one_by_one(struct fixture *f, long long before) {
+    int64_t checked[2] = {evlock_clock_us(), evlock_clock_us()}, end = checked[0] + (int64_t)WAIT_MS * 1000;
+    long long seen;
+
+    while ((seen = looks_seen(f)) <= before + 10) {
+        assert_true(checked[1] < end);
+        checked[0] = checked[1];
+        checked[1] = evlock_clock_us();
+        loop_turn(f->loop);
+    }
+    assert_true(seen - before <= 2 * (evlock_clock_us() - checked[0]) / STEP + 20);
+}
+
+/* And each of them looks, and keeps its place. */
+static void a_herd_looks_one_after_the_other(void **state) {
+    static const char *const ended[] = {"pubsub", "normal"};
+    struct fixture *f = *state;
+    evlock_options options = patient(60000);
+    static evlock *herd[HERD];
+    struct record record = {0};
+    evlock *holder = held(f, "a", &options);
+
+    herd_waits(f, herd, another(f), &record);
+    for (size_t i = 0; i < 2; i++) {
+        long long before = looks_seen(f);
+        server_do(f->server, "CLIENT KILL TYPE %s SKIPME yes", ended[i]);
+        looks_come_one_by_one(f, before);
+        await(f, looks_seen(f) >= before + HERD);
+        assert_int_equal(waiting(f), HERD);
+    }
+    assert_int_equal(record.count, 0);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, record.count);
+    assert_status(record.status, EVLOCK_OK);
+    for (int i = 0; i < HERD; i++)
+        evlock_free(herd[i]);
+    leaves_nothing(f);
+}
+
 /* --- Processes that are stopped ----------------------------------------------------------------------------------- */
 
 /* A process of its own, with one waiter. It ends with 0 when it holds what the server says it holds. */
@@ -1232,6 +1292,7 @@ int main(void) {
         FAULT(a_wait_that_ends_with_a_look_in_flight_ends_once),
         FAULT(a_wait_shorter_than_a_pause_is_waited),
         FAULT(a_wait_shorter_than_a_pause_ends_by_its_time),
+        FAULT(a_herd_looks_one_after_the_other),
         FAULT(who_was_stopped_beyond_its_lease_does_not_hold),
         FAULT(waiters_that_crashed_are_passed_over),
         FAULT(a_waiter_that_crashed_with_the_grant_holds_for_its_ttl_alone),

@@ -1554,6 +1554,95 @@ CASE(no_look_follows_at_once_however_short_the_retry_delay_is) {
     assert_int_in_range(look_pause(options, "5000000 0 20000"), 50 * 1000, 100 * 1000);
 }
 
+enum { IN_LINE = 20, STEP = 100, ROUND = 32 * STEP };
+
+/* They wait behind others, and listen. */
+static struct listener *stand_in_line(evlock_client *client, evlock *locks[IN_LINE]) {
+    struct listener *listener;
+
+    for (int i = 0; i < IN_LINE; i++)
+        locks[i] = queueing(client);
+    listener = listening(client);
+    ring();
+    for (int i = 0; i < IN_LINE; i++)
+        answer(client, request_of(locks[i]), text(REPLY_STRING, "5000000 9 -1"));
+    return listener;
+}
+
+static void leave_line(evlock_client *client, evlock *locks[IN_LINE]) {
+    for (int i = 0; i < IN_LINE; i++)
+        evlock_free(locks[i]);
+    finish_at_socket(client);
+}
+
+static int64_t looks_in(const evlock *lock) {
+    return (int64_t)lock->calls->alarm.at - loop.now;
+}
+
+/* Who has waited longest looks at once; no two of the others at the same time. */
+CASE(who_listens_again_looks_at_a_moment_of_its_own) {
+    evlock_client *client = client_at_socket();
+    evlock *locks[IN_LINE];
+    struct listener *listener = stand_in_line(client, locks);
+    bool taken[ROUND / STEP] = {false};
+
+    loop.now += 12345;
+    listener->hooks->listens(listener);
+    assert_int_equal(looks_in(locks[0]), 0);
+    for (int i = 1; i < IN_LINE; i++) {
+        int64_t in = looks_in(locks[i]);
+        assert_int_in_range(in, 0, ROUND - 1);
+        assert_false(taken[in / STEP]);
+        taken[in / STEP] = true;
+    }
+    leave_line(client, locks);
+}
+
+/* So that returns one after the other do not put it off, nor have it look more often. */
+CASE(that_moment_stays_if_it_listens_again_meanwhile) {
+    evlock_client *client = client_at_socket();
+    evlock *locks[IN_LINE];
+    struct listener *listener = stand_in_line(client, locks);
+
+    listener->hooks->listens(listener);
+    for (int i = 1; i < IN_LINE; i++) {
+        int64_t in = looks_in(locks[i]);
+        listener->hooks->listens(listener);
+        assert_int_equal(looks_in(locks[i]), in);
+    }
+    leave_line(client, locks);
+}
+
+/* What was asked for before says nothing of what was not heard since. */
+CASE(an_answer_on_its_way_does_not_put_off_that_moment) {
+    evlock_client *client = client_at_socket();
+    evlock *locks[IN_LINE];
+    struct listener *listener = stand_in_line(client, locks);
+
+    loop.now += 60 * 1000 * 1000;
+    ring();
+    listener->hooks->listens(listener);
+    for (int i = 1; i < IN_LINE; i++) {
+        int64_t in = looks_in(locks[i]);
+        assert_int_in_range(in, 0, ROUND - 1);
+        answer(client, request_of(locks[i]), text(REPLY_STRING, "65000000 9 -1"));
+        assert_int_equal(looks_in(locks[i]), in);
+    }
+    leave_line(client, locks);
+}
+
+/* It is no reason to look later than without it. */
+CASE(a_look_that_is_due_is_not_put_off_by_listening_again) {
+    evlock_client *client = client_at_socket();
+    evlock *locks[IN_LINE];
+    struct listener *listener = stand_in_line(client, locks);
+
+    loop.now = (int64_t)locks[1]->calls->alarm.at - 1;
+    listener->hooks->listens(listener);
+    assert_int_in_range(looks_in(locks[1]), 0, 1);
+    leave_line(client, locks);
+}
+
 static int connected;
 
 static void count_connected(enum evlock_log_level level, const char *line, void *arg) {
@@ -1826,6 +1915,10 @@ int main(void) {
         cmocka_unit_test(a_grant_of_unknown_time_is_looked_at),
         cmocka_unit_test(no_look_is_as_old_as_ten_ttls),
         cmocka_unit_test(no_look_follows_at_once_however_short_the_retry_delay_is),
+        cmocka_unit_test(who_listens_again_looks_at_a_moment_of_its_own),
+        cmocka_unit_test(that_moment_stays_if_it_listens_again_meanwhile),
+        cmocka_unit_test(an_answer_on_its_way_does_not_put_off_that_moment),
+        cmocka_unit_test(a_look_that_is_due_is_not_put_off_by_listening_again),
         cmocka_unit_test(a_listener_that_is_connected_is_in_the_log),
         cmocka_unit_test(a_listener_follows_a_node_that_does_not_say_who_it_is),
         cmocka_unit_test(no_token_is_used_again_before_all_know_what_was_lost),

@@ -177,6 +177,17 @@ CASE(a_look_finds_the_grant) {
     deadline_is(&b, b.now - SECOND + KEPT);
 }
 
+CASE(a_look_that_finds_the_grant_saves_the_next) {
+    struct bench b = bench_new();
+    waits(&b);
+    look(&b);
+    sends(&b, 0, LEASE_ACQUIRE);
+    look(&b);
+    yes(&b, 0);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    sends_nothing(&b, 0);
+}
+
 CASE(a_look_of_before_the_grant_adds_nothing) {
     struct bench b = bench_new();
     waits(&b);
@@ -260,7 +271,8 @@ CASE(a_waiter_keeps_its_place_while_the_node_is_away) {
     is_in(&b, LEASE_ACQUIRING);
     for (enum back how = UNSETTLED; how <= REPLACED; how++) {
         back(&b, 0, how);
-        wakes(&b, 1);
+        wakes(&b, 0);
+        look(&b);
         sends(&b, 0, LEASE_ACQUIRE);
         queued(&b);
         is_in(&b, LEASE_ACQUIRING);
@@ -538,6 +550,7 @@ int main(void) {
         cmocka_unit_test(a_grant_saves_a_look_that_was_not_sent),
         cmocka_unit_test(only_who_waits_is_granted_anything),
         cmocka_unit_test(a_look_finds_the_grant),
+        cmocka_unit_test(a_look_that_finds_the_grant_saves_the_next),
         cmocka_unit_test(a_look_of_before_the_grant_adds_nothing),
         cmocka_unit_test(a_look_of_after_the_grant_adds_nothing),
         cmocka_unit_test(a_renewal_waits_for_the_look),

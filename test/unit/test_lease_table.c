@@ -713,7 +713,7 @@ static const struct row {
       [ABANDON] = "undoing !release ?acquire", [SAME] = "acquiring ?acquire"}},
     {"waiting", waiting,
      {[TAKE] = "acquiring", [LOOK] = "acquiring !acquire", [GRANTED] = "held: granted", [AWAY] = "acquiring",
-      [BACK] = "acquiring !acquire", [BACK_UNSETTLED] = "acquiring !acquire", [BACK_REPLACED] = "acquiring !acquire",
+      [BACK] = "acquiring", [BACK_UNSETTLED] = "acquiring", [BACK_REPLACED] = "acquiring",
       [ABANDON] = "undoing !release", [SAME] = "acquiring"}},
     {"look wanted", look_wanted,
      {[TAKE] = "acquiring ?acquire", [LOOK] = "acquiring acquire", [GRANTED] = "held: granted", [AWAY] = "acquiring",
