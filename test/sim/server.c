@@ -212,12 +212,14 @@ sim_server *sim_server_copy(const sim_server *server) {
 }
 
 void sim_server_become(sim_server *server, sim_server *copy, bool same) {
-    int64_t now = server->now;
+    int64_t now = server->now, last_id = server->last_id;
     char run_id[sizeof(server->run_id)];
     memcpy(run_id, server->run_id, sizeof(run_id));
     sim_server_restart(server, false, false);
-    if (same)
+    if (same) {
         memcpy(server->run_id, run_id, sizeof(run_id));
+        server->last_id = last_id; /* a process counts on */
+    }
     server_draw_id(server, server->replid2);
     for (size_t i = 0; i < DATABASES; i++) {
         server->stores[i] = copy->stores[i];
