@@ -12,7 +12,7 @@ import re
 import sys
 
 
-INCLUDE = re.compile(r"--@ include (\S+)\n")
+INCLUDE = re.compile(r" *--@ include (\S+)\n")
 CONSTANT = re.compile(r"@(\w+)@")
 
 

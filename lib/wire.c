@@ -229,9 +229,6 @@ static void wire_push_argument(struct command *command, enum argument which, con
     case ARG_GRAIN:
         wire_push_grain(command, subject->alone);
         break;
-    case ARG_FENCED:
-        wire_push_number(command, subject->waiter.fenced);
-        break;
     case ARG_WAITER:
         wire_push_waiter(command, subject);
         break;

@@ -90,7 +90,6 @@ enum argument {
     ARG_FENCE,
     ARG_FENCE_TTL, /* that of the fence counter */
     ARG_GRAIN,     /* what the clock is rounded to for a fence */
-    ARG_FENCED,    /* whether the waiter wants a fence: 1 or 0 */
     ARG_WAITER,    /* as grant.lua takes it apart; without a ticket, nothing, or an empty one ahead of a clock */
     ARG_CLOCK,     /* if there is one: else nothing */
     ARG_SOUGHT,
@@ -98,7 +97,7 @@ enum argument {
     ARG_TIMEOUT,
 };
 
-#define FORM_ARGUMENTS 9
+#define FORM_ARGUMENTS 8
 #define FORM_KEY_EACH UINT8_MAX /* in place of a number of keys: one for each renewal */
 
 struct form {

@@ -1,8 +1,8 @@
 --@ include reason.lua
 -- Included where fences are drawn: the next one of a counter, which is still to be kept there, or an error. `us` is the
--- server's clock in microseconds, `grain` what it is rounded down to beside a counter.
+-- server's clock in microseconds, `grain` what it is rounded down to beside a counter. `call`: redis.pcall.
 local function next_fence(counter, us, grain)
-  local last = redis.pcall('GET', counter)
+  local last = call('GET', counter)
   if type(last) == 'table' then return last end
   if last and not string.find(last, '^%d+$') then
     return redis.error_reply('FENCE the counter holds no number')

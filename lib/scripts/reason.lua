@@ -7,12 +7,3 @@ local function unreasonable(fence, us)
   if us > MOST - YEAR then return redis.error_reply('FENCE the clock is beyond reason') end
   if fence > us + YEAR then return redis.error_reply('FENCE more than a year ahead of the clock') end
 end
-
--- The server's clock in microseconds, as text; or an error. `brought` is what the client knows of it: for a server that
--- does not let scripts read it, as the error tells the client.
-local function clock(brought)
-  if brought then return brought end
-  local time = redis.pcall('TIME')
-  if time.err then return redis.error_reply('NOCLOCK ' .. time.err) end
-  return time[1] .. string.sub('00000' .. time[2], -6)
-end

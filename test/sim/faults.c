@@ -375,8 +375,8 @@ static bool refuse_commands(struct world *world) {
     static const char *const verbs[] = {"",        "",     "set",  "evalsha",     "evalsha",   "get",   "del",
                                         "pexpire", "pttl", "info", "client|kill", "client|id", "script"};
     struct node *node = draw_node(world);
-    static const char *const queue_verbs[] = {"zadd",    "zpopmin", "zrem",      "zrank", "pubsub|numsub",
-                                              "publish", "time",    "subscribe", "exists"};
+    static const char *const queue_verbs[] = {"zadd",          "zpopmin", "zrem", "zrank",
+                                              "pubsub|numsub", "publish", "time", "subscribe"};
     const char *verb = verbs[draw(world) % (sizeof(verbs) / sizeof(verbs[0]))];
     const char *error = errors[draw(world) % (sizeof(errors) / sizeof(errors[0]))];
 

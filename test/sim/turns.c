@@ -208,17 +208,17 @@ static void note_listener(struct turns *turns, const char *channel) {
     TAILQ_INSERT_TAIL(&turns->listeners, listener, link);
 }
 
-/* A call of a script: "EVALSHA digest 3 lock queue counter waiter …", or EVAL and its text, if it is join.lua; where
- * scripts cannot read the clock, with one more word for it. */
+/* A call of a script: "EVALSHA digest 3 lock queue counter waiter token", or EVAL and its text, if it is join.lua; where
+ * scripts cannot read the clock, with one more word for it. A waiter begins with its channel, and has its ttl third. */
 static void begin_script(struct turns *turns, int argc, const char *const *argv, const size_t *lens) {
-    bool joins = argc == 10 || argc == 11;
+    bool joins = argc > 7 && strncmp(argv[6], "evlock:", 7) == 0;
     int key = joins ? queue_index(argv[4], lens[4]) : -1;
     struct waiter *waiter = key < 0 ? NULL : find_waiter(turns, (unsigned)key, argv[6], lens[6]);
 
     turns->taken = NULL;
     turns->granted = NULL;
-    turns->ttl = joins ? strtoll(argv[8], NULL, 10) * MS : 0;
-    turns->brought = argc == 11;
+    turns->ttl = joins ? strtoll(strchr(strchr(argv[6], ' ') + 1, ' '), NULL, 10) * MS : 0;
+    turns->brought = joins && argc == 9;
     if (waiter)
         waiter->looked = turns->world->now;
 }

@@ -10,7 +10,7 @@ from command import run
 BAD = 1
 TROUBLE = 125
 ALL = "~* &* -@all +get +set +del +pttl +pexpire +time +evalsha +script|load +info +zadd +zpopmin +zrem +zrank +zcard"
-MORE = "+exists +publish +pubsub|numsub +subscribe +scan +client +wait +mget"
+MORE = "+publish +pubsub|numsub +subscribe +scan +client +wait +mget"
 
 
 def trials(said):
