@@ -116,8 +116,7 @@ static const struct command_row row_set_fenced = {
     {SCRIPT(FENCED), 2, {ARG_LOCK, ARG_COUNTER, ARG_TOKEN, ARG_TTL, ARG_FENCE_TTL, ARG_GRAIN, ARG_CLOCK}},
     dialect_says_fence};
 static const struct command_row row_join = {
-    {SCRIPT(JOIN), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_WAITER, ARG_TOKEN, ARG_CLOCK}},
-    dialect_says_place};
+    {SCRIPT(JOIN), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_WAITER, ARG_TOKEN, ARG_CLOCK}}, dialect_says_place};
 static const struct command_row row_adopt = {{SCRIPT(ADOPT), 1, {ARG_LOCK, ARG_TOKEN}}, dialect_says_ttl_or_never};
 static const struct command_row row_raise = {{SCRIPT(RAISE), 1, {ARG_COUNTER, ARG_FENCE, ARG_FENCE_TTL, ARG_CLOCK}},
                                              dialect_says_fence};

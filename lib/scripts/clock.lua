@@ -1,5 +1,5 @@
--- Included where the server's clock is needed: `us` is it then, in microseconds, as text. It is what the client knows of
--- it, if that is brought: for a server that does not let scripts read it, as the error tells the client.
+-- Included where the server's clock is needed: `us` is it then, in microseconds, as text. If it is brought, it is what
+-- the client knows of it: for a server that does not let scripts read it, as the error tells the client.
 if not us then
   local time = call('TIME')
   if time.err then return redis.error_reply('NOCLOCK ' .. time.err) end

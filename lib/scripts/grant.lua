@@ -15,7 +15,7 @@ local function grant(asker, us, brought)
     if first.err then return first end
     local waiter = first[1]
     if not waiter then return nil end
-    local channel, ticket, ttl, fenced, at = string.match(waiter, '^(%S+) (%S+) (%d+) ([01]) ().')
+    local channel, ticket, ttl, fenced, at = string.match(waiter, '^([^ ]+) ([^ ]+) (%d+) ([01]) ().')
     local here = waiter == asker
     if at and not here then
       -- PUBLISH would count those who listen to patterns, too.

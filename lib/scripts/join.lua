@@ -11,7 +11,7 @@ local us = brought
 --@ include clock.lua
 -- It had been granted, and the message is under way or was lost.
 if found == token then
-  local ttl, fenced = string.match(waiter, '^%S+ %S+ (%d+) ([01]) ')
+  local ttl, fenced = string.match(waiter, '^[^ ]+ [^ ]+ (%d+) ([01]) ')
   local left = call('PTTL', KEYS[1])
   if type(left) == 'table' then return left end
   if left >= 0 and left < tonumber(ttl) then

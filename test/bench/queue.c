@@ -20,7 +20,7 @@ static const struct way *const ways[WAYS] = {&by_queue, &by_polling, &bare};
 
 /* What a way came to, one number a repetition. */
 struct results {
-    struct samples rate, p50, p99, commands, server_cpu, client_cpu, unfair;
+    struct samples rate, p50, p99, commands, scripts, server_cpu, client_cpu, unfair;
 };
 
 static double ping; /* seconds, the median round trip in this run */
@@ -120,6 +120,7 @@ static void run_endless(const struct way *way, double seconds, struct results *r
     check_keys(&servers[0], 0);
     CHECK(cost.sets + cost.scripts >= handoffs, "the server saw fewer commands than turns");
     samples_add(&results->commands, (cost.scripts + cost.sets - cost.messages) / handoffs);
+    samples_add(&results->scripts, cost.script_time / handoffs * 1e6);
     samples_add(&results->server_cpu, cost.server_cpu / handoffs * 1e6);
     samples_add(&results->client_cpu, cpu / handoffs * 1e6);
     samples_add(&results->unfair, unfairness(before, after));
@@ -148,6 +149,8 @@ static void report_costs(const struct results results[WAYS]) {
 
     report_value("endless: commands a handoff, queue", "", &results[QUEUE].commands, (struct aim){VALUE_AT_MOST, 3.1});
     report_value("endless: commands a handoff, polling", "", &results[POLLING].commands, none);
+    report_ratio("endless: the server's time in scripts", "us", &results[QUEUE].scripts, "bare", &results[BARE].scripts,
+                 none);
     report_ratio("endless: server CPU a handoff", "us", &results[QUEUE].server_cpu, "bare", &results[BARE].server_cpu,
                  none);
     report_ratio("endless: client CPU a handoff", "us", &results[QUEUE].client_cpu, "bare", &results[BARE].client_cpu,
@@ -162,6 +165,7 @@ static void free_results(struct results results[WAYS]) {
         samples_free(&results[i].p50);
         samples_free(&results[i].p99);
         samples_free(&results[i].commands);
+        samples_free(&results[i].scripts);
         samples_free(&results[i].server_cpu);
         samples_free(&results[i].client_cpu);
         samples_free(&results[i].unfair);

@@ -208,8 +208,9 @@ static void note_listener(struct turns *turns, const char *channel) {
     TAILQ_INSERT_TAIL(&turns->listeners, listener, link);
 }
 
-/* A call of a script: "EVALSHA digest 3 lock queue counter waiter token", or EVAL and its text, if it is join.lua; where
- * scripts cannot read the clock, with one more word for it. A waiter begins with its channel, and has its ttl third. */
+/* A call of a script: "EVALSHA digest 3 lock queue counter waiter token", or EVAL and its text, if it is join.lua;
+ * where scripts cannot read the clock, with one more word for it. A waiter begins with its channel, and has its ttl
+ * third. */
 static void begin_script(struct turns *turns, int argc, const char *const *argv, const size_t *lens) {
     bool joins = argc > 7 && strncmp(argv[6], "evlock:", 7) == 0;
     int key = joins ? queue_index(argv[4], lens[4]) : -1;
