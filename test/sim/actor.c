@@ -9,6 +9,7 @@
 #include "forks.h"
 #include "loop.h"
 #include "node.h"
+#include "passes.h"
 
 /* A run: a body under a lock. */
 struct body {
@@ -49,6 +50,7 @@ struct actor {
     bool settled;           /* on options that most of its handles share: */
     evlock_options options; /* these */
     struct handle pattern;  /* and what follows from them */
+    unsigned groups;        /* of options, so many were drawn */
 };
 
 static struct parcel parcel; /* one for all: the last that was handed out */
@@ -252,6 +254,7 @@ static void free_handle(struct handle *handle) {
     }
     note(handle->process->world, handle->process, "h%u is freed", handle->number);
     judge_keeps_no_more(handle);
+    passes_give_up(handle);
     judge_ends(handle, IDLE);
     forget_runs(actor, handle);
     evlock_free(handle->lock);
@@ -359,6 +362,18 @@ static void on_at_risk(evlock *lock, int trouble, void *arg) {
 
 /* --- Handles ------------------------------------------------------------------------------------------------------ */
 
+/* How often and how long leases are passed on; no attempts are counted then, or else it would wait alone. */
+static void draw_passing(struct actor *actor, struct handle *handle, evlock_options *options) {
+    struct world *world = actor->world;
+
+    handle->group = ++actor->groups;
+    handle->max_passes = options->max_passes = draw_magnitude(world, 1, 20);
+    if (draw_chance(world, 30))
+        options->max_pass_ms = ms_between(world, MS, 4 * world->plan.unit);
+    handle->max_pass = options->max_pass_ms ? options->max_pass_ms * MS : handle->ttl ? handle->ttl : NEVER;
+    options->max_attempts = EVLOCK_UNLIMITED;
+}
+
 static void draw_new_options(struct actor *actor, struct handle *handle, evlock_options *options) {
     struct world *world = actor->world;
     const struct plan *plan = &world->plan;
@@ -416,6 +431,8 @@ static void draw_new_options(struct actor *actor, struct handle *handle, evlock_
             options->at_risk_percent = 99;
         }
     }
+    if (world->scenario->passes && draw_chance(world, 85))
+        draw_passing(actor, handle, options);
     options->on_lost = on_lost;
     options->on_at_risk = on_at_risk;
     options->arg = actor;
@@ -432,12 +449,17 @@ static void copy_options(struct handle *handle, const struct handle *from) {
     handle->renews = from->renews;
     handle->queued = from->queued;
     handle->replicas = from->replicas;
+    handle->group = from->group;
+    handle->max_passes = from->max_passes;
+    handle->max_pass = from->max_pass;
 }
 
 /* Its own, or those that others of the process have too: what is alike may be sent together. */
 static void draw_options(struct actor *actor, struct handle *handle, evlock_options *options) {
     if (actor->settled && draw_chance(actor->world, 85)) {
         *options = actor->options;
+        if (actor->world->scenario->passes && draw_chance(actor->world, 40))
+            options->label = "other"; /* on the same terms, though with a config of its own */
         copy_options(handle, &actor->pattern);
         judge_ttl(actor->world->judge, handle->key, handle->ttl);
         return;
@@ -565,6 +587,7 @@ static void acquire(struct handle *handle) {
         options.token_len = EVLOCK_CSTRING;
     }
     defaults = draw_chance(world, 30) && !options.fence && !options.token && !world->calm;
+    promise->grouped = handle->group && !options.token && (defaults || options.max_attempts != EVLOCK_TRY);
     promise->once = promise->once && !defaults;
     promise->limit = limit_of(handle, defaults ? 0 : options.max_wait_ms);
     if (world->plan.nodes > 1 && promise->once && !handle->replicas && !options.token)
@@ -583,6 +606,8 @@ static void release(struct handle *handle) {
     int status = evlock_release(handle->lock, on_end, promise);
 
     judge_made(promise, status);
+    if (status == EVLOCK_OK && evlock_is_held(handle->lock))
+        violated(handle->process->world, "h%u: it is released, and still held", handle->number);
     if (status == EVLOCK_OK)
         judge_keeps_no_more(handle);
     if (status == EVLOCK_OK)
@@ -610,6 +635,7 @@ static void extend(struct handle *handle) {
     if (status != EVLOCK_OK)
         return;
     handle->extended = true;
+    passes_tie(handle);
     handle->shortened |= !add;
     if (add && handle->token)
         handle->token->added += ms * MS;
@@ -634,6 +660,15 @@ static unsigned draw_parts(struct world *world) {
     if (draw_chance(world, 50))
         return 1U << draw_between(world, 0, parts - 1);
     return (unsigned)draw_between(world, 1, (1 << parts) - 1);
+}
+
+/* Its user may do anything with the token from here on. */
+static void show(struct handle *handle) {
+    size_t len;
+
+    note(handle->process->world, handle->process, "h%u: its token is asked for", handle->number);
+    if (evlock_token(handle->lock, &len))
+        passes_tie(handle);
 }
 
 static void query(struct handle *handle) {
@@ -796,6 +831,7 @@ static int release_run(struct body *body) {
 /* A handle of its own; a user's has a way of its own to go. */
 static void free_made(struct body *body) {
     note(body->actor->world, body->actor->process, "h%u is freed, a run's", body->handle->number);
+    passes_give_up(body->handle);
     judge_ends(body->handle, IDLE);
     forget_runs(body->actor, body->handle);
     evlock_free(body->handle->lock);
@@ -814,6 +850,7 @@ static void end_body(struct body *body) {
     note(body->actor->world, body->actor->process, "h%u: the body ends", handle->number);
     body->stage = OVER;
     body->lost |= handle->doing == LOST;
+    passes_give_up(handle);
     if (handle->doing == HOLDING || handle->doing == LOST)
         judge_ends(handle, RELEASING);
     status = release_run(body);
@@ -867,6 +904,7 @@ static void end_run_later(struct body *body) {
 static int fail_to_begin(struct body *body) {
     note(body->actor->world, body->actor->process, "h%u: the body does not begin", body->handle->number);
     body->stage = OVER;
+    passes_give_up(body->handle);
     judge_ends(body->handle, RELEASING);
     return body->value = 7;
 }
@@ -946,6 +984,7 @@ static struct body *new_body(struct actor *actor, struct handle *handle, bool ma
     body->end.happen = on_run_end;
     body->end.arg = body;
     body->promise = judge_asks(actor->world->judge, actor->process, handle, P_RUN);
+    body->promise->grouped = handle->group;
     return body;
 }
 
@@ -1015,6 +1054,10 @@ static void act_on(struct handle *handle) {
     }
     if (world->plan.own_tokens && !handle->runs && draw_chance(world, 10)) {
         pass_on(handle);
+        return;
+    }
+    if (world->scenario->passes && handle->doing == HOLDING && !handle->runs && draw_chance(world, 50)) {
+        (draw_chance(world, 90) ? release : show)(handle);
         return;
     }
     for (unsigned k = 0; k < CALLS; k++)

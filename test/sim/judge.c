@@ -10,8 +10,10 @@
 #include "actor.h"
 #include "duties.h"
 #include "node.h"
+#include "passes.h"
 #include "questions.h"
 #include "reach.h"
+#include "tokens.h"
 #include "turns.h"
 #include "wire.h"
 
@@ -143,6 +145,8 @@ struct promise *judge_asks(struct judge *judge, struct process *process, struct 
     promise->number = ++judge->next_promise;
     promise->asked = process_time(process);
     promise->limit = limit_of(process, handle, kind);
+    if (kind == P_RELEASE)
+        passes_give_up(handle);
     if (kind == P_EXTEND && handle->doing == HOLDING && handle->extends == 0)
         promise->kept = believed_until(handle);
     TAILQ_INSERT_TAIL(&judge->promises, promise, link);
@@ -488,6 +492,16 @@ void judge_each_holder(struct judge *judge, const struct wire *wire,
             look(handle, wire);
 }
 
+void judge_each_acquiring(const struct judge *judge, const struct process *process,
+                          void (*look)(struct handle *handle, void *arg), void *arg) {
+    struct handle *handle;
+
+    TAILQ_FOREACH (handle, &judge->handles, link)
+        if (handle->doing == ACQUIRING && !handle->process->crashed &&
+            (!process || (handle->process == process && handle->client == process->client_number)))
+            look(handle, arg);
+}
+
 struct handle *judge_acquiring(const struct judge *judge, unsigned client, unsigned key) {
     struct handle *handle;
 
@@ -519,11 +533,11 @@ static void check_fence(struct handle *handle, bool fenced) {
 /* A quorum of nodes had as many replicas as the handle wants: also of those that it can reach. */
 static void check_replicas(const struct handle *handle) {
     const struct world *world = handle->process->world;
+    int64_t asked = handle->token->relay.since_asked; /* of one that is passed on, nobody asks again */
     unsigned count = 0;
 
     for (unsigned i = 0; i < world->plan.servers; i++)
-        count += world->nodes[i] != handle->process->left_out &&
-                 node_had(world->nodes[i], handle->replicas, handle->pending->asked);
+        count += world->nodes[i] != handle->process->left_out && node_had(world->nodes[i], handle->replicas, asked);
     if (handle->pending->kind != P_ADOPT && count < world->plan.nodes / 2 + 1)
         violated(handle->process->world, "h%u was granted, and %u nodes had %u replicas", handle->number, count,
                  handle->replicas);
@@ -543,7 +557,7 @@ void judge_holds(struct handle *handle, bool fenced) {
     handle->since = world->now;
     handle->refused_at = handle->asked_at = handle->back_at = 0;
     world->tally->grants++;
-    bytes = evlock_token(handle->lock, &len);
+    bytes = tokens_peek(handle->lock, &len);
     if (!evlock_is_held(handle->lock) || !bytes) {
         violated(world, "h%u: told as held, and is not", handle->number);
         return;
@@ -560,6 +574,8 @@ void judge_holds(struct handle *handle, bool fenced) {
     handle->token->loose = handle->token->spared = false;
     handle->token->deleted = 0;
     handle->shortened = false;
+    passes_hold(handle);
+    owner_of(handle->token, handle->client)->finished = NEVER; /* also if another of its handles gave it up */
     check_fence(handle, fenced);
     check_replicas(handle);
     note(world, handle->process, "  h%u holds, %" PRId64 " ms", handle->number, evlock_remaining_ms(handle->lock));
@@ -568,7 +584,7 @@ void judge_holds(struct handle *handle, bool fenced) {
 void judge_ends(struct handle *handle, enum doing next) {
     struct owner *owner = handle->token ? owner_of(handle->token, handle->client) : NULL;
 
-    if (owner && owner->finished == NEVER)
+    if (owner && owner->finished == NEVER && handle->token->relay.holder == handle)
         owner->finished = process_time(handle->process);
     if (handle->doing == HOLDING)
         TAILQ_REMOVE(&handle->process->world->judge->holders, handle, holding);
@@ -615,9 +631,10 @@ void judge_released(struct promise *promise, int status) {
 
     if (handle->doing != RELEASING)
         return;
-    if (status == EVLOCK_OK && judge->world->scenario->exclusive && judge->world->plan.nodes == 1 &&
-        !judge->world->plan.closed && !handle->token->broken && !breaking(judge, handle->key, judge->world->now) &&
-        handle->token->deleted == 0)
+    passes_released(handle, status);
+    if (status == EVLOCK_OK && !passes_may_go(handle) && judge->world->scenario->exclusive &&
+        judge->world->plan.nodes == 1 && !judge->world->plan.closed && !handle->token->broken &&
+        !breaking(judge, handle->key, judge->world->now) && handle->token->deleted == 0)
         violated(judge->world, "h%u: told as released, and nothing was deleted", handle->number);
     judge_ends(handle, IDLE);
 }
@@ -1215,6 +1232,8 @@ void judge_look(struct judge *judge) {
     questions_look(judge->questions, NULL);
     if (judge->turns)
         turns_look(judge->turns);
+    if (world->scenario->passes)
+        passes_look(judge);
 }
 
 /* Calls work for each key of a lock on each node, with the token there, if it is of evlock's. */

@@ -59,11 +59,14 @@ struct handle {
     bool renews_else;      /* without a hold */
     bool served;           /* since the faults are over */
     bool finishing;
-    unsigned replicas; /* that must know of its grants */
-    unsigned extends;  /* extensions that are not told yet */
-    bool shortened;    /* one was asked for since the grant that may make the ttl shorter */
-    unsigned own;      /* how often its own token has been given away */
-    char used[64];     /* its own token, since it was last used by this handle; "": another has it, or there is none */
+    unsigned group;     /* it waits, and passes on, with those of its client, key and options: their number; 0: alone */
+    int64_t max_passes; /* so many times in a row, */
+    int64_t max_pass;   /* and for so long */
+    unsigned replicas;  /* that must know of its grants */
+    unsigned extends;   /* extensions that are not told yet */
+    bool shortened;     /* one was asked for since the grant that may make the ttl shorter */
+    unsigned own;       /* how often its own token has been given away */
+    char used[64];      /* its own token, since it was last used by this handle; "": another has it, or there is none */
 };
 
 /* A callback that evlock owes. */
@@ -79,6 +82,7 @@ struct promise {
     bool made, told;
     bool fenced;
     bool once;            /* an acquire that makes one attempt */
+    bool grouped;         /* one that waits with others */
     bool ended;           /* a hold that its user has ended */
     int reported;         /* what a hold said last */
     bool denied_in_time;  /* the attempt waits for that */
@@ -94,6 +98,18 @@ struct owner {
     unsigned late[NODES_MAX]; /* what was sent after that to make it live longer */
 };
 
+/* A lease that goes from handle to handle; see passes.h. */
+struct relay {
+    const struct handle *holder; /* who was told last that it holds by it; NULL: nobody was */
+    int64_t first;               /* when the first was told, by its process's clock */
+    int64_t since_asked;         /* when the first asked for it */
+    int64_t passes;              /* since then */
+    int64_t given_up, left;      /* when its holder gave it up, and what was left then; 0: it has not */
+    bool awaited;                /* somebody waited for it then who may have it */
+    bool tied;                   /* its user knows its token, or has extended it */
+    int status;                  /* of its holder's release */
+};
+
 struct token {
     struct token *next; /* in its place of the table */
     struct handle *holder;
@@ -103,10 +119,11 @@ struct token {
     unsigned promised;         /* nodes, by bit, that lost it with their data */
     unsigned deleted;          /* how often an owner's command has deleted it */
     int64_t added;             /* the sum of what it was extended by */
-    bool queued;               /* it was last held by a handle that queues */
-    bool broken;               /* by force */
-    bool own;                  /* the caller's, to be used again */
-    bool strayed;              /* what a lost connection was to prolong it by may have come after it was made up for */
+    struct relay relay;
+    bool queued;   /* it was last held by a handle that queues */
+    bool broken;   /* by force */
+    bool own;      /* the caller's, to be used again */
+    bool strayed;  /* what a lost connection was to prolong it by may have come after it was made up for */
     bool late;     /* set, or let wait, by a connection that had ended a ttl before: its undo was over by then */
     bool loose;    /* handed out, and adopted by nobody yet */
     bool handed;   /* handed out by one who may have asked a node for it that was away: nobody else can know */
@@ -179,6 +196,9 @@ void judge_each_holder(struct judge *judge, const struct wire *wire,
                        void (*look)(struct handle *handle, const struct wire *wire));
 /* Who of the client acquires the key; NULL: nobody, or more than one, or one did so a moment ago. */
 struct handle *judge_acquiring(const struct judge *judge, unsigned client, unsigned key);
+/* Looks at each handle that acquires, of the process's client; or of all, if the process is NULL. */
+void judge_each_acquiring(const struct judge *judge, const struct process *process,
+                          void (*look)(struct handle *handle, void *arg), void *arg);
 /* How many acquires of the client are pending, or were so a moment ago. */
 unsigned judge_pending(const struct judge *judge, unsigned client, unsigned key);
 /* How many wait in line, of all; at which places, by bit from 1, the client does is added to `places`. */

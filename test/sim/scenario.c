@@ -131,6 +131,21 @@ const struct scenario scenarios[] = {
      .exclusive = true,
      .crowds = true,
      .share = 2},
+    {.name = "passing",
+     .summary = "one or three nodes, and handles that pass their leases on to others of their client",
+     .few = 1,
+     .many = 3,
+     .exclusive = true,
+     .passes = true,
+     .share = 5},
+    {.name = "passing-queue",
+     .summary = "one node, and handles of one client that wait in line together, and pass their leases on",
+     .few = 1,
+     .many = 1,
+     .queue = true,
+     .exclusive = true,
+     .passes = true,
+     .share = 5},
 };
 const size_t scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
 
@@ -177,6 +192,14 @@ static void plan_cluster(struct plan *plan, struct world *world) {
     plan->processes = (unsigned)draw_between(world, 1, 3);
     plan->errors = plan->replicas = plan->eternal = plan->breaks = false;
     plan->fences &= !world->scenario->gaps; /* where the counter may be out of reach */
+}
+
+/* Several handles of one client on the same lock, on equal terms. */
+static void plan_passes(struct plan *plan, struct world *world) {
+    plan->shared = true;
+    plan->handles = (unsigned)draw_between(world, 3, 8);
+    plan->processes = (unsigned)draw_between(world, 1, 3);
+    plan->keys = draw_chance(world, 90) ? 1 : KEYS_FEW;
 }
 
 void scenario_plan(struct world *world, struct plan *plan) {
@@ -227,4 +250,6 @@ void scenario_plan(struct world *world, struct plan *plan) {
         plan->keys = draw_chance(world, 85) ? 1 : KEYS_FEW;
         plan->late_grants = draw_chance(world, 25);
     }
+    if (scenario->passes)
+        plan_passes(plan, world);
 }

@@ -27,6 +27,7 @@ struct scenario {
     bool cluster;       /* the node is two masters of a cluster, between which slots move */
     bool gaps;          /* moves and failovers in ways that are not claimed to be safe */
     bool crowds;        /* hundreds of handles a process */
+    bool passes;        /* most handles pass their leases on to others of their client */
     bool must_overlap;  /* two holders at a time must have been seen, over all schedules */
     unsigned share;     /* of the schedules, where all are run: so many in a hundred */
 };

@@ -161,6 +161,8 @@ static bool tell(const struct scenario *scenario, const struct tally *sum, unsig
     printf("#   forks: %" PRIu64 ", %" PRIu64 " of them inside callbacks\n", sum->forks, sum->inside);
     if (scenario->queue)
         printf("#   granted from the queue: %" PRIu64 "\n", sum->handed);
+    if (scenario->passes)
+        printf("#   passed on: %" PRIu64 "\n", sum->passed);
     printf("#   faults:");
     for (size_t i = 0; faults_name(i); i++)
         printf("%s %" PRIu64 " %s", i ? "," : "", sum->faults[i], faults_name(i));

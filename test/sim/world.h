@@ -30,7 +30,7 @@ TAILQ_HEAD(wires, wire);
 /* What was done, over any number of schedules. */
 struct tally {
     uint64_t forks, inside; /* real ones; how many of them in callbacks */
-    uint64_t schedules, violations, calls, grants, handed, losses, commands, overlaps;
+    uint64_t schedules, violations, calls, grants, handed, passed, losses, commands, overlaps;
     uint64_t batches, batched, full_batches; /* of renewals; how many in all of them; of a hundred each */
     uint64_t faults[FAULTS_MAX];
 };
