@@ -1220,17 +1220,29 @@ bool evl_lease_passable(const struct lease *lease, int64_t now) {
            (deadline == LEASE_NEVER || deadline - now >= ttl / 2);
 }
 
-/* Also where it is not renewed otherwise: who has it now did not choose when it was granted. */
+/* It is not renewed by itself. A node that refuses to must be noticed, whatever it confirmed before. */
+static void lease_renew_once(struct lease *lease, struct lease_out *out) {
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        struct lease_slot *slot = &lease->slots[i];
+        if (slot->flying || slot->want || slot->trace == CLEAR)
+            continue;
+        slot->fresh = false;
+        lease_want(lease, i, LEASE_RENEW, out);
+    }
+}
+
+/* Also where it is not renewed otherwise: who has it now did not choose when it was granted. One that was held for as
+ * long as may be is renewed again. */
 static void lease_freshen(struct lease *lease, int64_t now, struct lease_out *out) {
     int64_t deadline = evl_lease_deadline(lease);
+    bool low = deadline - now < lease->terms->ttl / 4 * 3;
 
-    if (lease->asked || deadline == LEASE_NEVER || deadline - now >= lease->terms->ttl / 4 * 3)
+    if (lease->asked || deadline == LEASE_NEVER)
         return;
-    if (lease->terms->interval)
+    if (lease->terms->interval && (low || lease->due == LEASE_NEVER))
         lease_renew(lease, now, out);
-    for (unsigned i = 0; i < lease->nodes && !lease->terms->interval; i++)
-        if (!lease->slots[i].flying && !lease->slots[i].want && lease->slots[i].trace != CLEAR)
-            lease_want(lease, i, LEASE_RENEW, out);
+    else if (low && !lease->terms->interval)
+        lease_renew_once(lease, out);
 }
 
 /* What is counted from the grant counts from now on, but for the mends that are planned: they do not wait longer. */

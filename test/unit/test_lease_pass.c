@@ -264,6 +264,35 @@ CASE(an_attempt_goes_on_for_another) {
     is_in(&b, LEASE_HELD);
 }
 
+CASE(one_that_hung_is_renewed_again_for_the_next) {
+    struct bench b = bench_new();
+    b.terms.interval = TTL / 10;
+    b.terms.max_hold = TTL / 20;
+    held_by_one(&b);
+    pass(&b, TTL / 10); /* it hangs, and is not renewed any more */
+    wakes(&b, 0);
+    hand_over(&b);
+    wakes(&b, 1);
+    sends(&b, 0, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    next_is(&b, b.now + TTL / 10);
+}
+
+CASE(one_whose_renewal_along_was_refused_stays) {
+    struct bench b = bench_new();
+    b.terms.interval = 0;
+    held_by_one(&b);
+    for (int i = 0; i < 2; i++) { /* also after one that was not */
+        pass(&b, TTL / 3);
+        hand_over(&b);
+        sends(&b, 0, LEASE_RENEW);
+        if (i == 0)
+            yes_ttl(&b, 0, TTL);
+    }
+    refused(&b, 0);
+    assert_false(passable(&b));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_that_is_held_may_go),
