@@ -176,7 +176,10 @@ void evl_call_cancel(struct call *call) {
 void evl_call_reopen(struct call *call) {
     assert(call->ended && !call->told);
     TAILQ_REMOVE(&evl_locks_of(call->lock)->done, call, link);
-    evl_locks_of(call->lock)->passed -= evl_call_passed(call);
+    if (evl_call_passed(call)) {
+        evl_locks_of(call->lock)->passed--;
+        call->acquire.passed = false;
+    }
     evl_call_go_on(call);
 }
 

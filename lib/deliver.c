@@ -138,6 +138,7 @@ static void deliver_tell_call(struct evlock_client *client, struct call *call) {
         lock->untold = NULL;
         evl_tenure_warn_anew(lock->tenure);
     }
+    assert(client->locks.passed >= evl_call_passed(call));
     client->locks.passed -= evl_call_passed(call);
     if (call->sort->count)
         call->sort->count(call);

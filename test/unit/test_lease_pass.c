@@ -316,6 +316,8 @@ int main(void) {
         cmocka_unit_test(mends_are_not_put_off),
         cmocka_unit_test(what_is_under_way_comes_along),
         cmocka_unit_test(an_attempt_goes_on_for_another),
+        cmocka_unit_test(one_that_hung_is_renewed_again_for_the_next),
+        cmocka_unit_test(one_whose_renewal_along_was_refused_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

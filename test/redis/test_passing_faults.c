@@ -1,0 +1,47 @@
+/*
+ * Leases that are passed on inside a client, and what goes wrong amid that.
+ */
+#include "harness.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static evlock_options passing_for(int64_t ttl_ms) {
+    evlock_options options = with_ttl(ttl_ms);
+
+    options.max_passes = 100;
+    options.retry_delay_ms = 20;
+    return options;
+}
+
+/* The process stands still: no loop runs. */
+static void stand_still(int64_t ms) {
+    usleep((useconds_t)ms * 1000);
+}
+
+/* --- Before it was told ------------------------------------------------------------------------------------------- */
+
+/* The wait of the next one is over by then, too. */
+static void a_pass_that_is_over_before_it_was_told_ends_as_a_wait(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_for(300);
+    evlock *first = lock_new(f, "a", &options), *next = lock_new(f, "a", &options);
+    struct record record = {0};
+
+    assert_status(await_acquire(f, first, NULL), EVLOCK_OK);
+    assert_status(evlock_acquire(next, EVLOCK_ACQUIRE_OPTIONS(.max_wait_ms = 350), record_end, &record), EVLOCK_OK);
+    assert_status(evlock_release(first, NULL, NULL), EVLOCK_OK);
+    stand_still(400);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_ETIMEDOUT);
+    assert_status(await_acquire(f, next, NULL), EVLOCK_OK);
+    assert_int_equal(stats_of(f->client).passed, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_pass_that_is_over_before_it_was_told_ends_as_a_wait),
+    };
+
+    return run_suite("passing_faults", tests);
+}
