@@ -231,12 +231,12 @@ void evlock_client_free(evlock_client *client) {
         close_free_forked(client);
         return;
     }
+    client->locks.open = false;            /* nothing is passed on to who goes too */
     evl_queue_stop(&client->locks, false); /* first, so that what is given back is not granted to those who go too */
     evl_deployment_part(evl_client_deployment(client));
     close_drop_all(client, evl_lock_drop);
     evl_deployment_flush(evl_client_deployment(client));
     client->state = CLIENT_FREED;
-    client->locks.open = false;
     close_stop(client, false);
     evl_turn_wake(turn, &client->close_alarm.alarm, INT64_MAX);
     evl_posts_close(&client->posts);

@@ -38,9 +38,45 @@ static void a_pass_that_is_over_before_it_was_told_ends_as_a_wait(void **state) 
     assert_int_equal(stats_of(f->client).passed, 0);
 }
 
+/* --- At the end of a client --------------------------------------------------------------------------------------- */
+
+static int granted; /* as the log says */
+
+static void count_grants(enum evlock_log_level level, const char *line, void *arg) {
+    (void)level;
+    (void)arg;
+    granted += strstr(line, ": held") != NULL;
+}
+
+static void a_client_that_is_freed_passes_nothing_on(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = client_options(f);
+    evlock_options passing = passing_for(60000);
+    evlock *locks[5];
+    struct record records[5] = {{0}};
+    evlock_client *client;
+
+    options.on_log = count_grants;
+    options.log_level = EVLOCK_LOG_DEBUG;
+    client = client_new(f, NULL, &options);
+    for (int i = 0; i < 5; i++) {
+        locks[i] = lock_new_on(f, client, "a", &passing);
+        assert_status(evlock_acquire(locks[i], NULL, record_end, &records[i]), EVLOCK_OK);
+    }
+    await(f, records[0].count);
+    granted = 0;
+    evlock_client_free(client);
+    assert_int_equal(granted, 0);
+    for (int i = 1; i < 5; i++) {
+        await(f, records[i].count);
+        assert_ended(&records[i], EVLOCK_ECANCELLED);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_pass_that_is_over_before_it_was_told_ends_as_a_wait),
+        TEST(a_client_that_is_freed_passes_nothing_on),
     };
 
     return run_suite("passing_faults", tests);

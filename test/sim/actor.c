@@ -362,15 +362,15 @@ static void on_at_risk(evlock *lock, int trouble, void *arg) {
 
 /* --- Handles ------------------------------------------------------------------------------------------------------ */
 
-/* How often and how long leases are passed on; no attempts are counted then, or else it would wait alone. */
+/* How often and how long leases are passed on; no attempts are counted then, or else it would wait alone. Others have
+ * other terms for certain. */
 static void draw_passing(struct actor *actor, struct handle *handle, evlock_options *options) {
     struct world *world = actor->world;
 
     handle->group = ++actor->groups;
     handle->max_passes = options->max_passes = draw_magnitude(world, 1, 20);
-    if (draw_chance(world, 30))
-        options->max_pass_ms = ms_between(world, MS, 4 * world->plan.unit);
-    handle->max_pass = options->max_pass_ms ? options->max_pass_ms * MS : handle->ttl ? handle->ttl : NEVER;
+    options->max_pass_ms = ms_between(world, MS, 4 * world->plan.unit) + handle->group;
+    handle->max_pass = options->max_pass_ms * MS;
     options->max_attempts = EVLOCK_UNLIMITED;
 }
 

@@ -54,7 +54,7 @@ bool passes_may_go(const struct handle *handle) {
 static void check_pass(const struct handle *handle, const struct relay *relay) {
     const struct handle *before = relay->holder;
     struct world *world = handle->process->world;
-    int64_t bound = before->max_pass == NEVER ? NEVER : relay->first + before->max_pass + MS;
+    int64_t bound = relay->first + before->max_pass + MS;
 
     if (!relay->given_up)
         violated(world, "h%u holds by the lease that h%u has not given up", handle->number, before->number);
