@@ -414,6 +414,14 @@ void evl_acquire_failed(struct call *call, struct trouble why) {
 
 /* --- Limits ------------------------------------------------------------------------------------------------------- */
 
+/* Those before it may not have waited themselves. When it leads, it can be in line at once if the client listens. */
+static void acquire_wait_behind(struct call *call) {
+    if (call->lock->config->queue)
+        evl_queue_open(evl_locks_of(call->lock), evl_handle_home(call->lock));
+    evl_acquire_note(call, (struct trouble){EVLOCK_EHELD, "waiting behind other handles of this client"});
+    evl_call_wake(call, call->acquire.wait_until);
+}
+
 static struct trouble acquire_begin(struct call *call) {
     struct evlock *lock = call->lock;
 
@@ -422,8 +430,7 @@ static struct trouble acquire_begin(struct call *call) {
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "acquiring");
     if (evl_cohort_leads(call))
         return acquire_attempt(call, call->acquire.begun);
-    evl_acquire_note(call, (struct trouble){EVLOCK_EHELD, "waiting behind other handles of this client"});
-    evl_call_wake(call, call->acquire.wait_until);
+    acquire_wait_behind(call);
     return evl_no_trouble;
 }
 

@@ -168,6 +168,25 @@ static void leaves_the_lock_to_others_at_the_bound(void **state) {
     await_held(f, &users[3]);
 }
 
+static size_t channels(struct fixture *f) {
+    redisReply *reply = server_command(f->server, "PUBSUB CHANNELS *");
+    size_t count = reply->elements;
+
+    freeReplyObject(reply);
+    return count;
+}
+
+/* Else it would poll for the lock once, while others take turns. */
+static void listens_before_it_has_to_wait_for_others(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_in_queue(100);
+    struct user users[2];
+
+    crowd(f, users, 2, &options);
+    await(f, channels(f) == 1);
+    assert_int_equal(users[1].record.count, 0);
+}
+
 /* --- Who waits together ------------------------------------------------------------------------------------------- */
 
 /* Whoever waits has no attempt of its own: the server is asked by one of them. */
@@ -694,6 +713,7 @@ int main(void) {
         TEST(is_not_passed_on_by_default),
         TEST(ends_passing_at_the_bound),
         TEST(leaves_the_lock_to_others_at_the_bound),
+        TEST(listens_before_it_has_to_wait_for_others),
         TEST(waits_with_its_like_alone),
         TEST(goes_by_itself_with_a_token_or_a_count),
         TEST(holds_wait_by_themselves),
