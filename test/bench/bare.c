@@ -24,7 +24,7 @@ static const char release_script[] =
 
 static redisAsyncContext *commands, *messages;
 static char channel[24], join_sha[41], release_sha[41];
-static struct lease leases[SHARE];
+static struct lease leases[WAITERS_MAX];
 static size_t subscribed;
 
 static void on_message(redisAsyncContext *connection, void *raw, void *arg) {
@@ -55,9 +55,10 @@ static redisAsyncContext *attach(struct event_base *base) {
     return connection;
 }
 
-static void open_bare(struct event_base *base) {
+static void open_bare(struct event_base *base, size_t waiters) {
     redisContext *once = redisConnectUnix(servers[0].socket);
 
+    (void)waiters;
     CHECK(once && !once->err, "no connection");
     load(once, join_script, join_sha);
     load(once, release_script, release_sha);
@@ -108,4 +109,4 @@ static void close_bare(void) {
     redisAsyncFree(commands);
 }
 
-const struct way bare = {"bare", "LLEN lock:queue", open_bare, acquire, release, close_bare};
+const struct way bare = {"bare", "LLEN lock:queue", false, open_bare, acquire, release, close_bare};

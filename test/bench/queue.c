@@ -14,7 +14,7 @@
 #include "report.h"
 #include "turns.h"
 
-enum { QUEUE, POLLING, BARE, WAYS };
+enum { QUEUE, POLLING, BARE, WAYS, WAITERS = 100 };
 
 static const struct way *const ways[WAYS] = {&by_queue, &by_polling, &bare};
 
@@ -77,7 +77,7 @@ static void add_handoffs(size_t from, size_t to, struct results *results) {
 }
 
 static void drain(const struct way *way, struct results *results) {
-    turns_begin(way, false);
+    turns_begin(&(struct crowd){.way = way, .processes = 4, .waiters = WAITERS});
     turns_let_go();
     while (turns_count() < WAITERS)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
@@ -99,10 +99,10 @@ static double unfairness(const long before[WAITERS], const long after[WAITERS]) 
 }
 
 static void run_endless(const struct way *way, double seconds, struct results *results) {
-    long before[WAITERS], after[WAITERS];
+    long before[WAITERS_MAX], after[WAITERS_MAX];
     struct timespec whole = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
 
-    turns_begin(way, true);
+    turns_begin(&(struct crowd){.way = way, .processes = 4, .waiters = WAITERS, .endless = true});
     turns_let_go();
     nanosleep(&(struct timespec){0, 300000000}, NULL);
     struct cost begun = meter_begin(&servers[0]);

@@ -7,7 +7,7 @@
 #include "check.h"
 #include "machine.h"
 
-enum { FIGURES_MAX = 128, NAME_MAX_LEN = 64 };
+enum { FIGURES_MAX = 256, NAME_MAX_LEN = 64 };
 
 struct figure {
     char scenario[16];
@@ -41,6 +41,8 @@ static bool is_met(const struct figure *figure) {
     case VALUE_AT_MOST:
     case VALUE_NEVER_MORE:
         return value_of(figure) <= figure->aim.bound;
+    case VALUE_AT_LEAST:
+        return value_of(figure) >= figure->aim.bound;
     case RATIO_AT_MOST:
         return figure->ratio[0] <= figure->aim.bound;
     case RATIO_AT_LEAST:
@@ -59,6 +61,10 @@ static const char *number(double value, char text[24]) {
     return text;
 }
 
+static bool is_least(struct aim aim) {
+    return aim.kind == VALUE_AT_LEAST || aim.kind == RATIO_AT_LEAST;
+}
+
 static void print(const struct figure *figure) {
     char value[24], other[24], range[64] = "";
     const double *spread = figure->other_name[0] ? figure->ratio : figure->value;
@@ -73,8 +79,8 @@ static void print(const struct figure *figure) {
     }
     printf(" %-24s", range);
     if (figure->aim.kind != NO_AIM)
-        printf(" %s %s %s", figure->aim.kind == RATIO_AT_LEAST ? "at least" : "at most",
-               number(figure->aim.bound, value), is_met(figure) ? "met" : "MISSED");
+        printf(" %s %s %s", is_least(figure->aim) ? "at least" : "at most", number(figure->aim.bound, value),
+               is_met(figure) ? "met" : "MISSED");
     putchar('\n');
     fflush(stdout);
 }
@@ -129,6 +135,7 @@ static void write_numbers(FILE *file, const char *name, const double numbers[3])
 static void write_figure(FILE *file, const struct figure *figure) {
     static const char *const kinds[] = {
         [VALUE_AT_MOST] = "value at most",
+        [VALUE_AT_LEAST] = "value at least",
         [VALUE_NEVER_MORE] = "value never more than",
         [RATIO_AT_MOST] = "ratio at most",
         [RATIO_AT_LEAST] = "ratio at least",

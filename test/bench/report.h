@@ -10,7 +10,7 @@
 #include "stats.h"
 
 /* Judged by the median of the repetitions; but what must never be more, by the most, which is then shown for it. */
-enum aim_kind { NO_AIM, VALUE_AT_MOST, VALUE_NEVER_MORE, RATIO_AT_MOST, RATIO_AT_LEAST };
+enum aim_kind { NO_AIM, VALUE_AT_MOST, VALUE_AT_LEAST, VALUE_NEVER_MORE, RATIO_AT_MOST, RATIO_AT_LEAST };
 
 struct aim {
     enum aim_kind kind;

@@ -9,6 +9,7 @@ void memory_run(bool quick);
 void latency_run(bool quick);
 void pairs_run(bool quick);
 void queue_run(bool quick);
+void passing_run(bool quick);
 void quorum_run(bool quick);
 void growth_run(bool quick);
 void herd_run(bool quick);

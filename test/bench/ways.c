@@ -1,5 +1,6 @@
 /*
- * The ways of evlock to wait for a lock: by the queue and by polling, with the same calls. See turns.h.
+ * The ways of evlock to wait for a lock: by the queue, by polling, and by the queue with leases that are passed on,
+ * with the same calls. See turns.h.
  */
 #include "locks.h"
 #include "turns.h"
@@ -7,23 +8,26 @@
 #include "check.h"
 
 static evlock_client *client;
-static evlock *handles[SHARE];
+static evlock *handles[WAITERS_MAX];
+static size_t handle_count;
 
-static void open_all(struct event_base *base, enum evlock_wait wait) {
-    evlock_options options = {.size = sizeof(evlock_options)};
-
-    options.wait = wait;
+static void open_all(struct event_base *base, size_t waiters, const evlock_options *options) {
     expect_ok(evlock_client_new_libevent(&client, base, servers[0].url, NULL));
-    for (size_t i = 0; i < SHARE; i++)
-        expect_ok(evlock_new(&handles[i], client, "lock", EVLOCK_CSTRING, &options));
+    handle_count = waiters;
+    for (size_t i = 0; i < handle_count; i++)
+        expect_ok(evlock_new(&handles[i], client, "lock", EVLOCK_CSTRING, options));
 }
 
-static void open_queue(struct event_base *base) {
-    open_all(base, EVLOCK_WAIT_QUEUE);
+static void open_queue(struct event_base *base, size_t waiters) {
+    open_all(base, waiters, EVLOCK_OPTIONS(.wait = EVLOCK_WAIT_QUEUE));
 }
 
-static void open_polling(struct event_base *base) {
-    open_all(base, EVLOCK_WAIT_POLL);
+static void open_polling(struct event_base *base, size_t waiters) {
+    open_all(base, waiters, EVLOCK_OPTIONS(.wait = EVLOCK_WAIT_POLL));
+}
+
+static void open_passing(struct event_base *base, size_t waiters) {
+    open_all(base, waiters, EVLOCK_OPTIONS(.wait = EVLOCK_WAIT_QUEUE, .max_passes = 64));
 }
 
 static void on_acquired(evlock *lock, int status, void *arg) {
@@ -47,10 +51,11 @@ static void release(size_t waiter) {
 }
 
 static void close_all(void) {
-    for (size_t i = 0; i < SHARE; i++)
+    for (size_t i = 0; i < handle_count; i++)
         evlock_free(handles[i]);
     evlock_client_free(client);
 }
 
-const struct way by_queue = {"queue", "ZCARD {lock}:queue", open_queue, acquire, release, close_all};
-const struct way by_polling = {"polling", NULL, open_polling, acquire, release, close_all};
+const struct way by_queue = {"queue", "ZCARD {lock}:queue", false, open_queue, acquire, release, close_all};
+const struct way by_polling = {"polling", NULL, false, open_polling, acquire, release, close_all};
+const struct way by_passing = {"passing", "ZCARD {lock}:queue", true, open_passing, acquire, release, close_all};

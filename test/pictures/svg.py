@@ -38,9 +38,9 @@ FIXED = """.title { font-size: 16px; font-weight: 600 }
 .over { paint-order: stroke; stroke-width: 5px; stroke-linejoin: round }"""
 
 
-def style():
+def style(more):
     """The rules for light screens, and those that dark ones have instead."""
-    light, dark = (RULES.format(**colours) + f"\n.over {{ stroke: {colours['page']} }}" for colours in (LIGHT, DARK))
+    light, dark = ((RULES + more).format(**colours) + f"\n.over {{ stroke: {colours['page']} }}" for colours in (LIGHT, DARK))
     return f"<style>\n{FIXED}\n{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n</style>\n"
 
 
@@ -51,11 +51,11 @@ HEADS = "".join(
 )
 
 
-def picture(title, width, height, parts):
-    """A whole picture of its parts, with its title for those who do not see it."""
+def picture(title, width, height, parts, rules=""):
+    """A whole picture of its parts, with its title for those who do not see it, and with rules that it alone has."""
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
-    begin = [head, f"<title>{html.escape(title)}</title>", style() + f"<defs>{HEADS}</defs>"]
+    begin = [head, f"<title>{html.escape(title)}</title>", style(rules) + f"<defs>{HEADS}</defs>"]
     page = '<rect class="page" width="100%" height="100%"/>'
     return "\n".join([*begin, page, *parts, "</svg>"]) + "\n"
 
