@@ -105,6 +105,12 @@ static bool dialect_says_renewed(const struct reply *reply, int64_t ttl, struct 
     }
 }
 
+/* OK: renewed for as long as was asked. Nothing: the token is not there. */
+static bool dialect_says_refreshed(const struct reply *reply, int64_t ttl, struct reading *ret) {
+    ret->answer.ttl = ttl;
+    return dialect_says_ok_or_nil(reply, ttl, ret);
+}
+
 /* --- A lease's commands ------------------------------------------------------------------------------------------- */
 
 #define SCRIPT(name) &evl_scripts[SCRIPT_##name]
@@ -121,6 +127,9 @@ static const struct command_row row_adopt = {{SCRIPT(ADOPT), 1, {ARG_LOCK, ARG_T
 static const struct command_row row_raise = {{SCRIPT(RAISE), 1, {ARG_COUNTER, ARG_FENCE, ARG_FENCE_TTL, ARG_CLOCK}},
                                              dialect_says_fence};
 static const struct command_row row_renew = {{SCRIPT(RENEW), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_says_renewed};
+/* The server's own, where there is one: see native.h. */
+static const struct command_row row_refresh = {
+    {NULL, 0, {ARG_SET, ARG_LOCK, ARG_TOKEN, ARG_IFEQ, ARG_TOKEN, ARG_PX_TTL}}, dialect_says_refreshed};
 static const struct command_row row_rearm = {{SCRIPT(REARM), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_says_ttl};
 static const struct command_row row_add = {{SCRIPT(ADD), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_says_sum};
 static const struct command_row row_replace = {{SCRIPT(REPLACE), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_says_ttl};
@@ -241,8 +250,9 @@ static const struct ask_row ask_wait = {{NULL, 0, {ARG_WAIT, ARG_REPLICAS, ARG_T
 #define DIALECT(how_taken, how_given, how_ended)                                                                       \
     {                                                                                                                  \
         .commands = {[LEASE_ACQUIRE] = &(how_taken), [LEASE_ADOPT] = &row_adopt,     [LEASE_RAISE] = &row_raise,       \
-                     [LEASE_RENEW] = &row_renew,     [LEASE_REARM] = &row_rearm,     [LEASE_MEND] = &row_rearm,        \
-                     [LEASE_ADD] = &row_add,         [LEASE_REPLACE] = &row_replace, [LEASE_RELEASE] = &(how_given)},  \
+                     [LEASE_RENEW] = &row_renew,     [LEASE_REFRESH] = &row_refresh, [LEASE_REARM] = &row_rearm,       \
+                     [LEASE_MEND] = &row_rearm,      [LEASE_ADD] = &row_add,         [LEASE_REPLACE] = &row_replace,   \
+                     [LEASE_RELEASE] = &(how_given)},                                                                  \
         .asks = {[ASK_TOKEN] = &ask_get,       [ASK_SORT] = &ask_get,      [ASK_TTL] = &ask_pttl,                      \
                  [ASK_WAITERS] = &ask_zcard,   [ASK_PLACE] = &ask_zrank,   [ASK_STATE] = &ask_state,                   \
                  [ASK_WHOLE] = &ask_whole,     [ASK_MARK] = &ask_look,     [ASK_BREAK] = &(how_ended),                 \
@@ -258,6 +268,10 @@ static const struct dialect fenced_beside_queue = DIALECT(row_set_fenced, row_ha
 
 bool evl_dialect_renews_plainly(const struct dialect *dialect) {
     return dialect->commands[LEASE_RENEW] == &row_renew;
+}
+
+bool evl_dialect_releases_plainly(const struct dialect *dialect) {
+    return dialect->commands[LEASE_RELEASE] == &row_release;
 }
 
 const struct dialect *evl_dialect(bool queue, bool waits, bool fences) {

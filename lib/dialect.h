@@ -76,6 +76,9 @@ extern const struct form evl_renewals_scattered;
 /* Whether its renewal is the one that `evl_renewals` has for many. */
 bool evl_dialect_renews_plainly(const struct dialect *dialect);
 
+/* Whether what gives it back is the plain one, which hands it on to nobody. */
+bool evl_dialect_releases_plainly(const struct dialect *dialect);
+
 /* What the reply to a lease's command says to the lease, errors too; false: it is none that the command can have. `ttl`
  * is the lease's. */
 bool evl_dialect_read(const struct dialect *dialect, enum lease_command command, const struct reply *reply, int64_t ttl,

@@ -35,11 +35,16 @@ static int64_t info_uptime(const char *text) {
     return uptime < 0 || uptime > century ? 0 : uptime;
 }
 
-static bool info_renews_many(const char *text) {
-    char version[24];
+/* One that is no version, or none of this world, is not said. */
+static unsigned info_version(const char *text, const char *field) {
+    char version[24], *end;
+    unsigned long major, minor = 0;
 
-    info_field(text, "\nredis_version:", version, sizeof(version));
-    return strtol(version, NULL, 10) >= 7;
+    info_field(text, field, version, sizeof(version));
+    major = strtoul(version, &end, 10);
+    if (*end == '.')
+        minor = strtoul(end + 1, NULL, 10);
+    return major < 1000 ? (unsigned)(major * 100 + (minor < 100 ? minor : 99)) : 0;
 }
 
 /* A Sentinel knows none of the commands. */
@@ -76,7 +81,9 @@ void evl_info_server(const char *text, struct info_server *ret) {
     info_field(text, "\nrun_id:", ret->run_id, sizeof(ret->run_id));
     info_mode(text, mode);
     ret->uptime = info_uptime(text);
-    ret->renews_many = info_renews_many(text);
+    ret->redis = info_version(text, "\nredis_version:");
+    ret->valkey = info_version(text, "\nvalkey_version:");
+    ret->renews_many = ret->redis >= 700;
     ret->clusters = strcmp(mode, "cluster") == 0;
     ret->refusal = info_refusal(text, mode);
 }

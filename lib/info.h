@@ -17,6 +17,8 @@
 struct info_server {
     char run_id[ID_SIZE];   /* the process; "": not said */
     int64_t uptime;         /* of the process, in whole seconds, maybe one too many; -1: not said */
+    unsigned redis;         /* the version that it says it is like: a hundred times the major one, and the minor */
+    unsigned valkey;        /* the same of Valkey; 0: not said */
     bool renews_many;       /* it is new enough */
     bool clusters;          /* it belongs to a cluster */
     struct trouble refusal; /* why it keeps no locks; EVLOCK_OK: it does */

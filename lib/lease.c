@@ -121,7 +121,7 @@ static bool lease_arms(enum lease_command command) {
 }
 
 bool evl_lease_prolongs(enum lease_command command) {
-    return command == LEASE_RENEW || command == LEASE_ADD || command == LEASE_REPLACE;
+    return command == LEASE_RENEW || command == LEASE_REFRESH || command == LEASE_ADD || command == LEASE_REPLACE;
 }
 
 static unsigned lease_votes(const struct lease *lease, unsigned vote) {
@@ -751,6 +751,8 @@ static void lease_note_prolonged(struct lease *lease, unsigned node, enum lease_
     slot->voting = false;
     if (answer->verdict != LEASE_UNKNOWN)
         slot->replacing_ms = LEASE_NO_CUT;
+    if (command == LEASE_REFRESH) /* but for its late effect, it is a renewal like any other */
+        command = LEASE_RENEW;
     if (command == LEASE_REPLACE && lease_did_not_run(answer->verdict))
         slot->deadline = slot->uncut;
     if (answer->verdict == LEASE_AGAIN) {
@@ -912,6 +914,22 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
         lease_send(lease, slot, command, now);
     evl_check(evl_lease_check(lease));
     return command;
+}
+
+bool evl_lease_may_refresh(const struct lease *lease) {
+    return !lease->adopted && !lease->own && lease_longest_life(lease) <= lease->terms->ttl;
+}
+
+bool evl_lease_refresh(struct lease *lease, unsigned node) {
+    struct lease_slot *slot = &lease->slots[node];
+
+    assert(slot->flying == LEASE_RENEW);
+    if (!evl_lease_may_refresh(lease))
+        return false;
+    slot->flying = LEASE_REFRESH;
+    slot->replacing_ms = lease_in_ms(lease->terms->ttl);
+    evl_check(evl_lease_check(lease));
+    return true;
 }
 
 int64_t evl_lease_ttl(const struct lease *lease, enum lease_command command, int64_t now) {
@@ -1413,7 +1431,8 @@ static void lease_check_flying(const struct lease *lease, const struct lease_slo
     implies(lease_sets(slot->flying), slot->trace != CLEAR);
     implies(slot->trace == ASKED, lease_arms(slot->flying));
     implies(held && slot->voting, slot->flying && slot->flying == lease->extending);
-    implies(held && slot->replacing_ms != LEASE_NO_CUT, slot->flying == LEASE_REPLACE || slot->late != SETTLED);
+    implies(held && slot->replacing_ms != LEASE_NO_CUT,
+            slot->flying == LEASE_REPLACE || slot->flying == LEASE_REFRESH || slot->late != SETTLED);
     switch (slot->flying) {
     case LEASE_NOTHING:
     case LEASE_RENEW:
@@ -1431,6 +1450,9 @@ static void lease_check_flying(const struct lease *lease, const struct lease_slo
     case LEASE_REARM:
     case LEASE_MEND:
         assert(lease->nodes > 1 && slot->stray == SETTLED);
+        break;
+    case LEASE_REFRESH:
+        assert(slot->replacing_ms != LEASE_NO_CUT && !lease->adopted && !lease->own);
         break;
     case LEASE_REPLACE:
         assert(slot->replacing_ms != LEASE_NO_CUT);

@@ -35,8 +35,9 @@ enum lease_command {
     LEASE_ADOPT,
     LEASE_RAISE, /* give the node's fence counter at least the lease's fence */
     LEASE_RENEW,
-    LEASE_REARM, /* on a node that has not the token: take it, with all its ttl */
-    LEASE_MEND,  /* the same, for what is left of the lease; if it has the token: not for less */
+    LEASE_REFRESH, /* a renewal that sets the ttl: late, it would shorten what has become longer */
+    LEASE_REARM,   /* on a node that has not the token: take it, with all its ttl */
+    LEASE_MEND,    /* the same, for what is left of the lease; if it has the token: not for less */
     LEASE_ADD,
     LEASE_REPLACE,
     LEASE_RELEASE,
@@ -104,8 +105,9 @@ struct lease_slot {
         int64_t counter; /* until it is held: the node's fence counter at least */
         int64_t uncut;   /* while a replacement is unanswered: the deadline before */
     };
-    uint32_t replacing_ms; /* the ttl that an unanswered replacement asks for, or one just lost; or LEASE_NO_CUT */
-    uint32_t cut_ms;       /* the ttl that a lost replacement may set at any time; or LEASE_NO_CUT */
+    uint32_t replacing_ms; /* the ttl that an unanswered replacement or refresh asks for, or one just lost; or
+                            * LEASE_NO_CUT */
+    uint32_t cut_ms;       /* the ttl that a lost one may set at any time; or LEASE_NO_CUT */
     uint32_t mend_ms;      /* while HELD: when to see whether the node is to be mended, from `since`; or LEASE_AGES */
     enum lease_command want : 4;   /* to be sent next */
     enum lease_command flying : 4; /* unanswered, other than a release; at most one, and always before a release */
@@ -183,6 +185,13 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
 
 /* The command to queue for a node right now, or LEASE_NOTHING. From here on it counts as sent. */
 enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t now);
+
+/* The renewal that was just taken for a node is to be sent as one that sets the ttl; false: it must not, since the
+ * token may have a longer ttl there, or get one from somebody else. */
+bool evl_lease_refresh(struct lease *lease, unsigned node);
+
+/* Whether such a renewal may be sent. */
+bool evl_lease_may_refresh(const struct lease *lease);
 
 /* A node answered, or will never answer, its oldest command. */
 void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_answer *answer, int64_t now,

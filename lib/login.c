@@ -237,6 +237,7 @@ static void login_on_server(struct login *login, const struct reply *reply) {
     evl_info_server(reply->text, &info);
     memcpy(login->run_id, info.run_id, sizeof(login->run_id));
     login->renews_many = info.renews_many;
+    evl_native_learn(&login->native, &info);
     if (info.uptime >= 0)
         login->started = evl_turn_now(login->connection.turn) - (info.uptime - 1) * 1000000;
     if (info.refusal.status != EVLOCK_OK)
@@ -745,6 +746,7 @@ bool evl_login_greet(struct connection *connection) {
     login->confirmed_at = login->asked_history_at = 0;
     login->started = 0;
     login->renews_many = login->renews_by_tag = false;
+    evl_native_reset(&login->native);
     login->spells = login->lacks_evalsha = false;
     login->load_error[0] = '\0';
     login->clock = (struct clock_reading){0};
@@ -756,6 +758,7 @@ bool evl_login_greet(struct connection *connection) {
 
 void evl_login_init(struct login *login, struct credentials *credentials, const struct login_hooks *hooks) {
     login->hooks = hooks;
+    evl_native_reset(&login->native);
     login->in_cluster = hooks->table;
     login->credentials = credentials;
     LIST_INSERT_HEAD(&credentials->logins, login, link);

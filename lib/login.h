@@ -11,6 +11,7 @@
 #include "credentials.h"
 #include "drift.h"
 #include "info.h"
+#include "native.h"
 #include "shards.h"
 #include "wire.h"
 
@@ -52,6 +53,7 @@ struct login {
     unsigned marks_refused;   /* so many of its marks could not be read there */
     int64_t confirmed_at;     /* that history is known to be the server's since, by what was asked then; 0: not anew */
     int64_t asked_history_at; /* it is being asked for since then; 0: it is not */
+    struct native native;     /* its own commands in place of scripts */
     bool renews_by_tag;       /* of many, only those that have one hash tag: the server keeps others apart */
     bool renews_many;         /* the server is new enough, and has not refused it */
     bool shared;              /* the server sees one connection where others are as well: `id` is 0 */

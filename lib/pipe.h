@@ -59,6 +59,7 @@ struct request {
     enum request_kind kind : 3;
     bool waiting : 1;
     bool asking : 1;        /* the next command is for a key whose slot is on its way to that node */
+    bool native : 1;        /* its release that is unanswered is by the server's own command */
     unsigned noscripts : 2; /* so many of the last answers were NOSCRIPT, or NOCLOCK */
 };
 

@@ -142,9 +142,21 @@ static bool tenure_may_send(struct tenure *tenure, unsigned vote, int64_t now) {
     return wanted != LEASE_ACQUIRE && wanted != LEASE_ADOPT && evl_node_restores(tenure_node_of(tenure, vote), now);
 }
 
-/* Nobody else can have a lock that this node may have forgotten: its renewal sets it again. */
-static enum lease_command tenure_restoring(const struct node *node, enum lease_command kind, int64_t now) {
-    return kind == LEASE_RENEW && evl_node_restores(node, now) ? LEASE_REARM : kind;
+/* Whether a renewal there may be the server's own command. */
+static bool tenure_may_refresh(struct tenure *tenure, const struct node *node, int64_t now) {
+    return now >= node->pipe.login.native.refreshes_from && !evl_tenure_rest(tenure)->shown &&
+           evl_lease_may_refresh(evl_tenure_lease(tenure));
+}
+
+/* How a renewal that was just taken is sent. Nobody else can have a lock that this node may have forgotten: its renewal
+ * sets it again. */
+static enum lease_command tenure_renewal(struct tenure *tenure, const struct node *node, unsigned vote, int64_t now) {
+    if (evl_node_restores(node, now))
+        return LEASE_REARM;
+    if (!tenure_may_refresh(tenure, node, now))
+        return LEASE_RENEW;
+    evl_lease_refresh(evl_tenure_lease(tenure), vote);
+    return LEASE_REFRESH;
 }
 
 /* A node that does not serve may make the lease want something else; a release waits for it. `*words` become the node's
@@ -234,6 +246,23 @@ static const struct dialect *tenure_dialect_of(struct tenure *tenure) {
     return evl_handle_dialect(tenure->lock, evl_lease_queued(lease), evl_lease_fenced(lease));
 }
 
+/* The form of a command that was just taken. */
+static const struct form *tenure_form(struct tenure *tenure, struct request *request, const struct node *node,
+                                      enum lease_command kind, int64_t now) {
+    const struct dialect *dialect = tenure_dialect_of(tenure);
+    const struct form *form;
+
+    if (kind == LEASE_RENEW)
+        kind = tenure_renewal(tenure, node, request->vote, now);
+    if (kind != LEASE_RELEASE)
+        return &dialect->commands[kind]->form;
+    if (evl_tenure_rest(tenure)->plainly)
+        dialect = evl_dialect(false, false, false);
+    form = evl_native_release(&node->pipe.login.native, dialect);
+    request->native = !form->script;
+    return form;
+}
+
 static bool tenure_take(struct request *request, int64_t now, struct command *command) {
     struct tenure *tenure = evl_request_owner(request);
     struct lease *lease = evl_tenure_lease(tenure);
@@ -241,14 +270,10 @@ static bool tenure_take(struct request *request, int64_t now, struct command *co
 
     if (kind == LEASE_NOTHING)
         return false;
-    const struct dialect *dialect = tenure_dialect_of(tenure);
-    if (kind == LEASE_RELEASE && evl_tenure_rest(tenure)->plainly)
-        dialect = evl_dialect(false, false, false);
     struct node *node = tenure_node_for(tenure, request);
-    const enum lease_command said = tenure_restoring(node, kind, now);
-    if (said != LEASE_RELEASE)
+    if (kind != LEASE_RELEASE)
         evl_login_confirm(&node->pipe.login, now);
-    const struct form *form = &dialect->commands[said]->form;
+    const struct form *form = tenure_form(tenure, request, node, kind, now);
     const struct subject subject = {
         .key = evl_handle_key(tenure->lock),
         .token = evl_tenure_token(tenure),
@@ -267,10 +292,11 @@ static bool tenure_take(struct request *request, int64_t now, struct command *co
 static bool tenure_join(struct request *request, int64_t now, struct renewal *ret) {
     struct tenure *tenure = evl_request_owner(request);
     struct lease *lease = evl_tenure_lease(tenure);
+    const struct node *node = tenure_node_for(tenure, request);
     int64_t ttl = evl_lease_terms(lease)->ttl;
 
     if (evl_lease_wanted(lease, request->vote) != LEASE_RENEW || (ret->ttl && ret->ttl != ttl) ||
-        evl_node_restores(tenure_node_for(tenure, request), now))
+        evl_node_restores(node, now) || tenure_may_refresh(tenure, node, now))
         return false;
     if (evl_lease_take(lease, request->vote, now) == LEASE_NOTHING)
         return false;
@@ -345,6 +371,19 @@ static void tenure_note_back(struct tenure *tenure, bool settled, int64_t now, s
     tenure_settle(tenure, now, out);
 }
 
+/* What the server refuses of its own command is asked by script. Nobody need hear of that but the log. */
+static void tenure_mend_native(struct tenure *tenure, const struct request *request, enum lease_command kind,
+                               struct login *login, int64_t now, struct reading *reading) {
+    bool native = kind == LEASE_REFRESH || (kind == LEASE_RELEASE && request->native);
+
+    if (!native || !evl_native_withdraw(&login->native, kind, reading->words, now))
+        return;
+    evl_handle_log(tenure->lock, EVLOCK_LOG_DEBUG, "node %u goes by script: %s", login->connection.index,
+                   reading->words);
+    reading->answer.verdict = LEASE_AGAIN;
+    reading->words = NULL;
+}
+
 static bool tenure_answer(struct request *request, const struct reply *reply, int64_t now) {
     struct tenure *tenure = evl_request_owner(request);
     enum lease_command kind = evl_lease_unanswered(evl_tenure_lease(tenure), request->vote);
@@ -353,14 +392,17 @@ static bool tenure_answer(struct request *request, const struct reply *reply, in
     struct lease_out out = {0};
     bool fits = evl_dialect_read(tenure_dialect_of(tenure), kind, reply, evl_lease_terms(evl_tenure_lease(tenure))->ttl,
                                  &reading);
-    const char *words = reading.words ? reading.words : "";
     bool in_cluster = tenure_is_in_cluster(tenure);
+    const char *words;
 
+    if (reply->type == REPLY_ERROR)
+        tenure_mend_native(tenure, request, kind, &tenure_node_for(tenure, request)->pipe.login, now, &reading);
+    words = reading.words ? reading.words : "";
     if (!fits) {
         answer->verdict = LEASE_UNKNOWN;
         answer->status = EVLOCK_EPROTOCOL;
     }
-    if (kind == LEASE_RENEW || kind == LEASE_REARM)
+    if (kind == LEASE_RENEW || kind == LEASE_REFRESH || kind == LEASE_REARM)
         tenure_family_of(tenure)->deployment.stats.renewals += answer->verdict == LEASE_YES;
     if (reading.no_clock)
         evl_login_bring_clock(&tenure_node_for(tenure, request)->pipe.login, "a release could not hand on");
@@ -581,6 +623,10 @@ void evl_tenure_export(struct tenure *tenure) {
     evl_tenure_drop(tenure);
     evl_lease_export(evl_tenure_lease(tenure));
     tenure_act(tenure, now, &out, "");
+}
+
+void evl_tenure_show(struct tenure *tenure) {
+    evl_tenure_rest(tenure)->shown = true;
 }
 
 void evl_tenure_warn_anew(struct tenure *tenure) {

@@ -185,10 +185,11 @@ static void wire_push_word(struct command *command, enum argument word) {
         char text[15];
         uint8_t len;
     } words[ARG_WORDS] = {
-        [ARG_GET] = {READY("$3\r\nGET\r\n")},     [ARG_NX] = {READY("$2\r\nNX\r\n")},
-        [ARG_PTTL] = {READY("$4\r\nPTTL\r\n")},   [ARG_SET] = {READY("$3\r\nSET\r\n")},
-        [ARG_WAIT] = {READY("$4\r\nWAIT\r\n")},   [ARG_ZCARD] = {READY("$5\r\nZCARD\r\n")},
-        [ARG_ZRANK] = {READY("$5\r\nZRANK\r\n")},
+        [ARG_DELEX] = {READY("$5\r\nDELEX\r\n")}, [ARG_DELIFEQ] = {READY("$7\r\nDELIFEQ\r\n")},
+        [ARG_GET] = {READY("$3\r\nGET\r\n")},     [ARG_IFEQ] = {READY("$4\r\nIFEQ\r\n")},
+        [ARG_NX] = {READY("$2\r\nNX\r\n")},       [ARG_PTTL] = {READY("$4\r\nPTTL\r\n")},
+        [ARG_SET] = {READY("$3\r\nSET\r\n")},     [ARG_WAIT] = {READY("$4\r\nWAIT\r\n")},
+        [ARG_ZCARD] = {READY("$5\r\nZCARD\r\n")}, [ARG_ZRANK] = {READY("$5\r\nZRANK\r\n")},
     };
 
     memcpy(command->end, words[word].text, sizeof(words[word].text));

@@ -69,7 +69,10 @@ struct subject {
 enum argument {
     ARG_END, /* none, and there are no more */
     /* The same in each command: verbs, and other words. */
+    ARG_DELEX,
+    ARG_DELIFEQ,
     ARG_GET,
+    ARG_IFEQ,
     ARG_NX,
     ARG_PTTL,
     ARG_SET,

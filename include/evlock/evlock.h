@@ -1009,7 +1009,7 @@ EVLOCK_EXPORT int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mod
 /**
  * The token of the lease that the handle holds; NULL when it holds none. It is valid until the lease ends. `ret_len`
  * may be NULL. The token is the proof of ownership: everyone who knows it can release the lock. Do not print it where
- * others read.
+ * others read. From then on, scripts alone renew the lease.
  */
 EVLOCK_EXPORT const void *evlock_token(const evlock *lock, size_t *ret_len);
 
@@ -1019,8 +1019,8 @@ EVLOCK_EXPORT const void *evlock_token(const evlock *lock, size_t *ret_len);
  * of that lease. Pending extensions report EVLOCK_ECANCELLED. Another handle adopts the lease by the token.
  *
  * EVLOCK_EALREADY is returned while an unanswered command could change the lease, of which its new holder could not
- * know. This is an extension that might shorten the lease, or a look at the queue that might join it once more. Try
- * again a little later.
+ * know. This is an extension that might shorten the lease, or a look at the queue that might join it once more. On
+ * Valkey 8.1, Redis 8.4 and later ones it may be a renewal, too: it sets the ttl there. Try again a little later.
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL (also: `size` is too small), EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_EALREADY,
  * EVLOCK_ECLOSED, EVLOCK_EFORKED.

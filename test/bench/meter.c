@@ -43,11 +43,14 @@ static double time_of(const char *info, const char *name) {
 static void add_server(struct server *server, struct cost *cost) {
     redisReply *reply = server_command(server, "INFO all");
     const char *info = reply->type == REDIS_REPLY_STRING ? reply->str : "";
+    double natives;
     cost->server_cpu += field(info, "\nused_cpu_user:") + field(info, "\nused_cpu_sys:");
     cost->sets += field(info, "\ncmdstat_set:calls=");
     cost->scripts += field(info, "\ncmdstat_evalsha:calls=");
     cost->script_time += time_of(info, "\ncmdstat_evalsha:");
-    cost->deletions += field(info, "\ncmdstat_del:calls=");
+    natives = field(info, "\ncmdstat_delifeq:calls=") + field(info, "\ncmdstat_delex:calls=");
+    cost->natives += natives;
+    cost->deletions += natives + field(info, "\ncmdstat_del:calls=");
     cost->expiries += field(info, "\ncmdstat_pexpire:calls=");
     cost->messages += field(info, "\ncmdstat_publish:calls=");
     cost->bytes += field(info, "\ntotal_net_input_bytes:") + field(info, "\ntotal_net_output_bytes:");
@@ -71,6 +74,7 @@ struct cost meter_end_among(struct keepers keepers, const struct cost *begun) {
     now.sets -= begun->sets;
     now.scripts -= begun->scripts;
     now.script_time -= begun->script_time;
+    now.natives -= begun->natives;
     now.deletions -= begun->deletions;
     now.expiries -= begun->expiries;
     now.messages -= begun->messages;

@@ -14,7 +14,8 @@ struct cost {
     double sets; /* commands, also those that scripts ran */
     double scripts;
     double script_time; /* of the server's, in all scripts */
-    double deletions;
+    double deletions;   /* the same */
+    double natives;     /* those of them that compared the token themselves */
     double expiries;
     double messages;
     double bytes; /* in and out */

@@ -102,7 +102,7 @@ void pairs_measure(struct keepers keepers, void (*run_pairs)(void *arg, long pai
     samples_add(&costs->throughput, count / cost.wall);
     samples_add(&costs->client_cpu, cost.client_cpu / count * 1e6);
     samples_add(&costs->server_cpu, cost.server_cpu / count * 1e6);
-    samples_add(&costs->commands, (cost.sets + cost.scripts) / count);
+    samples_add(&costs->commands, (cost.sets + cost.scripts + cost.natives) / count);
     samples_add(&costs->bytes, cost.bytes / count);
 }
 

@@ -46,7 +46,7 @@ static void measure_cost(const char *way, size_t count, double interval, struct 
     instructions_end("renewal", way, count, count);
     allocations = tally_allocations() - allocations;
     struct cost cost = meter_end(&servers[0], &begun);
-    double renewed = cost.expiries;
+    double renewed = cost.expiries + cost.sets;
     double off = instructions_counted() ? 0.01 : 0.1;
     CHECK(renewed > (1 - off) * (double)count && renewed < (1 + off) * (double)count, "%.0f of %zu leases were renewed",
           renewed, count);
@@ -54,7 +54,7 @@ static void measure_cost(const char *way, size_t count, double interval, struct 
     samples_add(&results->client_cpu, cost.client_cpu / renewed * 1e6);
     samples_add(&results->server_cpu, cost.server_cpu / renewed * 1e6);
     samples_add(&results->scripts, cost.scripts / renewed);
-    samples_add(&results->script_time, cost.script_time / cost.scripts * 1e6);
+    samples_add(&results->script_time, cost.scripts > 0 ? cost.script_time / cost.scripts * 1e6 : 0);
     samples_add(&results->allocations, allocations / renewed);
 }
 
@@ -155,7 +155,14 @@ static void measure_lateness(const struct locks *locks, const evlock_options *op
     samples_add(&results->renewal_late, late > 0 ? late / interval * 100 : 0);
 }
 
-static void measure_evlock(const char *way, size_t count, double interval, bool reconnects, struct results *results) {
+/* What others may know is renewed by script. */
+static void show_tokens(const struct locks *locks) {
+    for (size_t i = 0; i < locks->count; i++)
+        CHECK(evlock_token(locks->at[i], NULL), "a lease is not held");
+}
+
+static void measure_evlock(const char *way, size_t count, double interval, bool scripts, bool reconnects,
+                           struct results *results) {
     evlock_options options = {.size = sizeof(evlock_options)};
     struct locks locks;
 
@@ -165,6 +172,8 @@ static void measure_evlock(const char *way, size_t count, double interval, bool 
     options.on_lost = lost;
     locks_open(&locks, base, 1, count, &options);
     locks_acquire_all(&locks);
+    if (scripts)
+        show_tokens(&locks);
     settle(interval);
     measure_cost(way, count, interval, results);
     measure_lateness(&locks, &options, results);
@@ -177,7 +186,7 @@ static void measure_evlock(const char *way, size_t count, double interval, bool 
 
 /* The server's own counts say whether there were batches. */
 static void measure_batches(size_t count, double interval, struct results *results) {
-    measure_evlock("batches", count, interval, true, results);
+    measure_evlock("batches", count, interval, true, true, results);
     CHECK(samples_max(&results->scripts) < 0.1, "%.3f scripts a renewed lease are no batches",
           samples_max(&results->scripts));
 }
@@ -185,11 +194,25 @@ static void measure_batches(size_t count, double interval, struct results *resul
 /* Without MGET there are no batches. Afterwards the server's user may do everything again, as before. */
 static void measure_one_by_one(size_t count, double interval, struct results *results) {
     server_do(&servers[0], "ACL SETUSER default -mget");
-    measure_evlock("alone", count, interval, false, results);
+    measure_evlock("alone", count, interval, true, false, results);
     CHECK(samples_min(&results->scripts) == 1 && samples_max(&results->scripts) == 1,
           "%.3f to %.3f scripts a renewed lease are not one by one", samples_min(&results->scripts),
           samples_max(&results->scripts));
     server_do(&servers[0], "ACL SETUSER default +@all");
+}
+
+/* Whether the server has a command of its own. */
+static bool has_command(void) {
+    redisReply *reply = server_command(&servers[0], "SET none token IFEQ token PX 1000");
+    bool has = reply->type == REDIS_REPLY_NIL;
+
+    freeReplyObject(reply);
+    return has;
+}
+
+static void measure_by_command(size_t count, double interval, struct results *results) {
+    measure_evlock("native", count, interval, false, true, results);
+    CHECK(samples_max(&results->scripts) == 0, "%.3f scripts a renewed lease", samples_max(&results->scripts));
 }
 
 /* --- The floor ---------------------------------------------------------------------------------------------------- */
@@ -271,13 +294,29 @@ static const char *called(size_t count, const char *what) {
     return name;
 }
 
+static void report_by_command(size_t count, const struct results *own, const struct results *batches,
+                              const struct results *alone) {
+    report_ratio(called(count, "server CPU by SET IFEQ, to batches"), "us", &own->server_cpu, "batches",
+                 &batches->server_cpu, (struct aim){RATIO_AT_MOST, 0.85});
+    report_ratio(called(count, "server CPU by SET IFEQ, to one by one"), "us", &own->server_cpu, "one by one",
+                 &alone->server_cpu, (struct aim){RATIO_AT_MOST, 0.4});
+    report_ratio(called(count, "client CPU by SET IFEQ, to batches"), "us", &own->client_cpu, "batches",
+                 &batches->client_cpu, (struct aim){NO_AIM, 0});
+    report_value(called(count, "the latest by SET IFEQ"), "% of int.", &own->renewal_late,
+                 (struct aim){VALUE_NEVER_MORE, 10});
+    report_value(called(count, "another timer late by own work, then"), "ms", &own->timer_late_own,
+                 (struct aim){VALUE_NEVER_MORE, 5});
+}
+
 static void measure(size_t count, double interval, int repetitions) {
-    struct results ours = {0}, alone = {0}, raw = {0};
+    struct results ours = {0}, alone = {0}, raw = {0}, native = {0};
     struct aim none = {NO_AIM, 0}, server = {RATIO_AT_MOST, 0.55}, client = {RATIO_AT_MOST, 0.4};
     for (int repetition = 0; repetition < repetitions; repetition++) {
         measure_batches(count, interval, &ours);
         measure_one_by_one(count, interval, &alone);
         measure_floor(count, interval, &raw);
+        if (has_command())
+            measure_by_command(count, interval, &native);
     }
     report_ratio(called(count, "server CPU a renewed lease"), "us", &ours.server_cpu, "floor", &raw.server_cpu, server);
     report_ratio(called(count, "client CPU a renewed lease"), "us", &ours.client_cpu, "floor", &raw.client_cpu, client);
@@ -299,6 +338,9 @@ static void measure(size_t count, double interval, int repetitions) {
                      (struct aim){VALUE_NEVER_MORE, 5});
     report_ratio(called(count, "another timer late by the clock"), "ms", &ours.timer_late, "floor", &raw.timer_late,
                  none);
+    if (has_command())
+        report_by_command(count, &native, &ours, &alone);
+    free_results(&native);
     free_results(&ours);
     free_results(&alone);
     free_results(&raw);

@@ -11,7 +11,15 @@
 #include "seen.h"
 #include "world.h"
 
-enum { LONGEST = 250 };
+enum { LONGEST = 250, TTL = 1000 * 1000 /* of all manners, also of the one in world.c */ };
+
+/* An extension may be believed in for longer than a renewal asks for, and is still when that is due. */
+static const struct manner natives = {.terms = {.ttl = TTL,
+                                                .max_ttl = 2 * TTL,
+                                                .interval = TTL / 3,
+                                                .lead = 1000,
+                                                .max_hold = LEASE_NEVER,
+                                                .patience = TTL / 2}};
 
 static const struct scope scopes[] = {
     {.name = "one",
@@ -33,6 +41,19 @@ static const struct scope scopes[] = {
      .clocks = 1,
      .kinds = ALL_KINDS,
      .renews = true,
+     .unkilled = true},
+    {.name = "one-native",
+     .about = "one node, renewals that set the ttl, and an extension",
+     .nodes = 1,
+     .attempts = 2,
+     .extends = 1,
+     .faults = 1,
+     .passes = 3,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .renews = true,
+     .native = true,
+     .manners = &natives,
      .unkilled = true},
     {.name = "one-long",
      .about = "one node, renewals for longer than a ttl",
@@ -165,6 +186,19 @@ static const struct scope scopes[] = {
      .clocks = 1,
      .kinds = ALL_KINDS,
      .renews = true,
+     .unkilled = true},
+    {.name = "three-native",
+     .about = "three nodes, one client that extends, and renews by setting the ttl",
+     .nodes = 3,
+     .attempts = 1,
+     .extends = 1,
+     .faults = 1,
+     .passes = 1,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .renews = true,
+     .native = true,
+     .manners = &natives,
      .unkilled = true},
 };
 

@@ -164,7 +164,7 @@ unsigned world_moves(const struct world *w, struct move moves[MOVES]) {
 /* --- Words ----------------------------------------------------------------------------------------------------------
  */
 
-static const char *const commands[] = {"nothing", "acquire", "adopt", "raise",   "renew",
+static const char *const commands[] = {"nothing", "acquire", "adopt", "raise",   "renew",  "refresh",
                                        "rearm",   "mend",    "add",   "replace", "release"};
 static const char *const verdicts[] = {"yes", "no", "again", "refused", "forbidden", "unknown", "queued"};
 static const char *const states[] = {"acquiring", "held", "lost", "releasing", "undoing", "ended"};

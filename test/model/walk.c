@@ -73,6 +73,7 @@ static void begin(uint64_t seed, enum flaw flaw) {
         .lazy = chance(70),
         .flaw = flaw,
         .manners = manners,
+        .native = seed % 2 == 0,
     };
     scope.queues = scope.nodes == 1 && chance(50);
     scope.handover = chance(50);

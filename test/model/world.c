@@ -154,6 +154,8 @@ static void transmit(struct world *w, unsigned c, struct use *use, unsigned n) {
 
     if (command == LEASE_NOTHING)
         return;
+    if (command == LEASE_RENEW && w->scope->native && evl_lease_refresh(lease, n))
+        command = LEASE_REFRESH;
     promise(w, command == LEASE_RELEASE || lease->state == LEASE_ACQUIRING || lease->state == LEASE_HELD,
             "what is not held any more sends releases alone");
     for (unsigned i = 0; i < channel->count; i++)

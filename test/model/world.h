@@ -48,6 +48,7 @@ struct scope {
     unsigned clocks; /* which assignments of rates, by bit: see world_begin() */
     unsigned kinds;  /* of faults, by bit */
     bool renews;
+    bool native;   /* what renews sets the ttl, where the lease lets it */
     bool unkilled; /* what was lost with a connection may run after the next one stands */
     bool own;      /* a client uses one token of its own in all attempts */
     bool handover; /* leases are exported and adopted */

@@ -84,6 +84,43 @@ static void fixture_log(enum evlock_log_level level, const char *line, void *arg
     fixture->log_len += len + 1;
 }
 
+long long server_releases(struct server *server) {
+    return server_calls(server, "evalsha") + server_calls(server, "delifeq") + server_calls(server, "delex");
+}
+
+const char *deleting_rights(struct server *server) {
+    bool delifeq, delex;
+    redisReply *reply = server_command(server, "COMMAND INFO delifeq delex");
+
+    assert_int_equal(reply->elements, 2);
+    delifeq = reply->element[0]->type == REDIS_REPLY_ARRAY && reply->element[0]->elements > 0;
+    delex = reply->element[1]->type == REDIS_REPLY_ARRAY && reply->element[1]->elements > 0;
+    freeReplyObject(reply);
+    if (delifeq && delex)
+        return "-del -delifeq -delex";
+    return delifeq ? "-del -delifeq" : delex ? "-del -delex" : "-del";
+}
+
+void release_by_script(struct fixture *fixture) {
+    const char *rights = deleting_rights(fixture->server) + strlen("-del");
+    char command[64];
+    evlock *lock;
+
+    if (!*rights)
+        return;
+    lock = lock_new(fixture, "released by script", NULL);
+    assert_status(await_acquire(fixture, lock, NULL), EVLOCK_OK);
+    snprintf(command, sizeof(command), "ACL SETUSER default%s", rights);
+    server_do(fixture->server, command);
+    assert_status(await_release(fixture, lock), EVLOCK_OK); /* what was refused once is not tried again */
+    server_do(fixture->server, "ACL SETUSER default +@all");
+    lock_free(fixture, lock);
+}
+
+void renew_by_script(const evlock *lock) {
+    assert_non_null(evlock_token(lock, NULL));
+}
+
 int times_logged(const struct fixture *fixture, const char *words) {
     int count = 0;
     for (const char *at = fixture->log; at && (at = strstr(at, words)); at++)

@@ -127,6 +127,19 @@ void client_free(struct fixture *fixture, evlock_client *client);
 /* Plain options with a ttl. */
 evlock_options with_ttl(int64_t ttl_ms);
 
+/* Shows the token of what is held: from then on it is renewed by script, also by servers with a command of their own
+ * for that. */
+void renew_by_script(const evlock *lock);
+
+/* The fixture's client, which is connected, releases by script from here on, also on servers with a command of their
+ * own for that. */
+void release_by_script(struct fixture *fixture);
+
+/* How often a release or an undo was run, or a script for something else: logins ask for one, too. */
+long long server_releases(struct server *server);
+/* The rights without which nothing is deleted on this server, as ACL SETUSER takes them away. */
+const char *deleting_rights(struct server *server);
+
 /* How often the log of the fixture's clients says this, and whether it does. */
 int times_logged(const struct fixture *fixture, const char *words);
 bool logged(const struct fixture *fixture, const char *words);

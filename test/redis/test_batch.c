@@ -33,6 +33,7 @@ static void hold(struct fixture *f, struct held *held, const char *name, int64_t
     evlock_options options = renewed("lock:", ttl_ms, held);
     *held = (struct held){.lock = lock_new(f, name, &options)};
     assert_status(await_acquire(f, held->lock, NULL), EVLOCK_OK);
+    renew_by_script(held->lock);
 }
 
 /* Held by "lock:a", "lock:b" and so on. */
@@ -137,6 +138,7 @@ static void more_than_a_command_takes_may_wait(void **state) {
         snprintf(name, sizeof(name), "%d", i);
         assert_status(evlock_new(&held[i].lock, f->client, name, EVLOCK_CSTRING, &options), EVLOCK_OK);
         assert_status(await_acquire(f, held[i].lock, NULL), EVLOCK_OK);
+        renew_by_script(held[i].lock);
     }
     server_do(f->server, "CONFIG RESETSTAT");
     server_do(f->server, "CLIENT KILL TYPE normal"); /* who is back has its leases renewed at once */
@@ -163,6 +165,7 @@ static void long_names_share_a_command(void **state) {
         name[3] = 'x';
         assert_status(evlock_new(&held[i].lock, f->client, name, sizeof(name), &options), EVLOCK_OK);
         assert_status(await_acquire(f, held[i].lock, NULL), EVLOCK_OK);
+        renew_by_script(held[i].lock);
     }
     fall_due();
     server_do(f->server, "CONFIG RESETSTAT");
@@ -232,6 +235,7 @@ static void hold_three_restarted(struct fixture *f, struct held *held) {
         options.renewal_interval_ms = TTL_MS - 1000;
         held[i] = (struct held){.lock = lock_new(f, (const char[]){(char)('a' + i), '\0'}, &options)};
         assert_status(await_acquire(f, held[i].lock, NULL), EVLOCK_OK);
+        renew_by_script(held[i].lock);
     }
     server_restart(f->server);
     worker_set(f);

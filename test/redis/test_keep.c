@@ -102,7 +102,7 @@ static void it_is_renewed_whatever_the_options_say(void **state) {
     struct watch watch = {0};
     evlock *lock = holding(f, client(f), &options, &watch);
 
-    await(f, server_calls(f->server, "pexpire") > 12);
+    await(f, stats_of(f->client).renewals > 12);
     assert_true(evlock_is_held(lock));
     assert_reported(&watch, EVLOCK_OK);
     ends_at_last(f, lock, &watch);
@@ -822,7 +822,7 @@ static void a_child_hears_nothing(void **state) {
 
     scene.lock = holding(f, client(f), &options, &scene.again);
     assert_int_equal(in_child(child_frees, &scene), 0);
-    await(f, server_calls(f->server, "pexpire") > 2);
+    await(f, stats_of(f->client).renewals > 2);
     assert_true(evlock_is_held(scene.lock));
     ends_at_last(f, scene.lock, &scene.again);
 }

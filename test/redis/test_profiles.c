@@ -108,6 +108,7 @@ static void renewals_work(struct fixture *f) {
     for (int i = 0; i < LEASES; i++) {
         snprintf(name, sizeof(name), "%d", i);
         assert_status(await_acquire(f, lock_new(f, name, &options), NULL), EVLOCK_OK);
+        renew_by_script(f->locks[f->locks_len - 1]);
     }
     uint64_t before = stats_of(f->client).renewals;
     await(f, stats_of(f->client).renewals >= before + 3 * LEASES);

@@ -111,6 +111,7 @@ static void a_key_that_lives_longer_is_believed_in_for_the_ttl_alone(void **stat
     struct watched watched;
     evlock_stats before = {0}, now = {0};
     hold(f, &watched, "a", 60 * 1000, 50);
+    renew_by_script(watched.lock);
     server_do(f->server, "PEXPIRE a 1000000000000000");
     assert_status(evlock_client_stats(f->client, &before, sizeof before), EVLOCK_OK);
     await(f, evlock_client_stats(f->client, &now, sizeof now) == EVLOCK_OK && now.renewals > before.renewals + 1);

@@ -90,6 +90,7 @@ static void refused_until(struct fixture *f, const char *code, int each, const c
 static void noscript_is_mended_by_one_load(void **state) {
     struct fixture *f = *state;
     evlock *lock = held(f, "a");
+    release_by_script(f);
     assert_one_reload(f, await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), 1);
     assert_one_reload(f, await_extend(f, lock, 60000, EVLOCK_EXTEND_REPLACE), 1);
     assert_one_reload(f, await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), 1);
@@ -108,6 +109,7 @@ static void noscript_to_a_renewal_is_mended_by_one_load(void **state) {
     options.renewal_interval_ms = 200;
     evlock *lock = lock_new(f, "a", &options);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    renew_by_script(lock);
     server_do(f->server, "CONFIG RESETSTAT");
     server_do(f->server, "SCRIPT FLUSH");
     server_do(f->server, "PEXPIRE a 30000");
@@ -126,6 +128,7 @@ static void noscript_to_many_is_mended_by_one_load(void **state) {
         snprintf(name, sizeof(name), "lock%d", i);
         locks[i] = held(f, name);
     }
+    release_by_script(f);
     server_do(f->server, "SCRIPT FLUSH");
     server_do(f->server, "CONFIG RESETSTAT");
     for (int i = 0; i < 20; i++)
@@ -143,6 +146,7 @@ static void noscript_to_two_of_a_lease_is_mended_by_one_load(void **state) {
     struct fixture *f = *state;
     struct record extended = {0}, released = {0};
     evlock *lock = held(f, "a");
+    release_by_script(f);
     server_do(f->server, "SCRIPT FLUSH");
     server_do(f->server, "CONFIG RESETSTAT");
     assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &extended), EVLOCK_OK);

@@ -139,10 +139,15 @@ static void run_client_reply(struct call *call) {
 
 /* The uptime is the difference of two moments in whole seconds: up to one more than the time that has passed. */
 static int info_server(const sim_server *server, char *text, size_t size) {
+    static const char *const versions[] = {
+        [SIM_REDIS_7] = "redis_version:7.0.15\r\n",
+        [SIM_VALKEY_9] = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\n",
+        [SIM_REDIS_8] = "redis_version:8.4.0\r\n",
+    };
     return snprintf(text, size,
-                    "# Server\r\nredis_version:7.0.15\r\nredis_mode:%s\r\nrun_id:%s\r\n"
+                    "# Server\r\n%sredis_mode:%s\r\nrun_id:%s\r\n"
                     "server_time_usec:%" PRId64 "\r\nuptime_in_seconds:%" PRId64 "\r\n",
-                    server->slots ? "cluster" : "standalone", server->run_id, server->now,
+                    versions[server->make], server->slots ? "cluster" : "standalone", server->run_id, server->now,
                     server->now / 1000000 - server->started / 1000000);
 }
 

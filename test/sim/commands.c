@@ -46,10 +46,18 @@ static const struct command *find(const char *name, size_t len) {
     return NULL;
 }
 
+/* Not every make has every command. */
+static const struct command *had_by(const sim_server *server, const struct command *command) {
+    bool alien = command && ((command->flags & VALKEY_9 && server->make != SIM_VALKEY_9) ||
+                             (command->flags & REDIS_8 && server->make != SIM_REDIS_8));
+    return alien ? NULL : command;
+}
+
 /* The command, or that of its container; NULL: there is none. `container` is told for the words about that. */
 static const struct command *find_command(const struct call *call, bool *container) {
     char name[64];
     const struct command *command = strchr(call->argv[0], '|') ? NULL : find(call->argv[0], call->lens[0]);
+    command = had_by(call->server, command);
     *container = command && !command->run;
     if (!*container || call->argc < 2)
         return command;

@@ -41,7 +41,9 @@ static bool is_prompt(const struct handle *handle) {
 void duties_command(struct node *node, int argc, const char *const *argv, const size_t *lens, bool refused) {
     const struct wire *wire = node->world->feeding;
 
-    if (node->world->plan.nodes > 1 || strncasecmp(argv[0], "EVAL", 4) != 0)
+    bool refresh = argc > 3 && strcasecmp(argv[3], "IFEQ") == 0;
+
+    if (node->world->plan.nodes > 1 || !(refresh || strncasecmp(argv[0], "EVAL", 4) == 0))
         return;
     for (int i = 3; i < argc; i++) {
         const struct token *token = judge_known(node->world->judge, argv[i], lens[i]);

@@ -1043,6 +1043,37 @@ static void count_batch(struct tally *tally, int argc, const char *const *argv) 
     tally->full_batches += count >= 100;
 }
 
+/* A server's own command changes the key only where it finds the token. */
+static struct token *named_on(struct judge *judge, struct node *node, unsigned key, const char *bytes, size_t len) {
+    struct token *there = token_on(judge, node, key);
+
+    return there && there == judge_known(judge, bytes, len) ? there : NULL;
+}
+
+static void check_refresh(struct judge *judge, struct node *node, unsigned key, const char *const *argv,
+                          const size_t *lens) {
+    struct token *token = named_on(judge, node, key, argv[4], lens[4]);
+
+    if (lens[2] != lens[4] || memcmp(argv[2], argv[4], lens[2]) != 0)
+        violated(judge->world, "a renewal sets another token");
+    if (token)
+        check_prolong(judge, node, token, key, strtoll(argv[6], NULL, 10) * MS, false);
+}
+
+/* Whether it was one of these. */
+static bool check_native(struct judge *judge, struct node *node, unsigned key, int argc, const char *const *argv,
+                         const size_t *lens) {
+    bool refresh = argc == 7 && strcasecmp(argv[0], "SET") == 0 && strcasecmp(argv[3], "IFEQ") == 0;
+    bool deletes = strcasecmp(argv[0], "DELIFEQ") == 0 || strcasecmp(argv[0], "DELEX") == 0;
+    struct token *token;
+
+    if (refresh)
+        check_refresh(judge, node, key, argv, lens);
+    else if (deletes && (token = named_on(judge, node, key, argv[argc - 1], lens[argc - 1])))
+        check_del(judge, node, token, key);
+    return refresh || deletes;
+}
+
 void judge_watch(void *arg, sim_session *session, int argc, const char *const *argv, const size_t *lens) {
     struct node *node = arg;
     struct world *world = node->world;
@@ -1064,6 +1095,8 @@ void judge_watch(void *arg, sim_session *session, int argc, const char *const *a
             check_counter(judge, node, argc, argv, lens);
         return;
     }
+    if (check_native(judge, node, (unsigned)key, argc, argv, lens))
+        return;
     if (strcasecmp(argv[0], "SET") == 0)
         check_set(judge, node, (unsigned)key, argc, argv, lens);
     else if (strcasecmp(argv[0], "DEL") == 0 && (token = token_on(judge, node, (unsigned)key)))

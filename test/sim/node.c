@@ -108,6 +108,13 @@ static void refuse_to_kill(struct node *node) {
     sim_server_refuse(node->server, "client|kill", "NOPERM this user has no permissions to run it", UINT32_MAX);
 }
 
+/* By its own command: scripts go on. */
+static void refuse_to_delete(struct node *node) {
+    const char *verb = node->world->plan.make == SIM_VALKEY_9 ? "delifeq" : "delex";
+
+    sim_server_refuse(node->server, verb, "NOPERM this user has no permissions to run it", UINT32_MAX);
+}
+
 /* Who keeps its server, its clock, and what is known of its data. */
 static struct node *node_former(const struct node *node) {
     struct node *former = calloc(1, sizeof(*former));
@@ -199,6 +206,7 @@ struct node *node_new(struct world *world, unsigned index) {
      * in a cluster those go along with their slots. */
     node->clock = (struct clock){world->now, INT64_C(1700000000) * SECOND + draw_between(world, 0, spread),
                                  draw_between(world, -world->plan.drift_ppm, world->plan.drift_ppm)};
+    sim_server_set_make(node->server, world->plan.make);
     node->open.happen = listen_again;
     node->open.arg = node;
     node->replaced_at = NEVER;
@@ -216,6 +224,8 @@ struct node *node_new(struct world *world, unsigned index) {
     node->spares = world->plan.no_kill;
     if (node->spares)
         refuse_to_kill(node);
+    if (world->plan.upgraded)
+        refuse_to_delete(node);
     return node;
 }
 

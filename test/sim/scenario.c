@@ -124,6 +124,13 @@ const struct scenario scenarios[] = {
      .gaps = true,
      .must_overlap = true,
      .share = 1},
+    {.name = "native",
+     .summary = "one or three nodes that renew and delete by commands of their own",
+     .few = 1,
+     .many = 3,
+     .exclusive = true,
+     .native = true,
+     .share = 6},
     {.name = "crowd",
      .summary = "one or three nodes, and up to hundreds of handles a process, on as many keys",
      .few = 1,
@@ -202,6 +209,14 @@ static void plan_passes(struct plan *plan, struct world *world) {
     plan->keys = draw_chance(world, 90) ? 1 : KEYS_FEW;
 }
 
+/* What is sent late may cut what was extended meanwhile. */
+static void plan_natives(struct plan *plan, struct world *world) {
+    plan->make = draw_chance(world, 50) ? SIM_VALKEY_9 : SIM_REDIS_8;
+    plan->upgraded = draw_chance(world, 25);
+    plan->no_kill |= draw_chance(world, 50);
+    plan->extends |= plan->no_kill;
+}
+
 void scenario_plan(struct world *world, struct plan *plan) {
     const struct scenario *scenario = world->scenario;
 
@@ -234,6 +249,8 @@ void scenario_plan(struct world *world, struct plan *plan) {
     plan->extends = plan->no_kill || draw_chance(world, 10);
     plan->replicas = draw_chance(world, 15);
     plan->shared = draw_chance(world, 40);
+    if (scenario->native)
+        plan_natives(plan, world);
     if (scenario->waits)
         plan->closed = draw_magnitude(world, MS, plan->unit / 4);
     if (scenario->promotes)

@@ -26,6 +26,7 @@ struct scenario {
     bool promotes;      /* another server takes a node's place, which goes on serving for a while */
     bool cluster;       /* the node is two masters of a cluster, between which slots move */
     bool gaps;          /* moves and failovers in ways that are not claimed to be safe */
+    bool native;        /* servers have commands in place of scripts */
     bool crowds;        /* hundreds of handles a process */
     bool passes;        /* most handles pass their leases on to others of their client */
     bool must_overlap;  /* two holders at a time must have been seen, over all schedules */

@@ -61,6 +61,10 @@ void sim_server_set_password(sim_server *server, const char *password) {
     server->password = password ? need(strdup(password)) : NULL;
 }
 
+void sim_server_set_make(sim_server *server, enum sim_make make) {
+    server->make = make;
+}
+
 void sim_server_set_replicas(sim_server *server, unsigned replicas) {
     server->replicas = replicas;
 }
@@ -207,6 +211,7 @@ sim_server *sim_server_copy(const sim_server *server) {
         store_copy(&copy->stores[i], &server->stores[i]);
     copy->now = server->now;
     copy->started = server->started;
+    copy->make = server->make;
     copy->random = ~server->random;
     return copy;
 }

@@ -38,6 +38,10 @@ void sim_server_free(sim_server *server);
 void sim_server_set_time(sim_server *server, int64_t us);
 /* From now on, new sessions must AUTH with this password (of the user `default`); NULL: none is needed. */
 void sim_server_set_password(sim_server *server, const char *password);
+/* What it says that it is, and the commands in place of scripts that it has: Redis 7.0, which has none, at first; SET
+ * with IFEQ, and DELIFEQ or DELEX. */
+enum sim_make { SIM_REDIS_7, SIM_VALKEY_9, SIM_REDIS_8 };
+void sim_server_set_make(sim_server *server, enum sim_make make);
 /* How many replicas WAIT is told of, at once. 0 at first. */
 void sim_server_set_replicas(sim_server *server, unsigned replicas);
 

@@ -61,6 +61,7 @@ struct sim_server {
     struct script_set scripts;
     int64_t now, started; /* us of its clock */
     int64_t last_id;      /* of a session */
+    enum sim_make make;
     uint64_t random;
     unsigned replicas;
     bool lagging;    /* replicas have what they are said to have received */
@@ -90,8 +91,19 @@ struct call {
     struct output *reply;
 };
 
-/* command.flags; the last three: its first argument is a key, all are, or those that are counted before them */
-enum { WRITES = 1, NO_SCRIPT = 2, LOGIN = 4, PUBSUB = 8, NO_AUTH = 16, KEY = 32, KEYS = 64, COUNTED_KEYS = 128 };
+/* command.flags; KEY and so on: its first argument is a key, all are, or those that are counted before them */
+enum {
+    WRITES = 1,
+    NO_SCRIPT = 2,
+    LOGIN = 4,
+    PUBSUB = 8,
+    NO_AUTH = 16,
+    KEY = 32,
+    KEYS = 64,
+    COUNTED_KEYS = 128,
+    VALKEY_9 = 256,
+    REDIS_8 = 512,
+};
 
 struct command {
     const char *name; /* "client|id": of a container */

@@ -1,4 +1,6 @@
 /* The commands on strings. */
+#include <string.h>
+
 #include "state.h"
 
 static void put_string(const struct call *call, struct entry *entry, int at) {
@@ -8,15 +10,23 @@ static void put_string(const struct call *call, struct entry *entry, int at) {
     entry->type = TYPE_STRING;
 }
 
+static bool is_string(const struct entry *entry, const char *bytes, size_t len) {
+    return entry->items[0].len == len && memcmp(entry->items[0].bytes, bytes, len) == 0;
+}
+
 struct set_options {
     bool nx;
+    int equal;  /* the argument that its value is to be like; 0: none */
     int expiry; /* the argument that is a time; 0: none */
 };
 
 static bool read_options(const struct call *call, struct set_options *options) {
     for (int at = 3; at < call->argc; at++) {
-        if (argument_is(call, at, "NX"))
+        if (argument_is(call, at, "NX") && !options->equal)
             options->nx = true;
+        else if (call->server->make != SIM_REDIS_7 && argument_is(call, at, "IFEQ") && !options->nx &&
+                 !options->equal && at + 1 < call->argc)
+            options->equal = ++at;
         else if (argument_is(call, at, "PX") && !options->expiry && at + 1 < call->argc)
             options->expiry = ++at;
         else
@@ -40,6 +50,17 @@ static bool read_expiry(const struct call *call, const struct set_options *optio
     return true;
 }
 
+/* Answers if it does not. */
+static bool equals(const struct call *call, const struct entry *entry, int at) {
+    if (entry && entry->type != TYPE_STRING)
+        reply_error(call->reply, "WRONGTYPE Operation against a key holding the wrong kind of value");
+    else if (!entry || !is_string(entry, call->argv[at], call->lens[at]))
+        reply_nil(call->reply);
+    else
+        return true;
+    return false;
+}
+
 static void run_set(struct call *call) {
     struct set_options options = {0};
     int64_t expires;
@@ -50,6 +71,8 @@ static void run_set(struct call *call) {
     if (!read_expiry(call, &options, &expires))
         return;
     struct entry *entry = store_find(call_store(call), call->argv[1], call->lens[1]);
+    if (options.equal && !equals(call, entry, options.equal))
+        return;
     if (entry && options.nx) {
         reply_nil(call->reply);
         return;
@@ -59,6 +82,29 @@ static void run_set(struct call *call) {
     put_string(call, entry, 2);
     entry->expires = expires;
     reply_ok(call->reply);
+}
+
+/* Deletes a string of these bytes. */
+static void delete_equal(struct call *call, int at) {
+    struct entry *entry;
+    if (!typed_key(call, 1, TYPE_STRING, &entry))
+        return;
+    bool equal = entry && is_string(entry, call->argv[at], call->lens[at]);
+    if (equal)
+        store_remove(call_store(call), entry);
+    reply_integer(call->reply, equal);
+}
+
+static void run_delifeq(struct call *call) {
+    delete_equal(call, 2);
+}
+
+/* Of its conditions, the server here has one. */
+static void run_delex(struct call *call) {
+    if (call->argc == 4 && argument_is(call, 2, "IFEQ"))
+        delete_equal(call, 3);
+    else
+        answer_syntax_error(call);
 }
 
 static void answer_string(const struct call *call, const struct entry *entry) {
@@ -82,6 +128,8 @@ static void run_mget(struct call *call) {
 
 const struct command string_commands[] = {
     {"set", -3, WRITES | KEY, run_set},
+    {"delifeq", 3, WRITES | KEY | VALKEY_9, run_delifeq},
+    {"delex", -2, WRITES | KEY | REDIS_8, run_delex},
     {"get", 2, KEY, run_get},
     {"mget", -2, KEYS, run_mget},
     {0},

@@ -12,6 +12,7 @@
 
 #include "agenda.h"
 #include "scenario.h"
+#include "server.h"
 
 #define MS INT64_C(1000)
 #define SECOND (1000 * MS)
@@ -63,6 +64,8 @@ struct plan {
     bool extends;     /* holders often extend */
     bool replicas;    /* nodes have some, more or fewer, and handles want them to know of grants */
     bool lagging;     /* these are behind, and take over */
+    bool upgraded;    /* nodes have commands that their users have no right to */
+    enum sim_make make;
 };
 
 /* See forks.h. */

@@ -128,6 +128,14 @@ CASE(what_prolongs_says_the_ttl) {
     }
 }
 
+CASE(a_refresh_says_ok_or_nil) {
+    assert_says(plain(), LEASE_REFRESH, ok, LEASE_YES, TTL);
+    assert_int_equal(read_it(queued(), LEASE_REFRESH, nil).answer.verdict, LEASE_NO);
+    assert_cannot(plain(), LEASE_REFRESH, number(1));
+    assert_cannot(plain(), LEASE_REFRESH, text("token"));
+    assert_cannot(plain(), LEASE_REFRESH, renewed);
+}
+
 CASE(a_key_without_expiry_is_adopted_and_not_added_to) {
     struct reading reading = read_it(plain(), LEASE_ADD, number(-1));
 
@@ -325,6 +333,7 @@ int main(void) {
         cmocka_unit_test(a_fenced_acquire_says_its_fence),
         cmocka_unit_test(who_joins_has_the_lock_or_a_place),
         cmocka_unit_test(what_prolongs_says_the_ttl),
+        cmocka_unit_test(a_refresh_says_ok_or_nil),
         cmocka_unit_test(a_key_without_expiry_is_adopted_and_not_added_to),
         cmocka_unit_test(a_member_of_a_batch_has_the_ttl_or_asks_again),
         cmocka_unit_test(a_release_says_one_or_zero),

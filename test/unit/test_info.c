@@ -69,6 +69,21 @@ CASE(batches_need_version_7) {
     assert_false(server_of("\nredis_version:unknown\r\n").renews_many);
 }
 
+CASE(versions_are_a_number_each) {
+    struct info_server info = server_of("\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nredis_version:7.2.4\r\n");
+
+    assert_int_equal(info.valkey, 801);
+    assert_int_equal(info.redis, 702);
+    assert_int_equal(server_of("\nredis_version:8.4\r\n").redis, 804);
+    assert_int_equal(server_of("\nredis_version:9\r\n").redis, 900);
+    assert_int_equal(server_of("\nredis_version:8.100.1\r\n").redis, 899); /* and no greater one */
+    assert_int_equal(server_of("\nredis_version:255.255.255\r\n").redis, 25599);
+    assert_int_equal(server_of("\nredis_version:-1.2\r\n").redis, 0);
+    assert_int_equal(server_of("\nredis_version:99999999999999999999.1\r\n").redis, 0);
+    assert_int_equal(server_of("\nredis_version:unstable\r\n").redis, 0);
+    assert_int_equal(server_of("").valkey, 0);
+}
+
 CASE(a_cluster_is_known_by_either_name) {
     assert_true(server_of("\nredis_mode:cluster\r\n").clusters);
     assert_true(server_of("\nserver_mode:cluster\r\n").clusters);
@@ -164,6 +179,7 @@ int main(void) {
         cmocka_unit_test(what_a_server_does_not_say_is_not_there),
         cmocka_unit_test(an_uptime_that_is_nonsense_is_that_of_a_new_server),
         cmocka_unit_test(batches_need_version_7),
+        cmocka_unit_test(versions_are_a_number_each),
         cmocka_unit_test(a_cluster_is_known_by_either_name),
         cmocka_unit_test(servers_without_locks_are_refused),
         cmocka_unit_test(data_that_began_here_are_not_inherited),

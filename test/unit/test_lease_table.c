@@ -39,7 +39,7 @@ static const char *const input_names[INPUTS] = {
 /* --- What came out, in words -------------------------------------------------------------------------------------- */
 
 static const char *const state_names[] = {"acquiring", "held", "lost", "releasing", "undoing", "ended"};
-static const char *const command_names[] = {"nothing", "acquire", "adopt", "raise",   "renew",
+static const char *const command_names[] = {"nothing", "acquire", "adopt", "raise",   "renew",  "refresh",
                                             "rearm",   "mend",    "add",   "replace", "release"};
 
 static const char *status_name(int status) {
