@@ -178,11 +178,14 @@ static bool heals(unsigned what) {
            what == LISTEN || what == RUN_LATE || what == WAKE;
 }
 
-/* An hour, if so, where nothing expires: a release that falls due on the way waits for its answer. */
+/* An hour, if so, where nothing expires: the releases that fall due on the way, each at its time, wait for answers. */
 static void rest(bool long_rest) {
-    scope.stride = long_rest ? 5 * 3600 * 1000 : 0;
-    for (unsigned i = 0; i < (long_rest ? 3 : 1); i++)
+    int64_t hour = 5 * 3600 * 1000, until = w.time + hour;
+
+    scope.stride = long_rest ? hour : 0;
+    do
         take((struct move){.what = PASS});
+    while (long_rest && w.time < until && living() && !w.broken);
 }
 
 /* Everything works, and everybody gives up: then all that there was comes to its end. */
