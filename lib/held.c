@@ -312,7 +312,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
         return evl_report(trouble);
     if (!token || !ret_len || size < evl_tenure_token(lock->tenure).len)
         return evl_fail(EVLOCK_EINVAL, "there is no room for a token of %zu bytes", evl_tenure_token(lock->tenure).len);
-    if (!evl_lease_exportable(evl_tenure_lease(lock->tenure)))
+    if (!evl_lease_exportable(evl_tenure_lease(lock->tenure), evl_turn_now(evl_handle_turn(lock))))
         return evl_fail(EVLOCK_EALREADY, "what is unanswered might shorten it later, or wait in its queue");
     memcpy(token, evl_tenure_token(lock->tenure).data, evl_tenure_token(lock->tenure).len);
     *ret_len = evl_tenure_token(lock->tenure).len;
@@ -331,7 +331,7 @@ int evlock_export(evlock *lock, void *token, size_t size, size_t *ret_len) {
 static bool held_drop_lost_but(struct evlock *lock, struct bytes token) {
     struct tenure *lost = lock->tenure;
     bool same = lost && evl_same_bytes(evl_tenure_token(lost), token);
-    bool stays = same && evl_lease_exportable(evl_tenure_lease(lost));
+    bool stays = same && evl_lease_exportable(evl_tenure_lease(lost), evl_turn_now(evl_handle_turn(lock)));
 
     if (stays)
         evl_tenure_export(lost);

@@ -868,6 +868,7 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
     lease->since = now;
     lease->due = LEASE_NEVER;
     lease->until = LEASE_NEVER;
+    lease->cut_over = LEASE_NEVER;
     lease_note_life(lease, terms->ttl ? terms->ttl : undo_without_expiry);
     for (unsigned i = 0; i < nodes; i++) {
         lease->slots[i].trace = entry->adopt ? MAYBE : CLEAR;
@@ -884,6 +885,8 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
 /* From here on it is unanswered. */
 static void lease_send(struct lease *lease, struct lease_slot *slot, enum lease_command command, int64_t now) {
     slot->flying = command;
+    if (now >= lease->cut_over)
+        slot->cut_ms = LEASE_NO_CUT;
     if (command != LEASE_RAISE) /* the lease counts from the acquire */
         slot->sent = now;
     slot->voting = command == LEASE_ADD || command == LEASE_REPLACE;
@@ -1124,6 +1127,14 @@ void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t
     evl_check(evl_lease_check(lease));
 }
 
+/* What was lost sets a ttl when it runs: like what is undone, no later than the token may live from now. */
+static void lease_note_cut(struct lease *lease, struct lease_slot *slot, int64_t now) {
+    int64_t life = lease_longest_life(lease);
+
+    slot->cut_ms = slot->replacing_ms < slot->cut_ms ? slot->replacing_ms : slot->cut_ms;
+    lease->cut_over = life == LEASE_NEVER ? LEASE_NEVER : now + life + evl_lease_drift(life);
+}
+
 void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool replaced, int64_t now,
                          struct lease_out *out) {
     struct lease_slot *slot = &lease->slots[node];
@@ -1132,8 +1143,8 @@ void evl_lease_node_back(struct lease *lease, unsigned node, bool settled, bool 
     slot->replaced |= replaced;
     if (slot->stray == UNSEEN)
         slot->stray = settled ? SETTLED : MAY_STILL_RUN;
-    if (!settled && slot->replacing_ms < slot->cut_ms)
-        slot->cut_ms = slot->replacing_ms;
+    if (!settled && slot->replacing_ms != LEASE_NO_CUT)
+        lease_note_cut(lease, slot, now);
     slot->replacing_ms = LEASE_NO_CUT;
     if (slot->late == UNSEEN)
         slot->late = settled ? SETTLED : MAY_STILL_RUN;
@@ -1209,11 +1220,12 @@ void evl_lease_abandon(struct lease *lease, int64_t now, struct lease_out *out) 
     evl_check(evl_lease_check(lease));
 }
 
-bool evl_lease_exportable(const struct lease *lease) {
+bool evl_lease_exportable(const struct lease *lease, int64_t now) {
     for (unsigned i = 0; i < lease->nodes; i++) {
         const struct lease_slot *slot = &lease->slots[i];
         bool looks = lease->queued && (slot->flying == LEASE_ACQUIRE || slot->stray == UNSEEN);
-        if (looks || slot->replacing_ms != LEASE_NO_CUT || slot->cut_ms != LEASE_NO_CUT)
+        bool cut = slot->cut_ms != LEASE_NO_CUT && now < lease->cut_over;
+        if (looks || cut || slot->replacing_ms != LEASE_NO_CUT)
             return false;
     }
     return true;

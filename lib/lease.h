@@ -107,7 +107,7 @@ struct lease_slot {
     };
     uint32_t replacing_ms; /* the ttl that an unanswered replacement or refresh asks for, or one just lost; or
                             * LEASE_NO_CUT */
-    uint32_t cut_ms;       /* the ttl that a lost one may set at any time; or LEASE_NO_CUT */
+    uint32_t cut_ms;       /* the ttl that a lost one may set until `cut_over`; or LEASE_NO_CUT */
     uint32_t mend_ms;      /* while HELD: when to see whether the node is to be mended, from `since`; or LEASE_AGES */
     enum lease_command want : 4;   /* to be sent next */
     enum lease_command flying : 4; /* unanswered, other than a release; at most one, and always before a release */
@@ -136,6 +136,7 @@ struct lease {
         int64_t extension;  /* what the extension under way asks for */
         int64_t last_fence; /* the last that was drawn for it and those it is passed on to; while it is not tied */
     };
+    int64_t cut_over;    /* from then on nothing that was lost and may cut it runs any more; LEASE_NEVER: not said */
     uint32_t longest_ms; /* the longest that the token may live on a server; or LEASE_AGES */
     int8_t status;       /* the last failure */
     uint8_t nodes : 4;
@@ -223,7 +224,7 @@ void evl_lease_release(struct lease *lease, int64_t until, struct lease_out *out
 void evl_lease_abandon(struct lease *lease, int64_t now, struct lease_out *out);
 
 /* Whether nothing that this lease has sent can still shorten it, or join its queue: an adopter could not know. */
-bool evl_lease_exportable(const struct lease *lease);
+bool evl_lease_exportable(const struct lease *lease, int64_t now);
 
 /* Somebody else has it now: it ends, and leaves the token where it is. */
 void evl_lease_export(struct lease *lease);

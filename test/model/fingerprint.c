@@ -78,6 +78,8 @@ static uint64_t mix_slot(uint64_t h, const struct lease *lease, const struct lea
         h = mix(h, (uint64_t)lease->extension);
     if (slot->mend_ms != LEASE_AGES)
         h = mix(h, to_come(lease->since + slot->mend_ms * INT64_C(1000), now));
+    if (slot->cut_ms != LEASE_NO_CUT)
+        h = mix(h, to_come(lease->cut_over, now));
     return mix(mix(h, (uint64_t)slot->replacing_ms), (uint64_t)slot->cut_ms);
 }
 

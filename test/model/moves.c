@@ -46,7 +46,7 @@ static void add_calls(const struct world *w, unsigned c, struct list *list) {
         add(list, LOOK, c, 0, 0);
     if (held || lease->state == LEASE_LOST)
         add(list, RELEASE, c, 0, 0);
-    if (held && w->scope->handover && !w->handed_over && evl_lease_exportable(lease))
+    if (held && w->scope->handover && !w->handed_over && evl_lease_exportable(lease, client_clock(w, c)))
         add(list, EXPORT, c, 0, 0);
     if (!held || last->extending || !w->extends || !lease->terms->ttl)
         return;

@@ -250,6 +250,32 @@ static void pass_last_look(struct world *w, unsigned c, const struct use *use) {
     }
 }
 
+static bool is_cut(const struct message *m, unsigned attempt) {
+    return m->attempt == attempt && (m->command == LEASE_REPLACE || m->command == LEASE_REFRESH);
+}
+
+/* Nor does what was lost and sets the ttl. */
+static void pass_cuts(struct world *w, unsigned c, unsigned attempt) {
+    for (unsigned n = 0; n < w->scope->nodes; n++) {
+        struct channel *channel = &w->clients[c].channels[n];
+        for (unsigned i = channel->lost; i-- > 0;)
+            if (is_cut(&channel->strays[i], attempt) && channel->strays[i].connection < channel->connection)
+                forget_stray(channel, i);
+    }
+}
+
+/* A lease waits for that for as long as the token may live. */
+static void check_cuts(struct world *w, unsigned c, unsigned n, unsigned attempt) {
+    const struct channel *channel = &w->clients[c].channels[n];
+    const struct lease *lease = lease_of(&w->clients[c].uses[attempt]);
+
+    for (unsigned i = 0; i < channel->lost; i++)
+        promise(w,
+                !is_cut(&channel->strays[i], attempt) || channel->strays[i].connection + 1 < channel->connection ||
+                    lease->cut_over >= client_clock(w, c) + lease->longest_ms * MS,
+                "what may cut a lease is reckoned with for as long as it may live");
+}
+
 /* A client looks at its deadlines, before it does anything else. */
 static void ring(struct world *w, unsigned c) {
     struct client *client = &w->clients[c];
@@ -259,6 +285,8 @@ static void ring(struct world *w, unsigned c) {
     for (unsigned a = 0; a < client->begun && !w->broken; a++) {
         struct use *use = use_living(client, a);
         struct lease_out out = {0};
+        if (use && lease_of(use)->cut_over <= now)
+            pass_cuts(w, c, a);
         if (!use || evl_lease_next(lease_of(use)) > now)
             continue;
         bool undone = lease_of(use)->state == LEASE_UNDOING && lease_of(use)->until <= now;
@@ -526,6 +554,7 @@ static void come_back(struct world *w, unsigned c, unsigned n, bool settled, boo
         if (!use)
             continue;
         evl_lease_node_back(lease_of(use), n, settled, replaced, client_clock(w, c), &out);
+        check_cuts(w, c, n, a);
         if (lease_of(use)->slots[n].want)
             out.wake |= 1U << n; /* what has waited for the node goes out, or is told why not */
         act(w, c, use, &out);

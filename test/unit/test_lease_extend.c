@@ -130,10 +130,10 @@ CASE(a_lost_replacement_by_weeks_is_not_forgotten) {
         held_by_one(&b);
         extend(&b, LEASE_REPLACE, ttls[i]);
         sends(&b, 0, LEASE_REPLACE);
-        assert_false(evl_lease_exportable(b.lease));
+        assert_false(evl_lease_exportable(b.lease, b.now));
         unknown(&b, 0);
         back(&b, 0, UNSETTLED);
-        assert_false(evl_lease_exportable(b.lease));
+        assert_false(evl_lease_exportable(b.lease, b.now));
         until(&b, evl_lease_next(b.lease));
         b.terms.ttl = 3 * most; /* or no more would be asked for */
         sends(&b, 0, LEASE_RENEW);

@@ -516,11 +516,11 @@ CASE(an_unanswered_look_is_waited_for_before_the_lease_is_handed_over) {
     look(&b);
     sends(&b, 0, LEASE_ACQUIRE);
     granted(&b, b.now);
-    assert_false(evl_lease_exportable(b.lease));
+    assert_false(evl_lease_exportable(b.lease, b.now));
     unknown(&b, 0);
-    assert_false(evl_lease_exportable(b.lease));
+    assert_false(evl_lease_exportable(b.lease, b.now));
     back(&b, 0, SETTLED);
-    assert_true(evl_lease_exportable(b.lease));
+    assert_true(evl_lease_exportable(b.lease, b.now));
 }
 
 CASE(a_lost_look_outlasts_the_undo_of_the_grant) {

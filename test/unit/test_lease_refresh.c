@@ -50,7 +50,7 @@ CASE(what_says_again_goes_out_anew) {
     again(&b, 0);
     wakes(&b, 1);
     deadline_is(&b, deadline);
-    assert_true(evl_lease_exportable(b.lease));
+    assert_true(evl_lease_exportable(b.lease, b.now));
     sends(&b, 0, LEASE_RENEW);
     yes_ttl(&b, 0, TTL);
     deadline_is(&b, b.now + KEPT);
@@ -74,10 +74,10 @@ CASE(a_lost_refresh_may_cut_an_extension) {
     held_by_one(&b);
     due(&b);
     refreshes(&b, 0);
-    assert_false(evl_lease_exportable(b.lease));
+    assert_false(evl_lease_exportable(b.lease, b.now));
     unknown(&b, 0);
     back(&b, 0, UNSETTLED);
-    assert_false(evl_lease_exportable(b.lease));
+    assert_false(evl_lease_exportable(b.lease, b.now));
     due(&b);
     refreshes(&b, 0); /* for no less than the one before */
     yes_ttl(&b, 0, TTL);
@@ -95,7 +95,7 @@ CASE(a_lost_refresh_that_cannot_run_any_more_cuts_nothing) {
     refreshes(&b, 0);
     unknown(&b, 0);
     back(&b, 0, SETTLED);
-    assert_true(evl_lease_exportable(b.lease));
+    assert_true(evl_lease_exportable(b.lease, b.now));
     due(&b);
     refreshes(&b, 0);
     yes_ttl(&b, 0, TTL);
@@ -103,6 +103,52 @@ CASE(a_lost_refresh_that_cannot_run_any_more_cuts_nothing) {
     sends(&b, 0, LEASE_REPLACE);
     yes_ttl(&b, 0, 60 * SECOND);
     deadline_is(&b, b.now + kept(60 * SECOND));
+}
+
+/* By the same assumption as for undos: what was lost runs no later than a ttl after the next connection stood. */
+CASE(a_lost_refresh_that_is_too_old_cuts_nothing) {
+    struct bench b = bench_new();
+    held_by_one(&b);
+    due(&b);
+    refreshes(&b, 0);
+    unknown(&b, 0);
+    back(&b, 0, UNSETTLED);
+    int64_t over = b.now + TTL + evl_lease_drift(TTL);
+    while (evl_lease_next(b.lease) < over) {
+        due(&b);
+        refreshes(&b, 0);
+        yes_ttl(&b, 0, TTL);
+        assert_false(evl_lease_exportable(b.lease, b.now));
+    }
+    until(&b, over - 1);
+    extend(&b, LEASE_REPLACE, 60 * SECOND);
+    sends(&b, 0, LEASE_REPLACE);
+    assert_false(evl_lease_exportable(b.lease, over));
+    pass(&b, 1);
+    yes_ttl(&b, 0, 60 * SECOND);
+    deadline_is(&b, over - 1 + KEPT); /* it may have run behind this, which was sent before */
+    assert_true(evl_lease_exportable(b.lease, b.now));
+    extend(&b, LEASE_REPLACE, 60 * SECOND);
+    sends(&b, 0, LEASE_REPLACE);
+    yes_ttl(&b, 0, 60 * SECOND);
+    deadline_is(&b, b.now + kept(60 * SECOND));
+}
+
+/* One more that is lost begins the time anew. */
+CASE(the_last_lost_refresh_counts) {
+    struct bench b = bench_new();
+    held_by_one(&b);
+    for (int i = 0; i < 2; i++) {
+        due(&b);
+        refreshes(&b, 0);
+        unknown(&b, 0);
+        back(&b, 0, UNSETTLED);
+        sends(&b, 0, LEASE_RENEW);
+        yes_ttl(&b, 0, TTL);
+    }
+    int64_t over = b.now + TTL + evl_lease_drift(TTL);
+    assert_false(evl_lease_exportable(b.lease, over - 1));
+    assert_true(evl_lease_exportable(b.lease, over));
 }
 
 CASE(what_may_live_longer_is_renewed_by_script) {
@@ -192,6 +238,8 @@ int main(void) {
         cmocka_unit_test(a_refresh_that_is_refused_is_repeated_soon),
         cmocka_unit_test(a_lost_refresh_may_cut_an_extension),
         cmocka_unit_test(a_lost_refresh_that_cannot_run_any_more_cuts_nothing),
+        cmocka_unit_test(a_lost_refresh_that_is_too_old_cuts_nothing),
+        cmocka_unit_test(the_last_lost_refresh_counts),
         cmocka_unit_test(what_may_live_longer_is_renewed_by_script),
         cmocka_unit_test(what_was_added_to_is_renewed_by_script),
         cmocka_unit_test(what_others_may_prolong_is_renewed_by_script),

@@ -762,19 +762,19 @@ CASE(an_export_waits_for_what_is_unanswered) {
 CASE(what_may_yet_be_shortened_is_not_exported) {
     struct bench b = bench_new();
     held_by(&b, 3);
-    assert_true(evl_lease_exportable(b.lease));
+    assert_true(evl_lease_exportable(b.lease, b.now));
     extend(&b, LEASE_REPLACE, SECOND);
-    assert_true(evl_lease_exportable(b.lease)); /* it was not sent */
+    assert_true(evl_lease_exportable(b.lease, b.now)); /* it was not sent */
     sends(&b, 2, LEASE_REPLACE);
-    assert_false(evl_lease_exportable(b.lease));
+    assert_false(evl_lease_exportable(b.lease, b.now));
     unknown(&b, 2);
-    assert_false(evl_lease_exportable(b.lease));
+    assert_false(evl_lease_exportable(b.lease, b.now));
     back(&b, 2, SETTLED);
-    assert_true(evl_lease_exportable(b.lease));
+    assert_true(evl_lease_exportable(b.lease, b.now));
     sends(&b, 1, LEASE_REPLACE);
     unknown(&b, 1);
     back(&b, 1, UNSETTLED);
-    assert_false(evl_lease_exportable(b.lease));
+    assert_false(evl_lease_exportable(b.lease, b.now));
 }
 
 /* A node that is known not to have the token says nothing new by having none. */
