@@ -81,8 +81,10 @@ static void renewals_are_batched_by_master(void **state) {
         locks[i] = lock_at(f, i % 3, i / 3, &options);
         assert_status(evlock_acquire(locks[i], NULL, record_end, &records[i]), EVLOCK_OK);
     }
-    for (int i = 0; i < 60; i++)
+    for (int i = 0; i < 60; i++) {
         await(f, records[i].count == 1 && records[i].status == EVLOCK_OK);
+        renew_by_script(locks[i]);
+    }
     await(f, stats_of(f->client).renewals >= 180);
     long long scripts = 0;
     for (int i = 0; i < 3; i++)
@@ -106,8 +108,10 @@ static void what_a_batch_renews_is_its_own(void **state) {
         locks[i] = lock_at(f, 0, i, &options);
         assert_status(evlock_acquire(locks[i], NULL, record_end, &records[i]), EVLOCK_OK);
     }
-    for (int i = 0; i < 20; i++)
+    for (int i = 0; i < 20; i++) {
         await(f, records[i].count == 1 && records[i].status == EVLOCK_OK);
+        renew_by_script(locks[i]);
+    }
     server_do(&cluster.nodes[owner_of(locks[0])], "PEXPIRE %s 600000", name_of(locks[0]));
     server_do(&cluster.nodes[owner_of(locks[1])], "SET %s stranger PX 600000", name_of(locks[1]));
     await(f, lost.count);

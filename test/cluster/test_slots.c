@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum step { BEFORE, OPEN, MIGRATED, SETTLED, STEPS };
 
@@ -58,6 +59,50 @@ static void every_call_is_answered_in_every_step(void **state) {
     assert_true(is_kept(held));
     assert_status(await_release(f, held), EVLOCK_OK);
     assert_true(stats_of(f->client).redirects > 0);
+    cluster_move(&cluster, slot, 0);
+}
+
+/* Renewals find it in each step, and go on as the new master can. */
+static void renewals_go_on_in_every_step(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = renewed();
+    options.renewal_interval_ms = 50;
+    evlock *lock = lock_at(f, 0, 0, &options);
+    int slot = slot_of(lock), to = other_than(0);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    for (enum step step = BEFORE; step < STEPS; step++) {
+        do_step(step, slot, to);
+        uint64_t before = stats_of(f->client).renewals;
+        await(f, stats_of(f->client).renewals >= before + 4);
+        assert_true(evlock_is_held(lock));
+    }
+    assert_int_equal(owner_of(lock), to);
+    server_do(&cluster.nodes[to], "CONFIG RESETSTAT");
+    uint64_t before = stats_of(f->client).renewals;
+    await(f, stats_of(f->client).renewals >= before + 4);
+    assert_true(server_calls(&cluster.nodes[to], server_refreshes(&cluster.nodes[to]) ? "set" : "evalsha") >= 4);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    assert_false(key_exists(&cluster.nodes[to], name_of(lock)));
+    cluster_move(&cluster, slot, 0);
+}
+
+/* The first master has a command for it, and so has the second, but for us. */
+static void a_release_behind_a_move_goes_by_script_where_it_must(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_at(f, 0, 0, NULL);
+    int slot = slot_of(lock), to = other_than(0);
+    char command[80];
+    snprintf(command, sizeof(command), "ACL SETUSER default%s", deleting_rights(&cluster.nodes[to]) + strlen("-del"));
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    cluster_move(&cluster, slot, to);
+    server_do(&cluster.nodes[to], command);
+    for (int nth = 0; nth < 2; nth++) {
+        assert_status(await_release(f, lock), EVLOCK_OK);
+        assert_false(key_exists(&cluster.nodes[to], name_of(lock)));
+        assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    }
+    server_do(&cluster.nodes[to], "ACL SETUSER default +@all");
+    assert_status(await_release(f, lock), EVLOCK_OK);
     cluster_move(&cluster, slot, 0);
 }
 
@@ -242,10 +287,16 @@ static void none_of_many_renewed_locks_is_lost(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CLUSTERED(every_call_is_answered_in_every_step), CLUSTERED(what_is_taken_in_one_step_is_given_back_in_the_next),
-        CLUSTERED(a_fence_waits_for_its_counter),        CLUSTERED(a_move_that_stands_still_ends_a_try),
-        CLUSTERED(a_cancelled_move_leaves_the_lock),     CLUSTERED(replicas_of_the_old_master_do_not_count),
-        CLUSTERED(none_of_many_renewed_locks_is_lost),   CLUSTERED(who_sends_elsewhere_is_asked_for_its_table),
+        CLUSTERED(every_call_is_answered_in_every_step),
+        CLUSTERED(renewals_go_on_in_every_step),
+        CLUSTERED(a_release_behind_a_move_goes_by_script_where_it_must),
+        CLUSTERED(what_is_taken_in_one_step_is_given_back_in_the_next),
+        CLUSTERED(a_fence_waits_for_its_counter),
+        CLUSTERED(a_move_that_stands_still_ends_a_try),
+        CLUSTERED(a_cancelled_move_leaves_the_lock),
+        CLUSTERED(replicas_of_the_old_master_do_not_count),
+        CLUSTERED(none_of_many_renewed_locks_is_lost),
+        CLUSTERED(who_sends_elsewhere_is_asked_for_its_table),
     };
     return run_clustered("cluster-slots", tests, NULL);
 }

@@ -218,6 +218,47 @@ static void renewal_outlives_the_ttl(void **state) {
     assert_status(await_release(f, lock), EVLOCK_OK);
 }
 
+static bool renewed_on(size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (key_ttl(&nodes[i], "a") <= LONG_TTL / 2)
+            return false;
+    return true;
+}
+
+/* By script in each way, beside what the test does. */
+static void assert_by_script(size_t node, bool expected) {
+    assert_true((server_calls(&nodes[node], "pexpire") > 1) == expected);
+    assert_true((server_calls(&nodes[node], "del") > 0) == expected);
+}
+
+/* Of three nodes, one says that it has commands of its own, or all but one: each is renewed and released its way. */
+static void nodes_of_two_versions_hold_together(void **state) {
+    struct fixture *f = *state;
+    bool refresh = server_refreshes(&nodes[1]), deletes = strcmp(deleting_rights(&nodes[1]), "-del") != 0;
+    struct record acquired = {0}, released = {0};
+    evlock_options options = renewed_options();
+    relay_start(&f->relay, &nodes[0]);
+    f->relay.edit = refresh ? say_older : say_newer;
+    const char *urls[] = {f->relay.url, nodes[1].url, nodes[2].url};
+    f->client = quorum_client_of(f, urls, 3, NULL);
+    await(f, relay_pump(&f->relay) && nodes_counting(f->client) == 3);
+    evlock *lock = lock_new(f, "a", &options);
+    assert_status(evlock_acquire(lock, NULL, record_end, &acquired), EVLOCK_OK);
+    await(f, relay_pump(&f->relay) && acquired.count && nodes_having("a") == 3); /* the token is not shown */
+    for (size_t i = 0; i < 3; i++) {
+        server_do(&nodes[i], "CONFIG RESETSTAT");
+        server_do(&nodes[i], "PEXPIRE a %d", LONG_TTL / 3);
+    }
+    await(f, relay_pump(&f->relay) && renewed_on(3));
+    assert_deadline_is_backed(lock, 3);
+    assert_status(evlock_release(lock, record_end, &released), EVLOCK_OK);
+    await(f, relay_pump(&f->relay) && released.count && !nodes_having("a"));
+    assert_ended(&released, EVLOCK_OK);
+    assert_by_script(0, true);
+    if (refresh == deletes)
+        assert_by_script(1, !refresh);
+}
+
 static void extensions_reach_all_nodes(void **state) {
     struct fixture *f = *state;
     evlock *lock = acquired(f, "a", NULL);
@@ -607,6 +648,7 @@ int main(void) {
         QUORUM_TEST(retries_are_counted_in_rounds),
         QUORUM_TEST(all_nodes_are_renewed),
         QUORUM_TEST(renewal_outlives_the_ttl),
+        QUORUM_TEST_BARE(nodes_of_two_versions_hold_together),
         QUORUM_TEST(extensions_reach_all_nodes),
         QUORUM_TEST(an_extension_needs_a_majority),
         QUORUM_TEST(a_lease_that_a_majority_forgot_is_lost),

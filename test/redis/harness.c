@@ -117,6 +117,39 @@ void release_by_script(struct fixture *fixture) {
     lock_free(fixture, lock);
 }
 
+bool server_refreshes(struct server *server) {
+    redisReply *reply = server_command(server, "SET none token IFEQ token PX 1000");
+    bool has = reply->type == REDIS_REPLY_NIL;
+
+    freeReplyObject(reply);
+    return has;
+}
+
+/* As what Redis it passes, in place of what it is; as what Valkey, not at all. */
+static void edit_version(char *bytes, size_t len, char major, char minor) {
+    char *version = memmem(bytes, len, "\nredis_version:", 15);
+    char *valkey = memmem(bytes, len, "\nvalkey_version:", 16);
+
+    if (version && version + 18 <= bytes + len) {
+        version[15] = major;
+        version[17] = minor;
+    }
+    if (valkey)
+        valkey[1] = 'x';
+}
+
+void say_newer(struct relay *relay, char *bytes, size_t len, bool to_server) {
+    (void)relay;
+    if (!to_server)
+        edit_version(bytes, len, '8', '9');
+}
+
+void say_older(struct relay *relay, char *bytes, size_t len, bool to_server) {
+    (void)relay;
+    if (!to_server)
+        edit_version(bytes, len, '7', '0');
+}
+
 void renew_by_script(const evlock *lock) {
     assert_non_null(evlock_token(lock, NULL));
 }

@@ -135,6 +135,14 @@ void renew_by_script(const evlock *lock);
  * own for that. */
 void release_by_script(struct fixture *fixture);
 
+/* Whether the server renews by a command of its own. */
+bool server_refreshes(struct server *server);
+
+/* For a relay to change: the server says that it is a Redis that has commands of its own, or one that has none,
+ * whatever it is. */
+void say_newer(struct relay *relay, char *bytes, size_t len, bool to_server);
+void say_older(struct relay *relay, char *bytes, size_t len, bool to_server);
+
 /* How often a release or an undo was run, or a script for something else: logins ask for one, too. */
 long long server_releases(struct server *server);
 /* The rights without which nothing is deleted on this server, as ACL SETUSER takes them away. */

@@ -57,13 +57,6 @@ static long long deletions(struct server *server) {
 }
 
 /* What the server has by its version. */
-static bool refreshes(struct server *server) {
-    redisReply *reply = server_command(server, "SET none token IFEQ token PX 1000");
-    bool has = reply->type == REDIS_REPLY_NIL;
-    freeReplyObject(reply);
-    return has;
-}
-
 static bool deletes(struct server *server) {
     return strcmp(deleting_rights(server), "-del") != 0;
 }
@@ -81,7 +74,7 @@ static bool deletes(struct server *server) {
 static void a_renewal_is_one_command(void **state) {
     struct fixture *f = *state;
     struct held held[3];
-    needs(f, refreshes);
+    needs(f, server_refreshes);
     for (int i = 0; i < 3; i++)
         hold(f, &held[i], name_of(i));
     server_do(f->server, "CONFIG RESETSTAT");
@@ -127,7 +120,7 @@ static void a_lock_with_a_queue_is_released_by_script(void **state) {
 static void what_is_gone_is_lost(void **state) {
     struct fixture *f = *state;
     struct held held[3];
-    needs(f, refreshes);
+    needs(f, server_refreshes);
     for (int i = 0; i < 3; i++)
         hold(f, &held[i], name_of(i));
     server_do(f->server, "DEL a");
@@ -239,22 +232,9 @@ static void an_upgraded_server_releases_for_who_may_not(void **state) {
     server_do(f->server, "ACL DELUSER worker");
 }
 
-/* The server says that it is a Redis that has all, whatever it is: without a change of the length. */
-static void boast(struct relay *relay, char *bytes, size_t len, bool to_server) {
-    char *version = to_server ? NULL : memmem(bytes, len, "\nredis_version:", 15);
-    char *valkey = to_server ? NULL : memmem(bytes, len, "\nvalkey_version:", 16);
-    (void)relay;
-    if (version && version + 18 <= bytes + len) {
-        version[15] = '8';
-        version[17] = '9';
-    }
-    if (valkey)
-        valkey[1] = 'x';
-}
-
-static void boasted_connection(struct fixture *f) {
+static void connection_by(struct fixture *f, void (*edit)(struct relay *, char *, size_t, bool)) {
     relay_start(&f->relay, f->server);
-    f->relay.edit = boast;
+    f->relay.edit = edit;
     f->client = NULL;
     client_new(f, f->relay.url, NULL);
     await(f, relay_pump(&f->relay) && evlock_client_connection(f->client) == EVLOCK_CONNECTED);
@@ -285,14 +265,14 @@ static void release_through(struct fixture *f, struct held *held) {
 static void what_a_server_does_not_know_goes_by_script(void **state) {
     struct fixture *f = *state;
     struct held held[3];
-    boasted_connection(f);
+    connection_by(f, say_newer);
     for (int i = 0; i < 3; i++)
         acquire_through(f, &held[i], name_of(i));
     await_renewals(f);
     long long errors = server_info(f->server, "stats", "total_error_replies:");
     for (int i = 0; i < 3; i++)
         await_renewals(f);
-    if (!refreshes(f->server)) {
+    if (!server_refreshes(f->server)) {
         assert_int_equal(server_info(f->server, "stats", "total_error_replies:"), errors + 1); /* this test's own */
         assert_true(server_calls(f->server, "pexpire") >= 3);
     }
@@ -309,7 +289,7 @@ static void what_a_server_does_not_know_goes_by_script(void **state) {
 static void two_that_are_refused_go_by_script(void **state) {
     struct fixture *f = *state;
     struct held held;
-    boasted_connection(f);
+    connection_by(f, say_newer);
     acquire_through(f, &held, "a");
     f->relay.pairs[0].held = true;
     run_for(f, 4 * INTERVAL_MS); /* the renewal is under way */
@@ -320,6 +300,45 @@ static void two_that_are_refused_go_by_script(void **state) {
     await(f, ended(f, &released));
     assert_ended(&released, EVLOCK_OK);
     assert_false(key_exists(f->server, "a"));
+}
+
+static long long scripts(struct server *server) {
+    return server_calls(server, "pexpire"); /* by which a script renews, and nothing else here */
+}
+
+/* The server that comes back is another version, and says so. */
+static void another_version(struct fixture *f, void (*edit)(struct relay *, char *, size_t, bool)) {
+    f->relay.edit = edit;
+    relay_cut(&f->relay, f->relay.count - 1);
+    await(f, pump(f) && evlock_client_connection(f->client) != EVLOCK_CONNECTED);
+    await(f, pump(f) && evlock_client_connection(f->client) == EVLOCK_CONNECTED);
+    server_do(f->server, "CONFIG RESETSTAT");
+    await_renewals(f);
+}
+
+/* Down, up, and to where it says more than it has: with a lease that is held, and one that is taken and released. */
+static void each_login_learns_what_the_server_has(void **state) {
+    struct fixture *f = *state;
+    struct held held, other;
+    bool refreshes = server_refreshes(f->server);
+    connection_by(f, NULL);
+    acquire_through(f, &held, "a");
+    await_renewals(f);
+    assert_true(refreshes ? !scripts(f->server) : scripts(f->server) > 0);
+    another_version(f, say_older);
+    assert_true(scripts(f->server) > 0);
+    acquire_through(f, &other, "b");
+    release_through(f, &other);
+    assert_int_equal(deletions(f->server), 0);
+    another_version(f, say_newer);
+    acquire_through(f, &other, "b");
+    release_through(f, &other);
+    another_version(f, NULL);
+    assert_true(refreshes ? !scripts(f->server) : scripts(f->server) > 0);
+    assert_int_equal(held.lost.count, 0);
+    release_through(f, &held);
+    assert_false(key_exists(f->server, "a"));
+    assert_int_equal(deletions(f->server), deletes(f->server));
 }
 
 int main(void) {
@@ -334,6 +353,7 @@ int main(void) {
         TEST(an_upgraded_server_releases_for_who_may_not),
         TEST(what_a_server_does_not_know_goes_by_script),
         TEST(two_that_are_refused_go_by_script),
+        TEST(each_login_learns_what_the_server_has),
     };
     return run_suite("native", tests);
 }
