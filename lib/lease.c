@@ -920,7 +920,7 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
 }
 
 bool evl_lease_may_refresh(const struct lease *lease) {
-    return !lease->adopted && !lease->own && lease_longest_life(lease) <= lease->terms->ttl;
+    return !lease->adopted && !lease->own && !lease->tied;
 }
 
 bool evl_lease_refresh(struct lease *lease, unsigned node) {

@@ -289,7 +289,7 @@ uint64_t evlock_fence(const evlock *lock) {
 const void *evlock_token(const evlock *lock, size_t *ret_len) {
     if (!evl_lock_holds(lock))
         return NULL;
-    evl_tenure_show(lock->tenure);
+    evl_lease_tie(evl_tenure_lease(lock->tenure));
     if (ret_len)
         *ret_len = evl_tenure_token(lock->tenure).len;
     return evl_tenure_token(lock->tenure).data;

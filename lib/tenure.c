@@ -144,8 +144,7 @@ static bool tenure_may_send(struct tenure *tenure, unsigned vote, int64_t now) {
 
 /* Whether a renewal there may be the server's own command. */
 static bool tenure_may_refresh(struct tenure *tenure, const struct node *node, int64_t now) {
-    return now >= node->pipe.login.native.refreshes_from && !evl_tenure_rest(tenure)->shown &&
-           evl_lease_may_refresh(evl_tenure_lease(tenure));
+    return now >= node->pipe.login.native.refreshes_from && evl_lease_may_refresh(evl_tenure_lease(tenure));
 }
 
 /* How a renewal that was just taken is sent. Nobody else can have a lock that this node may have forgotten: its renewal
@@ -623,10 +622,6 @@ void evl_tenure_export(struct tenure *tenure) {
     evl_tenure_drop(tenure);
     evl_lease_export(evl_tenure_lease(tenure));
     tenure_act(tenure, now, &out, "");
-}
-
-void evl_tenure_show(struct tenure *tenure) {
-    evl_tenure_rest(tenure)->shown = true;
 }
 
 void evl_tenure_warn_anew(struct tenure *tenure) {

@@ -21,8 +21,7 @@ struct tenure {
 };
 
 struct tenure_rest {
-    uint8_t acting : 7; /* depth of what an input leads to: only the outermost may free it */
-    bool shown : 1;     /* others may know the token, and have their way with the ttl */
+    uint8_t acting; /* depth of what an input leads to: only the outermost may free it */
     uint8_t token_len;
     uint16_t owing : 15; /* in a cluster: the node that has lost a command of its; with marks of what became of that */
     bool plainly : 1;    /* the same: its release does not hand on, as the queue is not where the lock is */
@@ -130,9 +129,6 @@ void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence, int
 
 /* Its handle extends the lease. The tenure may be gone on return, as after all inputs below. */
 void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl);
-
-/* Its token is shown to its handle's user, and may be to anybody. */
-void evl_tenure_show(struct tenure *tenure);
 
 /* Its handle's user is told of the grant now, and has heard of no risk before that. */
 void evl_tenure_warn_anew(struct tenure *tenure);
