@@ -919,8 +919,9 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
     return command;
 }
 
+/* What is to last for weeks has a ttl that may not be known to the millisecond. */
 bool evl_lease_may_refresh(const struct lease *lease) {
-    return !lease->adopted && !lease->own && !lease->tied;
+    return !lease->adopted && !lease->own && !lease->tied && lease->longest_ms != LEASE_AGES;
 }
 
 bool evl_lease_refresh(struct lease *lease, unsigned node) {

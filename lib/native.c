@@ -7,7 +7,7 @@ static const struct form form_delifeq = {NULL, 0, {ARG_DELIFEQ, ARG_LOCK, ARG_TO
 static const struct form form_delex = {NULL, 0, {ARG_DELEX, ARG_LOCK, ARG_IFEQ, ARG_TOKEN}};
 
 /* For so long, a server whose memory was full is asked for no refresh. */
-static const int64_t pause_when_full = 10 * 1000000;
+static const int64_t pause_when_full = INT64_C(10) * 1000000;
 
 void evl_native_reset(struct native *native) {
     *native = (struct native){.refreshes_from = LEASE_NEVER};

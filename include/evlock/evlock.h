@@ -1020,8 +1020,8 @@ EVLOCK_EXPORT const void *evlock_token(const evlock *lock, size_t *ret_len);
  *
  * EVLOCK_EALREADY is returned while an unanswered command could change the lease, of which its new holder could not
  * know. This is an extension that might shorten the lease, or a look at the queue that might join it once more. On
- * Valkey 8.1, Redis 8.4 and later ones it may be a renewal, too: it sets the ttl there. Try again a little later. If the
- * command was lost and its connection cannot be killed, that is a ttl later.
+ * Valkey 8.1, Redis 8.4 and later ones it may be a renewal, too: it sets the ttl there. Try again a little later. If
+ * the command was lost and its connection cannot be killed, that is a ttl later.
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL (also: `size` is too small), EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_EALREADY,
  * EVLOCK_ECLOSED, EVLOCK_EFORKED.

@@ -154,15 +154,30 @@ CASE(the_last_lost_refresh_counts) {
 CASE(what_may_live_longer_is_renewed_by_script) {
     struct bench b = bench_new();
     held_by_one(&b);
-    extend(&b, LEASE_REPLACE, TTL); /* this lets it live no longer */
-    sends(&b, 0, LEASE_REPLACE);
-    yes_ttl(&b, 0, TTL);
     due(&b);
     refreshes(&b, 0);
     yes_ttl(&b, 0, TTL);
     extend(&b, LEASE_REPLACE, TTL + MS);
     sends(&b, 0, LEASE_REPLACE);
     refused(&b, 0); /* or it says so */
+    due(&b);
+    renews_by_script(&b);
+}
+
+CASE(what_its_user_knows_is_renewed_by_script) {
+    struct bench b = bench_new();
+    held_by_one(&b);
+    evl_lease_tie(b.lease);
+    due(&b);
+    renews_by_script(&b);
+}
+
+CASE(what_somebody_made_live_longer_is_renewed_by_script) {
+    struct bench b = bench_new();
+    held_by_one(&b);
+    due(&b);
+    refreshes(&b, 0);
+    yes_ttl(&b, 0, TTL + MS);
     due(&b);
     renews_by_script(&b);
 }
@@ -241,6 +256,8 @@ int main(void) {
         cmocka_unit_test(a_lost_refresh_that_is_too_old_cuts_nothing),
         cmocka_unit_test(the_last_lost_refresh_counts),
         cmocka_unit_test(what_may_live_longer_is_renewed_by_script),
+        cmocka_unit_test(what_its_user_knows_is_renewed_by_script),
+        cmocka_unit_test(what_somebody_made_live_longer_is_renewed_by_script),
         cmocka_unit_test(what_was_added_to_is_renewed_by_script),
         cmocka_unit_test(what_others_may_prolong_is_renewed_by_script),
         cmocka_unit_test(a_ttl_of_weeks_is_renewed_by_script),
