@@ -213,7 +213,7 @@ void evl_acquire_grant(struct call *call) {
     }
     lock->untold = call;
     lock->crowded = acquire_is_crowded(call);
-    if (call->sort->kind == CALL_ACQUIRE)
+    if (call->sort->kind == CALL_ACQUIRE && call->acquire.cohort)
         evl_cohort_hold(call);
     evl_handle_log(lock, EVLOCK_LOG_DEBUG, "held");
     evl_call_end(call, EVLOCK_OK, "");

@@ -119,7 +119,7 @@ int64_t evl_call_pause(const struct call *call) {
 }
 
 static void call_leave(struct call *call) {
-    if (call->sort->ended)
+    if (call->sort->ended && call->acquire.cohort)
         call->sort->ended(call);
     call_delist(call);
 }

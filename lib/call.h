@@ -31,7 +31,7 @@ struct call_sort {
     void (*count)(const struct call *call);
     /* Frees what a call of this kind owns. */
     void (*free)(struct call *call);
-    /* It is not pending any more: it leaves what it waits in. */
+    /* Of an acquire in a cohort: it is not pending any more, and leaves that. */
     void (*ended)(struct call *call);
     /* Of an acquire that no trouble ends: what stands in its way now. Returns the least pause before the next try. */
     int64_t (*hindered)(struct call *call, int status);

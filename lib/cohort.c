@@ -109,7 +109,7 @@ static struct cohort *cohort_held_by(const struct evlock *lock) {
     const struct cohorts *cohorts = cohort_family_of(lock);
     struct cohort *cohort;
 
-    if (lock->config->max_passes && cohorts->size)
+    if (evl_cohort_is_for(lock) && cohorts->size)
         LIST_FOREACH (cohort, cohorts_place(cohorts, evl_handle_key(lock)), link)
             if (cohort->holder == lock)
                 return cohort;
@@ -123,15 +123,14 @@ static bool cohort_ends(const struct evlock *lock) {
     return !evl_locks_of(lock)->open || evl_turn_forked(evl_handle_turn(lock));
 }
 
-static struct call *cohort_leader(const struct evlock *lock, const struct cohort *cohort) {
+struct call *evl_cohort_leader(const struct evlock *lock, const struct cohort *cohort) {
     return cohort->holder || cohort_ends(lock) ? NULL : TAILQ_FIRST(&cohort->waiting);
 }
 
-bool evl_cohort_enter(struct call *call) {
-    const struct config *config = call->lock->config;
+bool evl_cohort_join(struct call *call) {
     struct cohort *cohort;
 
-    if (!config->max_passes || call->acquire.token || call->acquire.retries != EVLOCK_UNLIMITED)
+    if (call->acquire.token || call->acquire.retries != EVLOCK_UNLIMITED)
         return true;
     cohort = cohort_for(call);
     if (!cohort)
@@ -153,22 +152,14 @@ void evl_cohort_enter_again(struct call *call) {
     TAILQ_INSERT_HEAD(&cohort->waiting, call, acquire.beside);
 }
 
-bool evl_cohort_leads(const struct call *call) {
-    const struct cohort *cohort = call->acquire.cohort;
-
-    return !cohort || cohort_leader(call->lock, cohort) == call;
-}
-
 void evl_cohort_leave(struct call *call) {
     struct cohort *cohort = call->acquire.cohort;
-    bool led = cohort && evl_cohort_leads(call);
+    bool led = evl_cohort_leads(call);
     struct call *leader;
 
-    if (!cohort)
-        return;
     TAILQ_REMOVE(&cohort->waiting, call, acquire.beside);
     call->acquire.cohort = NULL;
-    leader = cohort_leader(call->lock, cohort);
+    leader = evl_cohort_leader(call->lock, cohort);
     if (led && leader && !leader->lock->tenure) { /* it has not inherited the attempt */
         leader->acquire.contended |= call->acquire.contended;
         evl_call_wake(leader, cohort_now_of(call->lock));
@@ -179,8 +170,6 @@ void evl_cohort_leave(struct call *call) {
 void evl_cohort_hold(struct call *call) {
     struct cohort *cohort = call->acquire.cohort;
 
-    if (!cohort)
-        return;
     assert(!cohort->holder);
     cohort->holder = call->lock;
     if (call->acquire.passed)
@@ -191,14 +180,14 @@ void evl_cohort_hold(struct call *call) {
 
 /* Who comes next may be another process: it is the queue that keeps the turns, or a pause in which others can see that
  * the lock is free. */
-void evl_cohort_let_go(struct evlock *lock, bool released) {
+void evl_cohort_end_hold(struct evlock *lock, bool released) {
     struct cohort *cohort = cohort_held_by(lock);
     struct call *leader;
 
     if (!cohort)
         return;
     cohort->holder = NULL;
-    leader = cohort_leader(lock, cohort);
+    leader = evl_cohort_leader(lock, cohort);
     if (leader) {
         leader->acquire.contended = lock->config->queue;
         evl_call_wake(leader,
@@ -211,7 +200,7 @@ void evl_cohort_let_go(struct evlock *lock, bool released) {
 struct tenure *evl_cohort_standing(const struct evlock *lock) {
     const struct call *call = lock->tenure ? NULL : evl_call_pending(lock, CALL_ACQUIRE);
     const struct cohort *cohort = call ? call->acquire.cohort : NULL;
-    const struct call *leader = cohort ? cohort_leader(lock, cohort) : NULL;
+    const struct call *leader = cohort ? evl_cohort_leader(lock, cohort) : NULL;
 
     return leader ? leader->lock->tenure : lock->tenure;
 }
@@ -259,12 +248,14 @@ static bool cohort_may_pass(const struct cohort *cohort, int64_t now) {
     return cohort->passes < cohort->config->max_passes && now < cohort->since + cohort->config->max_pass;
 }
 
-struct call *evl_cohort_heir(const struct evlock *lock) {
+struct call *evl_cohort_find_heir(const struct evlock *lock) {
     struct cohort *cohort = cohort_held_by(lock);
-    int64_t now = cohort_now_of(lock);
+    int64_t now;
 
-    if (!cohort || cohort_ends(lock) || !cohort_may_pass(cohort, now) ||
-        !evl_lease_passable(evl_tenure_lease(lock->tenure), now))
+    if (!cohort || cohort_ends(lock))
+        return NULL;
+    now = cohort_now_of(lock);
+    if (!cohort_may_pass(cohort, now) || !evl_lease_passable(evl_tenure_lease(lock->tenure), now))
         return NULL;
     return cohort_next(cohort, now);
 }

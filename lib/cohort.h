@@ -12,24 +12,43 @@
 
 #include "call.h"
 
+/* Whether a handle's options let its leases be passed on. Where they do not, nothing of a cohort costs more than this.
+ */
+static inline bool evl_cohort_is_for(const struct evlock *lock) {
+    return lock->config->max_passes > 0;
+}
+
 /* An acquire without a token of its own and attempts to count waits with its like from here on, if its handle's options
  * say so. False: no memory. */
-bool evl_cohort_enter(struct call *call);
+bool evl_cohort_join(struct call *call);
+
+static inline bool evl_cohort_enter(struct call *call) {
+    return !evl_cohort_is_for(call->lock) || evl_cohort_join(call);
+}
 
 /* The same at the head: it had been granted a lease, which is gone before it was told. */
 void evl_cohort_enter_again(struct call *call);
 
-/* Whether it is to make attempts: it waits alone, or is the first of its cohort, of which nobody holds. */
-bool evl_cohort_leads(const struct call *call);
+/* Who makes the attempts of a cohort; NULL: one of it holds, or all end. */
+struct call *evl_cohort_leader(const struct evlock *lock, const struct cohort *cohort);
 
-/* It is not pending any more. If it led, the next one does. */
+/* Whether it is to make attempts: it waits alone, or is the first of its cohort, of which nobody holds. */
+static inline bool evl_cohort_leads(const struct call *call) {
+    return !call->acquire.cohort || evl_cohort_leader(call->lock, call->acquire.cohort) == call;
+}
+
+/* It waits in a cohort, and is not pending any more. If it led, the next one does. */
 void evl_cohort_leave(struct call *call);
 
-/* It is being granted what it led to, or what was passed on: its handle holds for the cohort. */
+/* It waits in a cohort, and is being granted what it led to, or what was passed on: its handle holds for the cohort. */
 void evl_cohort_hold(struct call *call);
 
 /* Who may have the lease that a handle holds, and would be told of it; NULL: it is to be released. */
-struct call *evl_cohort_heir(const struct evlock *lock);
+struct call *evl_cohort_find_heir(const struct evlock *lock);
+
+static inline struct call *evl_cohort_heir(const struct evlock *lock) {
+    return evl_cohort_is_for(lock) ? evl_cohort_find_heir(lock) : NULL;
+}
 
 /* It has it now, and the handle has none. */
 void evl_cohort_give(struct evlock *lock, struct call *heir);
@@ -40,7 +59,12 @@ bool evl_cohort_pass(struct evlock *lock);
 
 /* A handle's lease ends, or is not the cohort's any more: who leads from here on makes an attempt, and, where the lease
  * was `released`, leaves it to others before. */
-void evl_cohort_let_go(struct evlock *lock, bool released);
+void evl_cohort_end_hold(struct evlock *lock, bool released);
+
+static inline void evl_cohort_let_go(struct evlock *lock, bool released) {
+    if (evl_cohort_is_for(lock))
+        evl_cohort_end_hold(lock, released);
+}
 
 /* The tenure by which a handle stands in line: its own, or that of its cohort; NULL: neither. */
 struct tenure *evl_cohort_standing(const struct evlock *lock);
