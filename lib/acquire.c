@@ -170,6 +170,7 @@ static struct trouble acquire_attempt(struct call *call, int64_t now) {
         .lease =
             {
                 .fenced = call->acquire.fenced,
+                .spare = call->acquire.fenced ? evl_cohort_passes_ahead(call) : 0,
                 .queued = call->acquire.contended && acquire_listens(call),
                 .own = call->acquire.token != NULL,
             },

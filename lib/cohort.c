@@ -14,6 +14,7 @@ struct cohort {
     struct evlock *holder;   /* by a lease that may be passed on, once it is told; or NULL */
     int64_t since;           /* when the server granted that */
     uint32_t passes;         /* of it */
+    uint32_t count;          /* of those who wait */
     bool fenced;
     bool fail_when_away;
     uint16_t key_len;
@@ -139,6 +140,7 @@ bool evl_cohort_join(struct call *call) {
         return false;
     call->acquire.cohort = cohort;
     TAILQ_INSERT_TAIL(&cohort->waiting, call, acquire.beside);
+    cohort->count++;
     return true;
 }
 
@@ -150,6 +152,13 @@ void evl_cohort_enter_again(struct call *call) {
     cohort->holder = NULL;
     call->acquire.cohort = cohort;
     TAILQ_INSERT_HEAD(&cohort->waiting, call, acquire.beside);
+    cohort->count++;
+}
+
+uint16_t evl_cohort_passes_ahead(const struct call *call) {
+    const struct cohort *cohort = call->acquire.cohort;
+
+    return cohort ? (uint16_t)evl_min(cohort->count - 1, cohort->config->max_passes) : 0;
 }
 
 void evl_cohort_leave(struct call *call) {
@@ -158,6 +167,7 @@ void evl_cohort_leave(struct call *call) {
     struct call *leader;
 
     TAILQ_REMOVE(&cohort->waiting, call, acquire.beside);
+    cohort->count--;
     call->acquire.cohort = NULL;
     leader = evl_cohort_leader(call->lock, cohort);
     if (led && leader && !leader->lock->tenure) { /* it has not inherited the attempt */
@@ -287,13 +297,17 @@ bool evl_cohort_pass(struct evlock *lock) {
 static void cohort_check(const struct cohort *cohort) {
     const struct call *call, *first = TAILQ_FIRST(&cohort->waiting);
 
+    uint32_t count = 0;
+
     assert(cohort->holder || first);
     if (cohort->holder)
         assert(evl_lease_state(evl_tenure_lease(cohort->holder->tenure)) == LEASE_HELD);
     TAILQ_FOREACH (call, &cohort->waiting, acquire.beside) {
         assert(call->acquire.cohort == cohort && !call->ended);
         implies(call->lock->tenure, call == first && !cohort->holder);
+        count++;
     }
+    assert(count == cohort->count);
 }
 
 void evl_cohorts_check_all(const struct locks *locks) {

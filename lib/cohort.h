@@ -37,6 +37,9 @@ static inline bool evl_cohort_leads(const struct call *call) {
     return !call->acquire.cohort || evl_cohort_leader(call->lock, call->acquire.cohort) == call;
 }
 
+/* How often the lease that it is about to ask for could be passed on to who waits behind it. */
+uint16_t evl_cohort_passes_ahead(const struct call *call);
+
 /* It waits in a cohort, and is not pending any more. If it led, the next one does. */
 void evl_cohort_leave(struct call *call);
 

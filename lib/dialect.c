@@ -52,14 +52,29 @@ static bool dialect_says_fence(const struct reply *reply, int64_t ttl, struct re
     return dialect_says_number(reply, ret) && reply->integer >= 0 && reply->integer <= fence_most;
 }
 
-/* To who has it: 1, or the fence. To who waits: "TIME AHEAD LEFT", as join.lua says it. */
+/* The fence, or "FENCE SPARE", as fence.lua says it. */
+static bool dialect_says_drawn(const struct reply *reply, int64_t ttl, struct reading *ret) {
+    struct lease_answer *answer = &ret->answer;
+    int64_t spare;
+    char *end;
+
+    if (reply->type != REPLY_STRING)
+        return dialect_says_fence(reply, ttl, ret);
+    answer->verdict = LEASE_YES;
+    answer->fence = strtoll(reply->text, &end, 10);
+    spare = strtoll(end, &end, 10);
+    answer->spare = (uint16_t)spare;
+    return !*end && answer->fence > 0 && answer->fence <= fence_most && spare > 0 && spare <= UINT16_MAX;
+}
+
+/* To who has it: 1, or what it drew. To who waits: "TIME AHEAD LEFT", as join.lua says it. */
 static bool dialect_says_place(const struct reply *reply, int64_t ttl, struct reading *ret) {
     struct lease_answer *answer = &ret->answer;
     int64_t left;
     char *end;
 
-    if (reply->type != REPLY_STRING)
-        return dialect_says_fence(reply, ttl, ret) && reply->integer != 0;
+    if (reply->type != REPLY_STRING || strchr(reply->text, ' ') == strrchr(reply->text, ' '))
+        return dialect_says_drawn(reply, ttl, ret) && answer->verdict == LEASE_YES;
     answer->verdict = LEASE_QUEUED;
     answer->time = strtoll(reply->text, &end, 10);
     answer->ahead = strtoll(end, &end, 10);
@@ -119,8 +134,8 @@ static bool dialect_says_refreshed(const struct reply *reply, int64_t ttl, struc
 static const struct command_row row_set = {{NULL, 0, {ARG_SET, ARG_LOCK, ARG_TOKEN, ARG_NX, ARG_PX_TTL}},
                                            dialect_says_ok_or_nil};
 static const struct command_row row_set_fenced = {
-    {SCRIPT(FENCED), 2, {ARG_LOCK, ARG_COUNTER, ARG_TOKEN, ARG_TTL, ARG_FENCE_TTL, ARG_GRAIN, ARG_CLOCK}},
-    dialect_says_fence};
+    {SCRIPT(FENCED), 2, {ARG_LOCK, ARG_COUNTER, ARG_TOKEN, ARG_TTL, ARG_FENCE_TTL, ARG_GRAIN, ARG_SPARE, ARG_CLOCK}},
+    dialect_says_drawn};
 static const struct command_row row_join = {
     {SCRIPT(JOIN), 3, {ARG_LOCK, ARG_QUEUE, ARG_COUNTER, ARG_WAITER, ARG_TOKEN, ARG_CLOCK}}, dialect_says_place};
 static const struct command_row row_adopt = {{SCRIPT(ADOPT), 1, {ARG_LOCK, ARG_TOKEN}}, dialect_says_ttl_or_never};

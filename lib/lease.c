@@ -427,18 +427,33 @@ static void lease_hold(struct lease *lease, unsigned node, int64_t ttl, int64_t 
     out->events |= LEASE_TELL_GRANTED;
 }
 
-/* The fence is the greatest number that the quorum drew. It stands when a quorum has a counter at least as great, so
- * that the next holder's is greater: nodes that drew less are raised, and vote again by their answer. */
+/* The fence is the greatest number that the quorum drew; those after it that any node of the quorum has kept are the
+ * lease's too. */
+static void lease_find_fence(struct lease *lease) {
+    int64_t fence = 0, last = 0, asked = lease->last_fence;
+
+    for (unsigned i = 0; i < lease->nodes; i++) {
+        const struct lease_slot *slot = &lease->slots[i];
+        if (slot->vote != YES)
+            continue;
+        fence = evl_max(fence, slot->counter - (slot->spares ? asked : 0));
+        last = evl_max(last, slot->counter);
+    }
+    lease->fence = fence;
+    lease->last_fence = evl_min(last, fence + asked);
+    lease->raising = true;
+}
+
+/* The fence stands when a quorum has counted as far as the last of them, so that the next holder's is greater: nodes
+ * that counted less are raised, and vote again by their answer. */
 static bool lease_settle_fence(struct lease *lease, struct lease_out *out) {
     if (!lease->fenced)
         return true;
-    for (unsigned i = 0; i < lease->nodes && !lease->raising; i++)
-        if (lease->slots[i].vote == YES)
-            lease->fence = evl_max(lease->fence, lease->slots[i].counter);
-    lease->raising = true;
+    if (!lease->raising)
+        lease_find_fence(lease);
     for (unsigned i = 0; i < lease->nodes; i++) {
         struct lease_slot *slot = &lease->slots[i];
-        if (slot->vote != YES || slot->counter >= lease->fence)
+        if (slot->vote != YES || slot->counter >= evl_lease_last_fence(lease))
             continue;
         slot->vote = OPEN;
         lease_want(lease, i, LEASE_RAISE, out);
@@ -487,7 +502,8 @@ static void lease_note_acquire(struct lease *lease, unsigned node, enum lease_co
         slot->trace = THERE;
         slot->replaced = false;
         slot->deadline = lease_kept_until(slot->sent, lease_believed(lease, ttl));
-        slot->counter = answer->fence;
+        slot->counter = answer->fence + answer->spare;
+        slot->spares = answer->spare >= evl_lease_spare(lease);
         lease_note_life(lease, lease_lifetime(ttl));
         if (lease->state == LEASE_ACQUIRING)
             slot->vote = YES;
@@ -512,7 +528,8 @@ static void lease_note_acquire(struct lease *lease, unsigned node, enum lease_co
     case LEASE_QUEUED:
         return;
     }
-    if (lease->state == LEASE_HELD && answer->verdict == LEASE_YES && slot->counter < lease->fence && !slot->want)
+    if (lease->state == LEASE_HELD && answer->verdict == LEASE_YES && slot->counter < evl_lease_last_fence(lease) &&
+        !slot->want)
         lease_want(lease, node, LEASE_RAISE, out); /* a quorum stands without it, and bears more with it */
     if (lease->state != LEASE_ACQUIRING)
         return;
@@ -533,7 +550,7 @@ static void lease_note_raise(struct lease *lease, unsigned node, const struct le
         return;
     }
     if (answer->verdict == LEASE_YES && now < slot->deadline) {
-        slot->counter = lease->fence;
+        slot->counter = evl_lease_last_fence(lease);
         slot->vote = YES;
     } else {
         lease_vote_no(lease, slot, answer->verdict == LEASE_YES ? EVLOCK_EUNREACHABLE : answer->status);
@@ -855,6 +872,7 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
                      const struct lease_entry *entry, int64_t now, struct lease_out *out) {
     assert(nodes >= 1 && nodes <= LEASE_NODES);
     assert(!entry->queued || nodes == 1);
+    assert(!entry->spare || entry->fenced);
     assert(!entry->adopt || !(entry->fenced || entry->queued));
     assert(!entry->watched || (entry->own && !(entry->fenced || entry->queued || entry->adopt)));
     memset(lease, 0, evl_lease_size(nodes));
@@ -862,6 +880,7 @@ void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsig
     lease->state = entry->watched ? LEASE_UNDOING : LEASE_ACQUIRING;
     lease->nodes = nodes & LEASE_NODES;
     lease->fenced = entry->fenced;
+    lease->last_fence = entry->spare;
     lease->queued = entry->queued;
     lease->adopted = entry->adopt;
     lease->own = entry->own;
@@ -1069,14 +1088,13 @@ void evl_lease_look(struct lease *lease, struct lease_out *out) {
 }
 
 /* A look may be unanswered: what it says then adds nothing. */
-void evl_lease_granted(struct lease *lease, int64_t since, int64_t fence, int64_t now, struct lease_out *out) {
-    const struct lease_answer yes = {.verdict = LEASE_YES, .fence = fence};
-
-    assert(lease->queued);
+void evl_lease_granted(struct lease *lease, int64_t since, const struct lease_answer *yes, int64_t now,
+                       struct lease_out *out) {
+    assert(lease->queued && yes->verdict == LEASE_YES);
     /* Or else a look has said so before, or it is given back already. */
     if (lease->state == LEASE_ACQUIRING) {
         lease->slots[0].sent = since;
-        lease_note_acquire(lease, 0, LEASE_ACQUIRE, &yes, now, out);
+        lease_note_acquire(lease, 0, LEASE_ACQUIRE, yes, now, out);
     }
     evl_check(evl_lease_check(lease));
 }
@@ -1553,7 +1571,8 @@ void evl_lease_check(const struct lease *lease) {
     assert(lease->nodes >= 1 && lease->nodes <= LEASE_NODES);
     implies(lease->queued, lease->nodes == 1);
     implies(lease->adopted, !lease->queued && !lease->fenced);
-    implies(lease->raising, lease->fenced);
+    implies(lease->raising || evl_lease_spare(lease), lease->fenced);
+    assert(evl_lease_spare(lease) >= 0);
     implies(lease->fence, lease->raising);
     implies(lease->extending, lease->state == LEASE_HELD);
     implies(lease->left, lease->state >= LEASE_RELEASING);

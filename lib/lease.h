@@ -33,7 +33,7 @@ enum lease_command {
     LEASE_NOTHING,
     LEASE_ACQUIRE,
     LEASE_ADOPT,
-    LEASE_RAISE, /* give the node's fence counter at least the lease's fence */
+    LEASE_RAISE, /* give the node's fence counter at least the lease's last fence */
     LEASE_RENEW,
     LEASE_REFRESH, /* a renewal that sets the ttl: late, it would shorten what has become longer */
     LEASE_REARM,   /* on a node that has not the token: take it, with all its ttl */
@@ -56,12 +56,13 @@ enum lease_verdict {
 /* A node's answer to the oldest command that it has not answered. */
 struct lease_answer {
     enum lease_verdict verdict;
-    int status;    /* with REFUSED, FORBIDDEN, UNKNOWN: what to tell */
-    int64_t ttl;   /* with YES to anything but ACQUIRE and RELEASE: what the server has now, or LEASE_NEVER;
-                    * with QUEUED: what the holder has left */
-    int64_t fence; /* with YES to an ACQUIRE of a fenced lease: the number drawn */
-    int64_t time;  /* with QUEUED: the server's clock */
-    int64_t ahead; /* with QUEUED: how many wait ahead */
+    int status;     /* with REFUSED, FORBIDDEN, UNKNOWN: what to tell */
+    int64_t ttl;    /* with YES to anything but ACQUIRE and RELEASE: what the server has now, or LEASE_NEVER;
+                     * with QUEUED: what the holder has left */
+    int64_t fence;  /* with YES to an ACQUIRE of a fenced lease: the number drawn */
+    uint16_t spare; /* and how many after it */
+    int64_t time;   /* with QUEUED: the server's clock */
+    int64_t ahead;  /* with QUEUED: how many wait ahead */
 };
 
 /* What was agreed for a lease; shared by leases. */
@@ -121,6 +122,7 @@ struct lease_slot {
     bool removed : 1;              /* a release has run, which leaves the queue too, or will never be allowed to */
     bool fresh : 1;                /* confirmed since the renewal began */
     bool replaced : 1;             /* the server is not the process that last confirmed */
+    bool spares : 1;               /* until it is held: the counter has the spare fences, after the number drawn */
     bool twice : 1;                /* mended where it may have been: two commands may set it, one after a release */
     int8_t trouble;                /* while HELD: why the last renewal failed here; 0: it did not */
 };
@@ -134,7 +136,8 @@ struct lease {
     int64_t until; /* the end of the user's wait (HELD, RELEASING), or of the need to undo (UNDOING) */
     union {
         int64_t extension;  /* what the extension under way asks for */
-        int64_t last_fence; /* the last that was drawn for it and those it is passed on to; while it is not tied */
+        int64_t last_fence; /* while it is not tied: the last that was drawn for it and those it is passed on to; at
+                             * first, how many these are that are asked for */
     };
     int64_t cut_over;    /* from then on nothing that was lost and may cut it runs any more; LEASE_NEVER: not said */
     uint32_t longest_ms; /* the longest that the token may live on a server; or LEASE_AGES */
@@ -167,7 +170,8 @@ int64_t evl_lease_moment(int64_t ttl);
 
 /* How a lease begins: an acquire, unless it adopts or watches. */
 struct lease_entry {
-    bool fenced;      /* an acquire that draws a fence */
+    bool fenced;      /* an acquire that draws a fence, */
+    uint16_t spare;   /* and so many after it, for those whom the lease may be passed on to */
     bool queued;      /* an acquire that joins the queue of its only node */
     bool adopt;       /* the token was set by somebody else */
     bool own;         /* the token is its user's, and may be set again by another lease */
@@ -201,8 +205,9 @@ void evl_lease_answer(struct lease *lease, unsigned node, const struct lease_ans
 /* How does a queued acquire stand? Asks unless that is being asked already. */
 void evl_lease_look(struct lease *lease, struct lease_out *out);
 
-/* The server says that it has granted a queued acquire, at `since` at the earliest, with a fence if it draws one. */
-void evl_lease_granted(struct lease *lease, int64_t since, int64_t fence, int64_t now, struct lease_out *out);
+/* The server says that it has granted a queued acquire, at `since` at the earliest, by what it would have answered. */
+void evl_lease_granted(struct lease *lease, int64_t since, const struct lease_answer *yes, int64_t now,
+                       struct lease_out *out);
 
 /* A node cannot be sent anything for the time being. */
 void evl_lease_node_away(struct lease *lease, unsigned node, int status, int64_t now, struct lease_out *out);
@@ -300,6 +305,16 @@ static inline bool evl_lease_queued(const struct lease *lease) {
 /* The fence that it has; 0: none. */
 static inline int64_t evl_lease_fence(const struct lease *lease) {
     return lease->fence;
+}
+
+/* Fences after that one: those it has, or, before they are drawn, asks for. */
+static inline int64_t evl_lease_spare(const struct lease *lease) {
+    return lease->tied ? 0 : lease->last_fence - lease->fence;
+}
+
+/* The last fence that it or whoever it is passed on to may have: what counters are raised to. */
+static inline int64_t evl_lease_last_fence(const struct lease *lease) {
+    return lease->tied ? lease->fence : lease->last_fence;
 }
 
 /* When the quorum was complete; before that, when it began. */

@@ -277,7 +277,8 @@ static bool tenure_take(struct request *request, int64_t now, struct command *co
         .key = evl_handle_key(tenure->lock),
         .token = evl_tenure_token(tenure),
         .ttl = evl_lease_ttl(lease, kind, now),
-        .fence = evl_lease_fence(lease),
+        .fence = evl_lease_last_fence(lease),
+        .spare = evl_lease_spare(lease),
         .alone = evl_lease_nodes(lease) == 1,
         .clock = evl_login_clock(&node->pipe.login, form, now),
         .waiter = evl_tenure_waiter(tenure),
@@ -499,7 +500,8 @@ struct trouble evl_tenure_begin(struct evlock *lock, const struct tenure_entry *
     if (trouble.status != EVLOCK_OK)
         return trouble;
     if (entry->lease.queued)
-        trouble = evl_tickets_draw(&family->tickets, &family->entropy, tenure, evl_tenure_ticket(tenure));
+        trouble =
+            evl_tickets_draw(&family->tickets, &family->entropy, tenure, entry->lease.spare, evl_tenure_ticket(tenure));
     if (trouble.status != EVLOCK_OK) {
         tenure_free_block(family, tenure, true);
         return trouble;
@@ -536,10 +538,10 @@ void evl_tenure_look(struct tenure *tenure, int64_t now) {
     tenure_act(tenure, now, &out, "");
 }
 
-void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence, int64_t now) {
+void evl_tenure_granted(struct tenure *tenure, int64_t since, const struct lease_answer *yes, int64_t now) {
     struct lease_out out = {0};
 
-    evl_lease_granted(evl_tenure_lease(tenure), since, fence, now, &out);
+    evl_lease_granted(evl_tenure_lease(tenure), since, yes, now, &out);
     tenure_act(tenure, now, &out, "");
 }
 

@@ -125,7 +125,7 @@ struct waiter evl_tenure_waiter(struct tenure *tenure);
 void evl_tenure_look(struct tenure *tenure, int64_t now);
 
 /* The server says that it granted one that queues. */
-void evl_tenure_granted(struct tenure *tenure, int64_t since, int64_t fence, int64_t now);
+void evl_tenure_granted(struct tenure *tenure, int64_t since, const struct lease_answer *yes, int64_t now);
 
 /* Its handle extends the lease. The tenure may be gone on return, as after all inputs below. */
 void evl_tenure_extend(struct tenure *tenure, enum lease_command command, int64_t ttl);

@@ -36,10 +36,11 @@ static bool tickets_grow(struct tickets *tickets) {
     return true;
 }
 
-struct trouble evl_tickets_draw(struct tickets *tickets, struct entropy *entropy, struct tenure *holder,
+struct trouble evl_tickets_draw(struct tickets *tickets, struct entropy *entropy, struct tenure *holder, uint16_t spare,
                                 char text[TICKET_SIZE]) {
     char random[EVL_TOKEN_TEXT];
     uint32_t at;
+    int len;
 
     if (!evl_token_generate(entropy, random))
         return (struct trouble){EVLOCK_ESYSTEM, "the system refuses random bytes for a ticket"};
@@ -50,7 +51,9 @@ struct trouble evl_tickets_draw(struct tickets *tickets, struct entropy *entropy
     tickets->first_free = tickets->places[at].next_free;
     tickets->places[at].holder = holder;
     tickets->places[at].text = text;
-    snprintf(text, TICKET_SIZE, "%" PRIx32 "-%.12s", at, random + EVL_TOKEN_TEXT - 12);
+    len = snprintf(text, TICKET_SIZE, "%" PRIx32 "-%.12s", at, random + EVL_TOKEN_TEXT - 12);
+    if (spare)
+        snprintf(text + len, (size_t)(TICKET_SIZE - len), "+%u", (unsigned)spare);
     return evl_no_trouble;
 }
 

@@ -18,7 +18,7 @@ struct tenure;
 #define CHANNEL_PREFIX "evlock:"
 
 /* Of the text, with its NUL: it has no blanks. */
-#define TICKET_SIZE 22
+#define TICKET_SIZE 28
 
 /* A place in the table: a holder's, or free and in a list of such. */
 struct ticket_place {
@@ -38,8 +38,9 @@ struct tickets {
 /* Names the channel; false: the system refuses random bytes. */
 bool evl_tickets_open(struct tickets *tickets, struct entropy *entropy);
 
-/* Writes a ticket for a holder, which must have it withdrawn. EVLOCK_OK, EVLOCK_ENOMEM or EVLOCK_ESYSTEM. */
-struct trouble evl_tickets_draw(struct tickets *tickets, struct entropy *entropy, struct tenure *holder,
+/* Writes a ticket for a holder, which must have it withdrawn. It asks for so many fences besides, as grant.lua reads
+ * it. EVLOCK_OK, EVLOCK_ENOMEM or EVLOCK_ESYSTEM. */
+struct trouble evl_tickets_draw(struct tickets *tickets, struct entropy *entropy, struct tenure *holder, uint16_t spare,
                                 char text[TICKET_SIZE]);
 
 /* The ticket finds nobody from here on. To withdraw it twice is allowed. */

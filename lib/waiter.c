@@ -127,28 +127,28 @@ static bool waiter_listens_anew(const struct call *call) {
  * was asked for is none. Of a new connection it is not known yet whether it leads to the server with that clock: the
  * lease counts from that look, unless much of it is over then. Another master than the one that answered has another.
  */
-static void waiter_grant(struct evlock *lock, unsigned node, int64_t time, int64_t fence) {
+static void waiter_grant(struct evlock *lock, unsigned node, const struct lease_answer *yes) {
     struct call *call = evl_call_pending(lock, CALL_ACQUIRE);
-    int64_t passed = time - call->acquire.asked_time;
+    int64_t passed = yes->time - call->acquire.asked_time;
     int64_t since = call->acquire.asked_at + passed - passed / 100;
     unsigned asked_of = call->acquire.asked_time ? call->acquire.asked_of : evl_node_index(waiter_node_of(lock));
     int64_t now = waiter_now_of(lock), oldest = now - evl_lease_terms(evl_tenure_lease(lock->tenure))->ttl / 4;
     bool anew = node == asked_of && waiter_listens_anew(call);
 
     assert(evl_lock_queues(lock) && call->acquire.contended);
-    if (node != asked_of || !time || call->acquire.asked_time == time_untold ||
+    if (node != asked_of || !yes->time || call->acquire.asked_time == time_untold ||
         (anew && call->acquire.asked_at < oldest)) {
         waiter_look_by(call, now);
         return;
     }
-    if (passed < 0 || (call->acquire.fenced && fence == 0))
+    if (passed < 0 || (call->acquire.fenced && yes->fence == 0))
         return;
     if (!call->acquire.asked_time)
         since = evl_lease_sent(evl_tenure_lease(lock->tenure), 0);
     else if (anew)
         since = call->acquire.asked_at;
     call->acquire.handed = true;
-    evl_tenure_granted(lock->tenure, evl_min(since, now), fence, now);
+    evl_tenure_granted(lock->tenure, evl_min(since, now), yes, now);
 }
 
 /* --- From the listener -------------------------------------------------------------------------------------------- */
@@ -185,24 +185,29 @@ static void waiter_on_listens(struct listener *listener) {
     }
 }
 
-/* What stands behind the ticket; false: no clock shows such a time, or no counter such a fence. */
-static bool waiter_read_grant(const char *text, int64_t *ret_time, int64_t *ret_fence) {
+/* What stands behind the ticket; false: no clock shows such a time, or no counter such fences. */
+static bool waiter_read_grant(const char *text, struct lease_answer *ret) {
+    int64_t spare;
     char *end;
 
-    *ret_time = strtoll(text, &end, 10);
-    *ret_fence = strtoll(end, &end, 10);
-    return !*end && *ret_time >= 0 && *ret_time < LEASE_NEVER / 4 && *ret_fence >= 0;
+    ret->verdict = LEASE_YES;
+    ret->time = strtoll(text, &end, 10);
+    ret->fence = strtoll(end, &end, 10);
+    spare = strtoll(end, &end, 10);
+    ret->spare = (uint16_t)spare;
+    return !*end && ret->time >= 0 && ret->time < LEASE_NEVER / 4 && ret->fence >= 0 && ret->fence < LEASE_NEVER / 4 &&
+           spare >= 0 && spare <= UINT16_MAX;
 }
 
-/* "TICKET TIME FENCE": a grant, and the server's clock in microseconds at that. One that finds nobody is of an attempt
- * that was given up, and is undone by that. */
+/* "TICKET TIME FENCE" or "TICKET TIME FENCE SPARE": a grant, the server's clock in microseconds at that, and what it
+ * drew. One that finds nobody is of an attempt that was given up, and is undone by that. */
 static void waiter_on_heard(struct listener *listener, const char *message) {
     const char *rest;
     struct tenure *tenure = evl_tickets_find(&waiter_locks_of(listener)->tenures.tickets, message, &rest);
-    int64_t time, fence;
+    struct lease_answer yes = {0};
 
-    if (tenure && waiter_read_grant(rest, &time, &fence))
-        waiter_grant(tenure->lock, evl_listener_index(listener), time, fence);
+    if (tenure && waiter_read_grant(rest, &yes))
+        waiter_grant(tenure->lock, evl_listener_index(listener), &yes);
 }
 
 const struct listener_hooks evl_waiter_hooks = {.listens = waiter_on_listens, .heard = waiter_on_heard};

@@ -230,6 +230,10 @@ static void wire_push_argument(struct command *command, enum argument which, con
     case ARG_GRAIN:
         wire_push_grain(command, subject->alone);
         break;
+    case ARG_SPARE:
+        if (subject->spare || subject->clock)
+            wire_push_number(command, subject->spare);
+        break;
     case ARG_WAITER:
         wire_push_waiter(command, subject);
         break;

@@ -53,6 +53,7 @@ struct subject {
     struct bytes token;
     int64_t ttl; /* 0, of what takes the lock: no expiry */
     int64_t fence;
+    int64_t spare; /* fences that are asked for besides */
     bool alone;    /* the node is the only one */
     int64_t clock; /* the server's, of one that does not let scripts read it; else 0 */
     struct waiter waiter;
@@ -93,6 +94,7 @@ enum argument {
     ARG_FENCE,
     ARG_FENCE_TTL, /* that of the fence counter */
     ARG_GRAIN,     /* what the clock is rounded to for a fence */
+    ARG_SPARE,     /* if any are asked for: else nothing, or 0 ahead of a clock */
     ARG_WAITER,    /* as grant.lua takes it apart; without a ticket, nothing, or an empty one ahead of a clock */
     ARG_CLOCK,     /* if there is one: else nothing */
     ARG_SOUGHT,

@@ -804,6 +804,8 @@ typedef struct evlock_options {
  * has a fence of its own, which is greater than the last. A release that passes the lease on reports EVLOCK_OK. It does
  * so by the deadline alone, since no server was asked. A break ends the lease of whoever has it when it arrives.
  *
+ * A lease with a fence is passed on to those who waited when it was asked for: so many fences are drawn with it.
+ *
  * Some leases are released, and not passed on. Their user asked for the token, or extended them. Or they are at risk,
  * were not renewed as they should, or were adopted. Nothing is passed on by evlock_client_close(), by
  * evlock_client_free() or in a forked child.

@@ -1,12 +1,14 @@
 -- Included by the scripts that know the queue. KEYS: lock, queue, fence counter.
 -- A waiter is "CHANNEL TICKET TTL FENCED TOKEN": where its client listens, what tells it from that client's others, its
--- ttl in ms, 1 if it wants a fence, its token. Its score is the server's clock, in microseconds, when it came.
+-- ttl in ms, 1 if it wants a fence, its token. Its score is the server's clock, in microseconds, when it came. A ticket
+-- that ends in "+SPARE" asks for so many fences besides.
 
 -- Gives the lock, to which nobody else has a right now, to the first waiter whose client listens, and tells it by
--- "TICKET TIME FENCE"; those who are gone leave the queue. `asker` is the waiter that asks for itself: it is here, and
--- needs no message. `us`: the clock, if it is known, and `brought`, if it is brought (see clock.lua).
--- The waiter and its fence, or 0; nil: there is none; or an error: then the lock is free, or as it was, and the waiter
--- that was to have it comes back when it looks.
+-- "TICKET TIME FENCE", or "TICKET TIME FENCE SPARE" (see draw.lua); those who are gone leave the queue. `asker` is the
+-- waiter that asks for itself: it is here, and needs no message. `us`: the clock, if it is known, and `brought`, if it is
+-- brought (see clock.lua).
+-- The waiter and what it drew, or "0"; nil: there is none; or an error: then the lock is free, or as it was, and the
+-- waiter that was to have it comes back when it looks.
 -- It is all in one: a function more, or what it takes from outside, would cost a handover a hundredth each.
 local function grant(asker, us, brought)
   local call = redis.pcall
@@ -31,7 +33,7 @@ local function grant(asker, us, brought)
       end
       local set = call('SET', KEYS[1], string.sub(waiter, at), 'PX', ttl)
       if set.err then return set end
-      if waiter == asker then return waiter, tonumber(fence) end
+      if waiter == asker then return waiter, fence end
       -- A clock that was brought says nothing of when this was: by TIME 0 the waiter is to look.
       local heard = call('PUBLISH', channel, ticket .. ' ' .. (brought and '0' or us) .. ' ' .. fence)
       if type(heard) == 'number' then return waiter, fence end

@@ -27,9 +27,11 @@ static void set(struct server *server, const struct request *request, int64_t cl
     set_expiry(server, request->ttl ? request->ttl : LEASE_NEVER, clock, grain);
 }
 
-static int64_t draw_fence(struct server *server, int64_t clock) {
-    server->counter = server->counter ? server->counter + 1 : clock;
-    return server->counter;
+/* The numbers besides are refused by whether the first is odd, as a clock would have it. */
+static void draw_fence(struct server *server, uint8_t spare, int64_t clock, struct lease_answer *ret) {
+    ret->fence = server->counter ? server->counter + 1 : clock;
+    ret->spare = ret->fence % 2 ? 0 : spare;
+    server->counter = ret->fence + ret->spare;
 }
 
 static enum lease_verdict acquire(struct server *server, const struct request *request, int64_t clock, int64_t grain,
@@ -38,7 +40,7 @@ static enum lease_verdict acquire(struct server *server, const struct request *r
         return LEASE_NO;
     set(server, request, clock, grain);
     if (request->fenced)
-        answer->fence = draw_fence(server, clock);
+        draw_fence(server, request->spare, clock, answer);
     return LEASE_YES;
 }
 
@@ -61,6 +63,8 @@ static void leave(struct server *server, int place) {
 
 /* The lock is free: the first who listens has it, and is told unless it is the one that asks. Its ticket, or 0. */
 static unsigned grant(struct server *server, unsigned asker, int64_t clock, int64_t grain, struct grant_note *told) {
+    struct lease_answer drawn = {0};
+
     while (server->waiting) {
         struct waiter first = server->line[0];
         leave(server, 0);
@@ -68,8 +72,11 @@ static unsigned grant(struct server *server, unsigned asker, int64_t clock, int6
             continue;
         server->token = first.token;
         set_expiry(server, first.ttl, clock, grain);
-        if (first.ticket != asker)
-            *told = (struct grant_note){first, first.fenced ? draw_fence(server, clock) : 0};
+        if (first.ticket == asker)
+            return asker;
+        if (first.fenced)
+            draw_fence(server, first.spare, clock, &drawn);
+        *told = (struct grant_note){first, drawn.fence, drawn.spare};
         return first.ticket;
     }
     return 0;
@@ -81,7 +88,7 @@ static enum lease_verdict join(struct server *server, const struct request *requ
         if (left_of(server, clock, grain) < request->ttl)
             set_expiry(server, request->ttl, clock, grain);
         if (request->fenced)
-            answer->fence = draw_fence(server, clock);
+            draw_fence(server, request->spare, clock, answer);
         return LEASE_YES;
     }
     if (!server_waits(server, request->ticket))
@@ -90,12 +97,13 @@ static enum lease_verdict join(struct server *server, const struct request *requ
             .token = (uint8_t)request->token,
             .ticket = request->ticket,
             .channel = request->channel,
+            .spare = request->spare,
             .fenced = request->fenced,
         };
     if (taken(server, clock) || grant(server, request->ticket, clock, grain, told) != request->ticket)
         return LEASE_QUEUED;
     if (request->fenced)
-        answer->fence = draw_fence(server, clock);
+        draw_fence(server, request->spare, clock, answer);
     return LEASE_YES;
 }
 

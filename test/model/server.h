@@ -15,6 +15,7 @@ struct waiter {
     uint8_t token;
     uint8_t ticket;  /* one for each attempt; 0: it is nobody */
     uint8_t channel; /* on which it listens */
+    uint8_t spare;   /* numbers that it asks for besides */
     bool fenced;
 };
 
@@ -27,10 +28,11 @@ struct server {
     struct waiter line[LINE];
 };
 
-/* Who was granted the lock, and the number that was drawn for it, if one was. */
+/* Who was granted the lock, and what was drawn for it, if anything was. */
 struct grant_note {
     struct waiter waiter;
     int64_t fence;
+    uint16_t spare;
 };
 
 struct request {
@@ -39,7 +41,8 @@ struct request {
     int64_t ttl;             /* what is asked for or, by an ADD, more; 0: no expiry */
     int64_t fence;           /* of a RAISE */
     uint8_t ticket, channel; /* of one that waits; 0: it does not */
-    bool fenced;             /* an acquire that draws a number */
+    bool fenced;             /* an acquire that draws a number, */
+    uint8_t spare;           /* and so many besides */
 };
 
 bool server_has(const struct server *server, int token, int64_t clock);

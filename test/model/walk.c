@@ -55,6 +55,7 @@ static void draw_manner(struct manner *manner) {
         .patience = ttl * (1 + any(10)) / 10,
         .risk = ttl * (1 + any(99)) / 100,
     };
+    manner->spare = (uint8_t)(manner->terms.patience / 50000 % 3 * 20); /* as chance has it */
 }
 
 static void begin(uint64_t seed, enum flaw flaw) {

@@ -19,9 +19,11 @@ static const int64_t lengths[] = {
 
 static const struct manner manners[] = {
     {{.ttl = TTL, .max_ttl = TTL, .interval = 0, .lead = MS, .max_hold = LEASE_NEVER, .patience = TTL / 2},
+     0,
      false,
      false},
     {{.ttl = TTL, .max_ttl = TTL, .interval = TTL / 2, .lead = MS, .max_hold = LEASE_NEVER, .patience = TTL / 2},
+     0,
      false,
      false},
 };
@@ -95,7 +97,7 @@ static void hear_fence(struct world *w, const struct use *use) {
         return;
     promise(w, fence > w->fence || w->scope->flaw, "fences grow");
     w->backwards |= fence <= w->fence;
-    w->fence = fence;
+    w->fence = evl_lease_last_fence(lease_of(use));
 }
 
 static void hear(struct world *w, struct use *use, const struct lease_out *out) {
@@ -167,7 +169,7 @@ static void transmit(struct world *w, unsigned c, struct use *use, unsigned n) {
         return;
     note_asked(w, c, use, command);
     channel->queue[channel->count++] = (struct message){
-        .ttl = command == LEASE_RAISE ? lease->fence : evl_lease_ttl(lease, command, client_clock(w, c)),
+        .ttl = command == LEASE_RAISE ? evl_lease_last_fence(lease) : evl_lease_ttl(lease, command, client_clock(w, c)),
         .attempt = attempt,
         .command = (uint8_t)command,
         .connection = channel->connection,
@@ -379,7 +381,8 @@ static void tell_grant(struct world *w, unsigned n, const struct grant_note *tol
         return;
     promise(w, ears->count < GRANTS, "(there is room for what is to be heard)");
     if (!w->broken)
-        ears->queue[ears->count++] = (struct grant){.time = w->time, .fence = told->fence, .attempt = attempt};
+        ears->queue[ears->count++] =
+            (struct grant){.time = w->time, .fence = told->fence, .spare = told->spare, .attempt = attempt};
 }
 
 /* Of a grant from before a look that was answered "queued", the message says nothing any more. */
@@ -399,6 +402,7 @@ static void run(struct world *w, unsigned c, unsigned n, struct message *m) {
         .ticket = use->ticket,
         .channel = (uint8_t)c,
         .fenced = use->fenced,
+        .spare = use->spare,
     };
     bool had = server_has(&node->server, use->token, server_clock(w, n));
     struct lease_answer answer = {0};
@@ -406,6 +410,7 @@ static void run(struct world *w, unsigned c, unsigned n, struct message *m) {
 
     m->verdict = (uint8_t)server_run(&node->server, &request, server_clock(w, n), GRAIN, &answer, &told);
     m->left = request.command == LEASE_ACQUIRE ? answer.fence : answer.ttl;
+    m->spare = answer.spare;
     m->ran = true;
     if (m->verdict == LEASE_YES) {
         promise(w, !had || !w->scope->own || node->setter <= m->attempt,
@@ -448,6 +453,7 @@ static void hear_grant(struct world *w, unsigned c, bool early) {
     struct grant grant = client->ears.queue[0];
     struct use *use = use_living(client, grant.attempt);
     int64_t since = grant.time * client->rate - (early ? TTL / 10 : 0);
+    const struct lease_answer yes = {.verdict = LEASE_YES, .fence = grant.fence, .spare = grant.spare};
     struct lease_out out = {0};
 
     forget_grant(&client->ears, 0);
@@ -455,7 +461,7 @@ static void hear_grant(struct world *w, unsigned c, bool early) {
         return;
     if (lease_of(use)->state == LEASE_ACQUIRING)
         use->most = client_clock(w, c) + lease_of(use)->terms->ttl;
-    evl_lease_granted(lease_of(use), since, grant.fence, client_clock(w, c), &out);
+    evl_lease_granted(lease_of(use), since, &yes, client_clock(w, c), &out);
     act(w, c, use, &out);
 }
 
@@ -484,7 +490,8 @@ static void deliver(struct world *w, unsigned c, unsigned n) {
     struct channel *channel = &w->clients[c].channels[n];
     struct message m = channel->queue[0];
     struct use *use = &w->clients[c].uses[m.attempt];
-    struct lease_answer answer = {.verdict = (enum lease_verdict)m.verdict, .ttl = m.left, .fence = m.left};
+    struct lease_answer answer = {
+        .verdict = (enum lease_verdict)m.verdict, .ttl = m.left, .fence = m.left, .spare = m.spare};
     int64_t deadline = evl_lease_deadline(lease_of(use));
     struct lease_out out = {0};
 
@@ -656,6 +663,7 @@ static void begin(struct world *w, unsigned c, enum happening how, unsigned with
     struct use *use = &client->uses[attempt];
     const struct manner *manner = manners_of(w) + with;
     struct lease_entry entry = {.fenced = manner->fenced && how != ADOPT,
+                                .spare = manner->fenced && how != ADOPT ? manner->spare : 0,
                                 .queued = how == JOIN && manner->terms.ttl,
                                 .adopt = how == ADOPT,
                                 .own = w->scope->own || (manner->own && how == BEGIN)};
@@ -664,6 +672,7 @@ static void begin(struct world *w, unsigned c, enum happening how, unsigned with
     w->attempts--;
     use->begun = true;
     use->fenced = entry.fenced;
+    use->spare = (uint8_t)entry.spare;
     use->token = (uint8_t)(1 + c * ATTEMPTS + (w->scope->own ? 0 : attempt));
     if (entry.queued)
         use->ticket = (uint8_t)(1 + c * ATTEMPTS + attempt);

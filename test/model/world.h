@@ -33,6 +33,7 @@ enum flaw { NO_FLAW, NO_EXCLUSION, NO_RAISING };
 /* How a lock is used. */
 struct manner {
     struct lease_terms terms;
+    uint8_t spare; /* of what draws a fence: numbers that it asks for besides */
     bool fenced, own;
 };
 
@@ -111,7 +112,8 @@ struct use {
     bool leaves; /* its token need not be gone when it is over */
     bool late;   /* a lost command of it ran when a newer connection stood */
     bool fenced;
-    int64_t most; /* until when it asked for the lock at the most */
+    uint8_t spare; /* numbers that it asks for besides */
+    int64_t most;  /* until when it asked for the lock at the most */
     uint8_t token;
     uint8_t ticket; /* 0: it does not wait in a queue */
     uint8_t stale;  /* which nodes have forgotten what they said yes to, by bit */
@@ -119,8 +121,9 @@ struct use {
 };
 
 struct message {
-    int64_t ttl;  /* what is asked for: a ttl, or of a RAISE the fence */
-    int64_t left; /* what the answer says: a ttl, or of an ACQUIRE the fence */
+    int64_t ttl;    /* what is asked for: a ttl, or of a RAISE the fence */
+    int64_t left;   /* what the answer says: a ttl, or of an ACQUIRE the fence, */
+    uint16_t spare; /* and how many after it */
     uint8_t attempt, command, connection, verdict;
     bool ran, stale; /* and what it did was forgotten */
 };
@@ -139,6 +142,7 @@ struct ears {
     uint8_t count;
     struct grant {
         int64_t time, fence;
+        uint16_t spare;
         uint8_t attempt;
         bool outdated; /* a look has found it waiting again */
     } queue[GRANTS];
@@ -168,7 +172,7 @@ struct world {
     int64_t time;                               /* true time, in quanta of 200 us */
     unsigned attempts, extends, faults, passes; /* that are left */
     int handed_over;                            /* a token; 0: none */
-    int64_t fence;                              /* the last that was granted */
+    int64_t fence;                              /* the last that was granted, or could be passed on to */
     bool twice, backwards;                      /* two held it at a time, a fence did not grow: where that may be */
     bool forced, lapsed;                        /* somebody broke in, a node has lapsed */
     struct client clients[CLIENTS];

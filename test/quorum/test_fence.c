@@ -344,6 +344,46 @@ static void the_next_quorum_goes_on_from_the_last(void **state) {
     }
 }
 
+enum { USERS = 8 };
+
+/* Each has the lock once. Who comes first asks for its own fence alone, the next for those of all behind it. */
+static uint64_t pass_on(struct fixture *f, evlock *const *locks, const char *counter, uint64_t last) {
+    struct record records[USERS] = {{0}};
+    for (size_t i = 0; i < USERS; i++)
+        assert_status(evlock_acquire(locks[i], NULL, record_end, &records[i]), EVLOCK_OK);
+    for (size_t i = 0; i < USERS; i++) {
+        await(f, records[i].count);
+        assert_ended(&records[i], EVLOCK_OK);
+        assert_grown(evlock_fence(locks[i]), last);
+        if (i > 0)
+            assert_true(nodes_that_counted(counter, last + USERS - 1 - i) >= MAJORITY);
+        assert_status(evlock_release(locks[i], NULL, NULL), EVLOCK_OK);
+    }
+    return last;
+}
+
+static void a_lease_that_is_passed_on_has_greater_fences(void **state) {
+    struct fixture *f = *state;
+    char counter[256];
+    evlock_options options = quick_options();
+    evlock *other = lock_new_on(f, quorum_client(f, NODES, NULL), "a", &options), *locks[USERS];
+    uint64_t last = draw_and_release(f, other);
+    options.fence = true;
+    options.max_passes = USERS;
+    for (size_t i = 0; i < USERS; i++)
+        locks[i] = lock_new(f, "a", &options);
+    for (size_t round = 0; round < NODES; round++) {
+        await(f, nodes_having("a") == 0);
+        assert_true(find_counter(&nodes[0], "a", counter));
+        for (size_t i = 0; i < NODES; i++)
+            server_do(&nodes[i], "SET %s %" PRIu64, counter, last + 1000 * ((i + round) % NODES));
+        last = pass_on(f, locks, counter, last);
+        await(f, nodes_having("a") == 0);
+        assert_grown(draw_and_release(f, other), last);
+    }
+    assert_int_equal(stats_of(f->client).passed, NODES * (USERS - 2));
+}
+
 /* --- The counter -------------------------------------------------------------------------------------------------- */
 
 static void the_counter_expires_when_long_unused(void **state) {
@@ -541,6 +581,7 @@ int main(void) {
         QUORUM_TEST(a_quorum_restarted_empty),
         QUORUM_TEST(a_quorum_has_the_number_before_it_is_told),
         QUORUM_TEST(the_next_quorum_goes_on_from_the_last),
+        QUORUM_TEST(a_lease_that_is_passed_on_has_greater_fences),
         QUORUM_TEST(the_counter_expires_when_long_unused),
         QUORUM_TEST_BARE(a_fence_that_goes_backwards_is_an_error),
         QUORUM_TEST(a_fence_that_goes_backwards_on_a_quorum_is_an_error),

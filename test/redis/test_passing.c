@@ -707,6 +707,303 @@ static void is_passed_on_by_runs(void **state) {
     assert_int_equal(passed(f), 2);
 }
 
+/* --- Fences ------------------------------------------------------------------------------------------------------- */
+
+#define COUNTER "{a}:fence"
+#define QUEUE "{a}:queue"
+
+static evlock_options fenced(evlock_options options) {
+    options.fence = true;
+    return options;
+}
+
+static uint64_t fence_of(const struct user *user) {
+    uint64_t fence = evlock_fence(user->lock);
+
+    assert_true(fence > 0);
+    return fence;
+}
+
+static uint64_t counted(struct fixture *f) {
+    return (uint64_t)server_integer(f->server, "INCRBY " COUNTER " 0");
+}
+
+/* The server's clock in microseconds, and so much more, becomes the counter. */
+static void count_ahead(struct fixture *f, int64_t us) {
+    static const char script[] =
+        "local now = redis.call('TIME') return redis.call('SET', KEYS[1], string.format('%.0f', now[1] * 1000000 + "
+        "now[2] + ARGV[1]))";
+
+    server_do(f->server, "EVAL %s 1 " COUNTER " %lld", script, (long long)us);
+}
+
+/* It is held, by a fence that is greater than the last. */
+static uint64_t await_greater(struct fixture *f, struct user *user, uint64_t last) {
+    await_held(f, user);
+    assert_true(fence_of(user) > last);
+    return fence_of(user);
+}
+
+/* Who comes first asks when nobody waits behind it. The next asks for as many fences as are wanted behind it. */
+static void each_holder_has_a_greater_fence(void **state) {
+    struct fixture *f = *state;
+    const evlock_options options[] = {fenced(passing(100)), fenced(passing_in_queue(100))};
+
+    for (size_t way = 0; way < 2; way++) {
+        struct user users[MANY];
+        uint64_t last = 0, before = passed(f);
+        crowd(f, users, MANY, &options[way]);
+        for (int i = 0; i < MANY; i++) {
+            last = await_greater(f, &users[i], last);
+            assert_true(last <= counted(f));
+            release(&users[i]);
+        }
+        await(f, !key_exists(f->server, "a"));
+        assert_int_equal(passed(f) - before, MANY - 2);
+        assert_int_equal(counted(f), last); /* none was drawn in vain */
+    }
+}
+
+static void others_in_between_have_greater_fences_too(void **state) {
+    struct fixture *f = *state;
+    const evlock_options options[] = {fenced(passing(3)), fenced(passing_in_queue(3))};
+    evlock_client *other = client_new(f, NULL, NULL);
+
+    for (size_t way = 0; way < 2; way++) {
+        evlock_options alone = options[way];
+        struct user users[MANY], stranger = {0};
+        uint64_t last = 0, before = passed(f);
+        alone.max_passes = 0;
+        stranger.lock = lock_new_on(f, other, "a", &alone);
+        crowd(f, users, MANY, &options[way]);
+        acquire(&stranger);
+        for (int held = 0, i = 0; i < MANY; held++) {
+            await(f, users[i].record.count || stranger.record.count);
+            if (stranger.record.count) {
+                last = await_greater(f, &stranger, last);
+                assert_int_equal(counted(f), last); /* who does not pass on draws one */
+                assert_status(await_release(f, stranger.lock), EVLOCK_OK);
+                acquire(&stranger);
+            } else {
+                last = await_greater(f, &users[i], last);
+                release(&users[i++]);
+            }
+        }
+        assert_true(passed(f) - before >= MANY / 2);
+        await_greater(f, &stranger, last);
+        assert_status(await_release(f, stranger.lock), EVLOCK_OK);
+    }
+}
+
+/* A second ahead of the clock, a counter is not counted up for holders to come: each asks the server then. */
+static void a_counter_ahead_of_the_clock_is_drawn_from_one_by_one(void **state) {
+    struct fixture *f = *state;
+    const evlock_options options[] = {fenced(passing(100)), fenced(passing_in_queue(100))};
+
+    for (size_t way = 0; way < 2; way++) {
+        struct user users[5];
+        uint64_t last, before = passed(f);
+        crowd(f, users, 5, &options[way]);
+        count_ahead(f, (int64_t)(way + 1) * 60000000); /* and of what this client has seen */
+        last = counted(f);
+        release(&users[0]);
+        for (int i = 1; i < 5; i++) {
+            await_held(f, &users[i]);
+            assert_int_equal(fence_of(&users[i]), ++last);
+            assert_int_equal(counted(f), last);
+            release(&users[i]);
+        }
+        await(f, !key_exists(f->server, "a"));
+        assert_int_equal(passed(f), before);
+    }
+}
+
+/* Up to that, it is. */
+static void a_counter_a_little_ahead_of_the_clock_is_counted_up(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = fenced(passing_in_queue(100));
+    struct user users[5];
+    uint64_t last;
+
+    crowd(f, users, 5, &options);
+    count_ahead(f, 900000);
+    last = counted(f);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    assert_int_equal(fence_of(&users[1]), last + 1);
+    assert_int_equal(counted(f), last + 4);
+    for (int i = 2; i < 5; i++) {
+        release(&users[i - 1]);
+        await_held(f, &users[i]);
+        assert_int_equal(fence_of(&users[i]), last + (uint64_t)i);
+    }
+    assert_int_equal(passed(f), 3);
+}
+
+/* Whoever came while it was held was not counted. */
+static void who_came_too_late_for_a_fence_is_granted_by_the_server(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = fenced(passing_in_queue(100));
+    struct user users[3];
+    uint64_t last;
+
+    crowd(f, users, 2, &options);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    last = fence_of(&users[1]);
+    users[2] = (struct user){.lock = lock_new(f, "a", &options)};
+    acquire(&users[2]);
+    release(&users[1]);
+    await_greater(f, &users[2], last);
+    assert_int_equal(passed(f), 0);
+}
+
+static void without_fences_none_is_counted(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_in_queue(100);
+    struct user users[5];
+
+    crowd(f, users, 5, &options);
+    for (int i = 1; i < 5; i++) {
+        release(&users[i - 1]);
+        await_held(f, &users[i]);
+        assert_int_equal(evlock_fence(users[i].lock), 0);
+    }
+    assert_false(key_exists(f->server, COUNTER));
+    assert_int_equal(passed(f), 4);
+}
+
+/* --- Fences, beside other versions -------------------------------------------------------------------------------- */
+
+/* A connection that listens to a channel, and to nothing else. */
+static redisContext *listen_to(struct fixture *f, const char *channel) {
+    redisContext *context = redisConnectUnix(f->server->socket);
+    redisReply *reply = redisCommand(context, "SUBSCRIBE %s", channel);
+
+    assert_non_null(reply);
+    freeReplyObject(reply);
+    return context;
+}
+
+/* Waits in the queue as the versions before did. It is granted the lock by three words; a fourth would be none of its
+ * form. */
+static void a_waiter_of_an_older_version_is_told_one_fence(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = fenced(passing_in_queue(2));
+    redisContext *old = listen_to(f, "evlock:old");
+    struct user users[6];
+    uint64_t last;
+    redisReply *reply;
+    char ticket[64];
+    long long time, fence, more = 0;
+
+    crowd(f, users, 6, &options);
+    server_do(f->server, "ZADD " QUEUE " 1 %s", "evlock:old 7-0123456789ab 5000 1 old-token");
+    release(&users[0]);
+    await(f, key_is(f->server, "a", "old-token", 9));
+    assert_int_equal(redisGetReply(old, (void **)&reply), REDIS_OK);
+    assert_int_equal(reply->elements, 3);
+    assert_int_equal(sscanf(reply->element[2]->str, "%63s %lld %lld %lld", ticket, &time, &fence, &more), 3);
+    assert_string_equal(ticket, "7-0123456789ab");
+    assert_int_equal(counted(f), fence);
+    last = (uint64_t)fence;
+    freeReplyObject(reply);
+    server_do(f->server, "DEL a");
+    last = await_greater(f, &users[1], last);
+    release(&users[1]);
+    await_greater(f, &users[2], last);
+    redisFree(old);
+}
+
+/* A holder of an older version reads the waiter as it always did, and draws one number. */
+static void a_grant_by_an_older_version_is_not_passed_on(void **state) {
+    static const char grant[] =
+        "local waiter = redis.call('ZPOPMIN', KEYS[2])[1] "
+        "local channel, ticket, ttl, fenced, token = string.match(waiter, '^([^ ]+) ([^ ]+) (%d+) ([01]) (.+)$') "
+        "local us = redis.call('TIME') us = us[1] .. string.sub('00000' .. us[2], -6) "
+        "local fence = fenced == '1' and redis.call('INCR', KEYS[3]) "
+        "redis.call('SET', KEYS[1], token, 'PX', ttl) "
+        "return redis.call('PUBLISH', channel, ticket .. ' ' .. us .. ' ' .. string.format('%.0f', fence))";
+    struct fixture *f = *state;
+    evlock_options options = fenced(passing_in_queue(100));
+    struct user users[4];
+    uint64_t last;
+
+    make(f, users, 4, &options);
+    server_do(f->server, "SET a old");
+    count_ahead(f, 0);
+    last = counted(f);
+    for (int i = 0; i < 4; i++)
+        acquire(&users[i]);
+    await(f, server_integer(f->server, "ZCARD " QUEUE) == 1);
+    assert_int_equal(server_integer(f->server, "EVAL %s 3 a " QUEUE " " COUNTER, grant), 1);
+    await_held(f, &users[0]);
+    assert_int_equal(fence_of(&users[0]), ++last);
+    release(&users[0]);
+    await_greater(f, &users[1], last);
+    assert_int_equal(passed(f), 0);
+}
+
+/* --- Fences, under load ------------------------------------------------------------------------------------------- */
+
+enum { CLIENTS = 4, HANDLES = 12, GRANTS = 3000 };
+
+/* Handles of several clients that take the lock as often as they can. */
+struct load {
+    uint64_t greatest;
+    int grants, wrong, active;
+};
+
+struct hand {
+    evlock *lock;
+    struct load *load;
+};
+
+static void on_taken(evlock *lock, int status, void *arg);
+
+static void on_back(evlock *lock, int status, void *arg) {
+    struct hand *hand = arg;
+
+    hand->load->wrong += status != EVLOCK_OK;
+    if (hand->load->grants < GRANTS)
+        assert_status(evlock_acquire(lock, NULL, on_taken, hand), EVLOCK_OK);
+    else
+        hand->load->active--;
+}
+
+static void on_taken(evlock *lock, int status, void *arg) {
+    struct hand *hand = arg;
+    uint64_t fence = evlock_fence(lock);
+
+    hand->load->wrong += status != EVLOCK_OK || fence <= hand->load->greatest;
+    hand->load->greatest = fence;
+    hand->load->grants++;
+    assert_status(evlock_release(lock, on_back, hand), EVLOCK_OK);
+}
+
+static void fences_grow_over_all_clients_under_load(void **state) {
+    struct fixture *f = *state;
+    const evlock_options options[] = {fenced(passing(30)), fenced(passing_in_queue(30))};
+    evlock_client *clients[CLIENTS];
+    uint64_t passes = 0;
+
+    for (int c = 0; c < CLIENTS; c++)
+        clients[c] = client_new(f, NULL, NULL);
+    for (size_t way = 0; way < 2; way++) {
+        struct load load = {.active = CLIENTS * HANDLES};
+        struct hand hands[CLIENTS * HANDLES];
+        for (int h = 0; h < load.active; h++) {
+            hands[h] = (struct hand){lock_new_on(f, clients[h % CLIENTS], "a", &options[way]), &load};
+            assert_status(evlock_acquire(hands[h].lock, NULL, on_taken, &hands[h]), EVLOCK_OK);
+        }
+        await(f, load.active == 0);
+        assert_int_equal(load.wrong, 0);
+    }
+    for (int c = 0; c < CLIENTS; c++)
+        passes += stats_of(clients[c]).passed;
+    assert_true(passes > GRANTS);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(goes_to_those_who_wait_in_order),
@@ -743,6 +1040,15 @@ int main(void) {
         TEST(is_not_passed_on_in_a_child),
         TEST(is_told_to_many_in_a_turn),
         TEST(is_passed_on_by_runs),
+        TEST(each_holder_has_a_greater_fence),
+        TEST(others_in_between_have_greater_fences_too),
+        TEST(a_counter_ahead_of_the_clock_is_drawn_from_one_by_one),
+        TEST(a_counter_a_little_ahead_of_the_clock_is_counted_up),
+        TEST(who_came_too_late_for_a_fence_is_granted_by_the_server),
+        TEST(without_fences_none_is_counted),
+        TEST(a_waiter_of_an_older_version_is_told_one_fence),
+        TEST(a_grant_by_an_older_version_is_not_passed_on),
+        TEST(fences_grow_over_all_clients_under_load),
     };
 
     return run_suite("passing", tests);

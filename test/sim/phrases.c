@@ -319,6 +319,7 @@ static const struct {
     {"break", "1 %s %o"},
     {"break", "3 %s %z %f %o"},
     {"fenced", "2 %s %f %o %t %t 1"},
+    {"fenced", "2 %s %f %o %t %t 1 5"},
     {"hand", "3 %s %z %f %o %w"},
     {"join", "3 %s %z %f %w %o %t %0"},
     {"list", "0 0"},

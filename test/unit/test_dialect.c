@@ -90,6 +90,29 @@ CASE(a_fenced_acquire_says_its_fence) {
     assert_cannot(fenced(), LEASE_ACQUIRE, nil);
 }
 
+CASE(an_acquire_says_how_many_fences_it_drew) {
+    const struct dialect *const draw[] = {fenced(), queued()};
+    struct reading reading;
+
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(read_it(draw[i], LEASE_ACQUIRE, number(7)).answer.spare, 0);
+        assert_says(draw[i], LEASE_ACQUIRE, text("7 1"), LEASE_YES, 0);
+        reading = read_it(draw[i], LEASE_ACQUIRE, text("9007199254740992 65535"));
+        assert_int_equal(reading.answer.fence, FENCE_MOST);
+        assert_int_equal(reading.answer.spare, UINT16_MAX);
+        assert_cannot(draw[i], LEASE_ACQUIRE, text("9007199254740993 1"));
+        assert_cannot(draw[i], LEASE_ACQUIRE, text("0 1"));
+        assert_cannot(draw[i], LEASE_ACQUIRE, text("7 0"));
+        assert_cannot(draw[i], LEASE_ACQUIRE, text("7 -1"));
+        assert_cannot(draw[i], LEASE_ACQUIRE, text("7 65536"));
+        assert_cannot(draw[i], LEASE_ACQUIRE, text("7 x"));
+        assert_cannot(draw[i], LEASE_ACQUIRE, text("7"));
+        assert_cannot(draw[i], LEASE_ACQUIRE, text(""));
+    }
+    assert_cannot(fenced(), LEASE_ACQUIRE, text("7 1 1"));
+    assert_cannot(fenced(), LEASE_RAISE, text("7 1"));
+}
+
 CASE(who_joins_has_the_lock_or_a_place) {
     struct reading reading;
 
@@ -331,6 +354,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_set_says_ok_or_nil),
         cmocka_unit_test(a_fenced_acquire_says_its_fence),
+        cmocka_unit_test(an_acquire_says_how_many_fences_it_drew),
         cmocka_unit_test(who_joins_has_the_lock_or_a_place),
         cmocka_unit_test(what_prolongs_says_the_ttl),
         cmocka_unit_test(a_refresh_says_ok_or_nil),

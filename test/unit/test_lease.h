@@ -109,6 +109,12 @@ static inline void draws(struct bench *b, unsigned node, int64_t fence) {
     evl_lease_answer(b->lease, node, &a, b->now, fresh(b));
 }
 
+/* And so many after it. */
+static inline void draws_more(struct bench *b, unsigned node, int64_t fence, uint16_t spare) {
+    struct lease_answer a = {.verdict = LEASE_YES, .fence = fence, .spare = spare};
+    evl_lease_answer(b->lease, node, &a, b->now, fresh(b));
+}
+
 static inline void no(struct bench *b, unsigned node) {
     answer(b, node, LEASE_NO, 0, 0);
 }
@@ -138,8 +144,14 @@ static inline void look(struct bench *b) {
     evl_lease_look(b->lease, fresh(b));
 }
 
+/* The server says that it has granted it, and drawn this number and so many after it. */
+static inline void granted_more(struct bench *b, int64_t since, int64_t fence, uint16_t spare) {
+    struct lease_answer a = {.verdict = LEASE_YES, .fence = fence, .spare = spare};
+    evl_lease_granted(b->lease, since, &a, b->now, fresh(b));
+}
+
 static inline void granted(struct bench *b, int64_t since) {
-    evl_lease_granted(b->lease, since, 1, b->now, fresh(b));
+    granted_more(b, since, 1, 0);
 }
 
 static inline void away(struct bench *b, unsigned node) {

@@ -277,6 +277,134 @@ CASE(a_yes_too_late_is_no_grant_with_a_fence_either) {
     wakes(&b, 7);
 }
 
+/* --- Fences for those it is passed on to -------------------------------------------------------------------------- */
+
+#define spare_is(b, number) assert_int_equal(evl_lease_spare((b)->lease), number)
+
+/* All of `nodes` nodes are asked for so many fences besides. */
+static void asked_for_more(struct bench *b, unsigned nodes, uint16_t spare) {
+    begin_as(b, nodes, (struct lease_entry){.fenced = true, .spare = spare});
+    for (unsigned i = 0; i < nodes; i++)
+        sends(b, i, LEASE_ACQUIRE);
+}
+
+static void passes_on(struct bench *b) {
+    assert_true(evl_lease_passable(b->lease, b->now));
+    evl_lease_pass(b->lease, &b->terms, b->now, fresh(b));
+    wakes(b, 0);
+}
+
+CASE(each_to_whom_it_is_passed_on_has_the_next_fence) {
+    struct bench b = bench_new();
+    asked_for_more(&b, 1, 2);
+    draws_more(&b, 0, 7, 2);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    fence_is(&b, 7);
+    passes_on(&b);
+    fence_is(&b, 8);
+    passes_on(&b);
+    fence_is(&b, 9);
+    assert_false(evl_lease_passable(b.lease, b.now));
+}
+
+CASE(what_a_node_did_not_draw_is_not_passed_on) {
+    struct bench b = bench_new();
+    asked_for_more(&b, 1, 2);
+    draws(&b, 0, 7);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    fence_is(&b, 7);
+    assert_false(evl_lease_passable(b.lease, b.now));
+}
+
+/* A server's word may be any: what it has counted to is all that is believed. */
+CASE(more_or_less_than_was_asked_for_is_never_passed_on_beyond_the_counter) {
+    static const uint16_t said[] = {1, 2, 3, 100};
+    for (size_t i = 0; i < 4; i++) {
+        struct bench b = bench_new();
+        asked_for_more(&b, 1, 2);
+        draws_more(&b, 0, 7, said[i]);
+        tells(&b, LEASE_TELL_GRANTED, 0);
+        assert_true(b.lease->fence >= 7 && evl_lease_spare(b.lease) <= 2);
+        assert_int_equal(evl_lease_last_fence(b.lease), 7 + said[i]);
+    }
+}
+
+CASE(nodes_that_kept_as_many_are_asked_once) {
+    struct bench b = bench_new();
+    asked_for_more(&b, 3, 5);
+    draws_more(&b, 0, 7, 5);
+    draws_more(&b, 1, 7, 5);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    wakes(&b, 0);
+    fence_is(&b, 7);
+    spare_is(&b, 5);
+    draws_more(&b, 2, 6, 5); /* it bears more with the rest of them */
+    wakes(&b, 4);
+    sends(&b, 2, LEASE_RAISE);
+    assert_int_equal(evl_lease_last_fence(b.lease), 12);
+}
+
+/* The greatest number drawn is the fence, and the greatest kept is the last of them: of whatever nodes these are. */
+CASE(a_quorum_has_counted_to_the_last_of_them) {
+    static const struct {
+        int64_t drawn[2];
+        uint16_t more[2];
+        int64_t fence, last;
+        uint32_t raised;
+    } cases[] = {
+        {{5, 7}, {5, 5}, 7, 12, 1}, {{7, 7}, {5, 0}, 7, 12, 2},   {{5, 7}, {5, 0}, 7, 10, 2},
+        {{5, 7}, {2, 0}, 7, 7, 0},  {{5, 20}, {5, 0}, 20, 20, 1}, {{7, 5}, {0, 0}, 7, 7, 2},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct bench b = bench_new();
+        asked_for_more(&b, 3, 5);
+        for (unsigned n = 0; n < 2; n++)
+            draws_more(&b, n, cases[i].drawn[n], cases[i].more[n]);
+        fence_is(&b, cases[i].fence);
+        assert_int_equal(evl_lease_last_fence(b.lease), cases[i].last);
+        wakes(&b, cases[i].raised);
+        tells(&b, cases[i].raised ? 0 : LEASE_TELL_GRANTED, 0);
+        for (unsigned n = 0; n < 2; n++)
+            if (cases[i].raised >> n & 1U) {
+                sends(&b, n, LEASE_RAISE);
+                yes(&b, n);
+                tells(&b, LEASE_TELL_GRANTED, 0);
+            }
+    }
+}
+
+/* What is passed on meanwhile changes nothing: the last is the same. */
+CASE(a_node_is_raised_to_the_last_of_them_before_it_is_mended) {
+    struct bench b = bench_new();
+    b.terms.interval = 0;
+    asked_for_more(&b, 3, 5);
+    no(&b, 2);
+    draws_more(&b, 0, 7, 5);
+    draws_more(&b, 1, 7, 5);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    passes_on(&b);
+    passes_on(&b);
+    fence_is(&b, 9);
+    assert_int_equal(evl_lease_last_fence(b.lease), 12);
+    until(&b, evl_lease_next(b.lease));
+    sends(&b, 2, LEASE_RAISE);
+    yes(&b, 2);
+    sends(&b, 2, LEASE_MEND);
+}
+
+CASE(a_grant_that_is_told_brings_them_too) {
+    struct bench b = bench_new();
+    begin_as(&b, 1, (struct lease_entry){.fenced = true, .spare = 3, .queued = true});
+    sends(&b, 0, LEASE_ACQUIRE);
+    queued(&b);
+    granted_more(&b, b.now, 7, 3);
+    tells(&b, LEASE_TELL_GRANTED, 0);
+    fence_is(&b, 7);
+    spare_is(&b, 3);
+    passes_on(&b);
+    fence_is(&b, 8);
+}
+
 /* --- Mending -------------------------------------------------------------------------------------------------------
  */
 
@@ -400,6 +528,13 @@ int main(void) {
         cmocka_unit_test(a_raise_unanswered_stands_in_nobodys_way),
         cmocka_unit_test(a_raise_that_was_not_sent_when_granted_may_still_be),
         cmocka_unit_test(a_yes_too_late_is_no_grant_with_a_fence_either),
+        cmocka_unit_test(each_to_whom_it_is_passed_on_has_the_next_fence),
+        cmocka_unit_test(what_a_node_did_not_draw_is_not_passed_on),
+        cmocka_unit_test(more_or_less_than_was_asked_for_is_never_passed_on_beyond_the_counter),
+        cmocka_unit_test(nodes_that_kept_as_many_are_asked_once),
+        cmocka_unit_test(a_quorum_has_counted_to_the_last_of_them),
+        cmocka_unit_test(a_node_is_raised_to_the_last_of_them_before_it_is_mended),
+        cmocka_unit_test(a_grant_that_is_told_brings_them_too),
         cmocka_unit_test(a_node_has_the_fence_before_it_is_mended),
         cmocka_unit_test(a_node_that_is_not_raised_is_not_mended),
         cmocka_unit_test(a_node_that_drew_less_and_late_is_raised),

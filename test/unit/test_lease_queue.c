@@ -128,7 +128,7 @@ CASE(a_grant_that_is_heard_too_late_is_given_back) {
 CASE(a_grant_brings_its_fence) {
     struct bench b = bench_new();
     fenced_waiter(&b);
-    evl_lease_granted(b.lease, b.now, INT64_C(1700000000000000), b.now, fresh(&b));
+    granted_more(&b, b.now, INT64_C(1700000000000000), 0);
     tells(&b, LEASE_TELL_GRANTED, 0);
     assert_int_equal(b.lease->fence, INT64_C(1700000000000000));
     sends_nothing(&b, 0);
@@ -208,7 +208,7 @@ CASE(a_look_of_after_the_grant_adds_nothing) {
     pass(&b, 100 * SECOND);
     look(&b);
     sends(&b, 0, LEASE_ACQUIRE);
-    evl_lease_granted(b.lease, b.now - SECOND, 7, b.now, fresh(&b));
+    granted_more(&b, b.now - SECOND, 7, 0);
     pass(&b, SECOND);
     draws(&b, 0, 8);
     tells_nothing(&b);

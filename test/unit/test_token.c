@@ -139,7 +139,7 @@ CASE(tickets_and_channels_take_the_bytes_of_a_token_each) {
     asked = 0;
     assert_true(evl_tickets_open(&tickets, &fresh));
     assert_int_equal(fresh.left, ENTROPY_BYTES - 16);
-    assert_int_equal(evl_tickets_draw(&tickets, &fresh, holder, text).status, EVLOCK_OK);
+    assert_int_equal(evl_tickets_draw(&tickets, &fresh, holder, 0, text).status, EVLOCK_OK);
     assert_int_equal(fresh.left, ENTROPY_BYTES - 2 * 16);
     assert_int_equal(asked, 1);
     evl_tickets_withdraw(&tickets, holder, text);
@@ -155,7 +155,7 @@ CASE(without_random_bytes_there_is_no_ticket_and_no_channel) {
     given = 0;
     assert_false(evl_tickets_open(&tickets, &fresh));
     assert_string_equal(tickets.channel, "");
-    trouble = evl_tickets_draw(&tickets, &fresh, NULL, text);
+    trouble = evl_tickets_draw(&tickets, &fresh, NULL, 0, text);
     assert_int_equal(trouble.status, EVLOCK_ESYSTEM);
     assert_non_null(strstr(trouble.words, "random bytes"));
     given = -1;

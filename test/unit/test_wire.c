@@ -258,6 +258,16 @@ CASE(a_waiter_may_want_no_fence) {
                         "join 3 a {a}:queue {a}:fence channel|ticket|10001|0|token token");
 }
 
+CASE(fences_that_are_asked_for_besides_are_an_argument) {
+    const struct form *form = &dialect(FENCED)->commands[LEASE_ACQUIRE]->form;
+    struct subject subject = subject_of(FENCED);
+
+    subject.spare = 99;
+    assert_string_equal(words_of(form, &subject), "fenced 2 a {a}:fence token 10001 604800000 1 99");
+    subject.clock = INT64_C(1700000000000001);
+    assert_string_equal(words_of(form, &subject), "fenced 2 a {a}:fence token 10001 604800000 1 99 1700000000000001");
+}
+
 CASE(each_master_has_a_channel_of_its_own) {
     struct subject subject = subject_of(QUEUED);
 
@@ -280,7 +290,7 @@ CASE(a_clock_that_is_brought_is_the_last_argument) {
     assert_string_equal(words_of(&dialect(QUEUED)->asks[ASK_BREAK]->form, &subject),
                         "break 3 a {a}:queue {a}:fence mark 1700000000000001");
     assert_string_equal(words_of(&dialect(FENCED)->commands[LEASE_ACQUIRE]->form, &subject),
-                        "fenced 2 a {a}:fence token 10001 604800000 1 1700000000000001");
+                        "fenced 2 a {a}:fence token 10001 604800000 1 0 1700000000000001");
     assert_string_equal(words_of(&dialect(FENCED)->commands[LEASE_RAISE]->form, &subject),
                         "raise 1 {a}:fence 1234567890123456 604800000 1700000000000001");
     assert_string_equal(words_of(&dialect(PLAIN)->commands[LEASE_RELEASE]->form, &subject), "release 1 a token");
@@ -304,6 +314,8 @@ static void assert_fits(const struct form *form) {
         .token = token(),
         .ttl = LONGEST_TTL,
         .fence = INT64_MAX,
+        .spare = UINT16_MAX,
+        .clock = INT64_MAX,
         .waiter = {channel, ticket, LONGEST_TTL, true, CLUSTER_PLACES - 1},
         .replicas = INT32_MAX,
         .timeout = LONGEST_TTL,
@@ -357,6 +369,7 @@ int main(void) {
         cmocka_unit_test(a_lock_without_expiry_is_taken_without_px),
         cmocka_unit_test(several_nodes_draw_by_a_coarse_clock),
         cmocka_unit_test(a_waiter_may_want_no_fence),
+        cmocka_unit_test(fences_that_are_asked_for_besides_are_an_argument),
         cmocka_unit_test(each_master_has_a_channel_of_its_own),
         cmocka_unit_test(a_clock_that_is_brought_is_the_last_argument),
         cmocka_unit_test(what_belongs_to_a_lock_shares_its_slot),
