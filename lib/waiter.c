@@ -185,18 +185,20 @@ static void waiter_on_listens(struct listener *listener) {
     }
 }
 
-/* What stands behind the ticket; false: no clock shows such a time, or no counter such fences. */
-static bool waiter_read_grant(const char *text, struct lease_answer *ret) {
-    int64_t spare;
+/* What stands behind the ticket of a waiter that asked for so many fences besides its own; false: no clock shows such a
+ * time, or no counter such fences. */
+static bool waiter_read_grant(const char *text, int64_t asked, struct lease_answer *ret) {
+    int64_t spare = 0;
     char *end;
 
     ret->verdict = LEASE_YES;
     ret->time = strtoll(text, &end, 10);
     ret->fence = strtoll(end, &end, 10);
-    spare = strtoll(end, &end, 10);
+    if (*end && (spare = strtoll(end, &end, 10)) < 1)
+        return false;
     ret->spare = (uint16_t)spare;
     return !*end && ret->time >= 0 && ret->time < LEASE_NEVER / 4 && ret->fence >= 0 && ret->fence < LEASE_NEVER / 4 &&
-           spare >= 0 && spare <= UINT16_MAX;
+           spare <= asked;
 }
 
 /* "TICKET TIME FENCE" or "TICKET TIME FENCE SPARE": a grant, the server's clock in microseconds at that, and what it
@@ -206,7 +208,7 @@ static void waiter_on_heard(struct listener *listener, const char *message) {
     struct tenure *tenure = evl_tickets_find(&waiter_locks_of(listener)->tenures.tickets, message, &rest);
     struct lease_answer yes = {0};
 
-    if (tenure && waiter_read_grant(rest, &yes))
+    if (tenure && waiter_read_grant(rest, evl_lease_spare(evl_tenure_lease(tenure)), &yes))
         waiter_grant(tenure->lock, evl_listener_index(listener), &yes);
 }
 
