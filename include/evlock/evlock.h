@@ -794,7 +794,7 @@ typedef struct evlock_options {
  * leave the lock alone for one retry_delay_ms.
  *
  * Handles of one client wait as a group if they have the same name and the same options. Only label, arg, callbacks,
- * max_wait_ms and the pauses between attempts may differ. The group waits as one: it makes one attempt at a time, or
+ * max_wait_ms and the pauses between attempts may differ. The group waits as one. It makes one attempt at a time, or
  * has one place in the queue. So a process that is stopped costs the others one ttl, however many of its handles wait.
  * In the group, who came first is first. An acquire with a token of its own or with max_attempts waits by itself. So
  * does evlock_hold().

@@ -5,8 +5,8 @@
 
 -- Gives the lock, to which nobody else has a right now, to the first waiter whose client listens, and tells it by
 -- "TICKET TIME FENCE", or "TICKET TIME FENCE SPARE" (see draw.lua); those who are gone leave the queue. `asker` is the
--- waiter that asks for itself: it is here, and needs no message. `us`: the clock, if it is known, and `brought`, if it is
--- brought (see clock.lua).
+-- waiter that asks for itself: it is here, and needs no message. `us`: the clock, if it is known, and `brought`, if it
+-- is brought (see clock.lua).
 -- The waiter and what it drew, or "0"; nil: there is none; or an error: then the lock is free, or as it was, and the
 -- waiter that was to have it comes back when it looks.
 -- It is all in one: a function more, or what it takes from outside, would cost a handover a hundredth each.

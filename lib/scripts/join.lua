@@ -2,9 +2,9 @@
 -- KEYS: lock, queue, fence counter. ARGV: waiter (see grant.lua), token; and the clock, if it is brought (see
 -- clock.lua).
 -- 1, or the fence, or "FENCE SPARE" (see draw.lua): the token has the lock. Else "TIME AHEAD LEFT": the server's clock
--- in microseconds (0: it was brought), how many waiters are ahead, and what the holder has left in ms (-1: no expiry, or
--- not asked): asked where none is ahead, and where this found the lock free and granted it to another, who may not come
--- to look either.
+-- in microseconds (0: it was brought), how many waiters are ahead, and what the holder has left in ms (-1: no expiry,
+-- or not asked): asked where none is ahead, and where this found the lock free and granted it to another, who may not
+-- come to look either.
 local call, waiter, token, brought = redis.pcall, ARGV[1], ARGV[2], ARGV[3]
 local found = call('GET', KEYS[1])
 if type(found) == 'table' then return found end
