@@ -138,8 +138,6 @@ static void deliver_tell_call(struct evlock_client *client, struct call *call) {
         lock->untold = NULL;
         evl_tenure_warn_anew(lock->tenure);
     }
-    assert(client->locks.passed >= evl_call_passed(call));
-    client->locks.passed -= evl_call_passed(call);
     if (call->sort->count)
         call->sort->count(call);
     if (call->body)
@@ -201,6 +199,14 @@ void evl_deliver_closed(evlock_closed_cb cb, int status, void *arg) {
  * than all the rest. But so many are enough for a turn. */
 enum { PASSED_A_TURN = 64 };
 
+/* Whether a call that is to be told is of a lease that was passed on. It is not one of those to be told any more. */
+static bool deliver_takes_pass(struct evlock_client *client, const struct call *call) {
+    bool passed = client->locks.passed > 0 && evl_call_passed(call);
+
+    client->locks.passed -= passed;
+    return passed;
+}
+
 /* Deadlines come first, before each call: the one before may have taken long. So while there are more due than a slice,
  * only losses are reported. What else is noted meanwhile waits for the next turn, so that a user who asks again at once
  * cannot hold up the loop; but losses are always reported next. Posts come after the calls. */
@@ -238,7 +244,7 @@ static void deliver_all(struct evlock_client *client) {
         } else if ((count > 0 || (passes > 0 && client->locks.passed > 0)) &&
                    (call = TAILQ_FIRST(&client->locks.done))) {
             count -= count > 0;
-            passes -= passes > 0 && evl_call_passed(call);
+            passes -= deliver_takes_pass(client, call) && passes > 0;
             TAILQ_REMOVE(&client->locks.done, call, link);
             deliver_tell_call(client, call);
         } else if (evl_posts_left(&client->posts)) {
