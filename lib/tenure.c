@@ -809,6 +809,7 @@ void evl_tenure_check(struct tenure *tenure) {
 
     tenure_check_state(tenure);
     assert(evl_tenure_rest(tenure)->acting == 0);
+    implies(!tenure_ghost(tenure), evl_config_of_terms(evl_lease_terms(lease)) == tenure->lock->config);
     assert(tenure_has_ticket(tenure) == (evl_lease_in_line(lease) && !tenure_ghost(tenure)));
     implies(evl_lease_next(lease) != LEASE_NEVER, tenure->alarm.set);
     for (unsigned i = 0; i < evl_lease_nodes(lease); i++)
