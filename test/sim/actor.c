@@ -1057,7 +1057,7 @@ static void act_on(struct handle *handle) {
         return;
     }
     if (world->scenario->passes && handle->doing == HOLDING && !handle->runs && draw_chance(world, 50)) {
-        (draw_chance(world, 90) ? release : show)(handle);
+        (draw_chance(world, 75) ? release : show)(handle);
         return;
     }
     for (unsigned k = 0; k < CALLS; k++)

@@ -329,6 +329,8 @@ void judge_told(struct promise *promise, const evlock *lock, int status) {
     }
     if (acquires(promise))
         promise->handle->gave_up = world->now;
+    if (acquires(promise) && !promise->grouped)
+        promise->handle->gave_up_alone = world->now;
     if (promise->kind != P_CLOSE)
         judge_callback(world->judge, promise->process);
 }
@@ -492,12 +494,12 @@ void judge_each_holder(struct judge *judge, const struct wire *wire,
             look(handle, wire);
 }
 
-void judge_each_acquiring(const struct judge *judge, const struct process *process,
-                          void (*look)(struct handle *handle, void *arg), void *arg) {
+void judge_each_handle(const struct judge *judge, const struct process *process,
+                       void (*look)(struct handle *handle, void *arg), void *arg) {
     struct handle *handle;
 
     TAILQ_FOREACH (handle, &judge->handles, link)
-        if (handle->doing == ACQUIRING && !handle->process->crashed &&
+        if (!handle->process->crashed &&
             (!process || (handle->process == process && handle->client == process->client_number)))
             look(handle, arg);
 }
@@ -689,6 +691,7 @@ void judge_lost(struct handle *handle, int reason) {
         violated(world, "h%u: lost, as it was not renewed", handle->number);
     else if (reason == EVLOCK_EEXPIRED)
         duties_lost(handle);
+    passes_lose(handle, reason);
     judge_ends(handle, LOST);
 }
 
@@ -761,7 +764,7 @@ void judge_reported(struct promise *promise, const evlock *lock, int status) {
         return;
     }
     if (status == EVLOCK_ECANCELLED)
-        handle->gave_up = promise->process->world->now;
+        handle->gave_up = handle->gave_up_alone = promise->process->world->now;
     if (status == EVLOCK_OK && handle->lock && !promise->told)
         judge_holds(handle, promise->fenced);
     judge_callback(promise->process->world->judge, promise->process);

@@ -50,6 +50,7 @@ struct handle {
     uint64_t fence_before; /* the greatest fence that had been told when it asked */
     bool queued;           /* it waits in line */
     int64_t gave_up;       /* when its last acquire ended */
+    int64_t gave_up_alone; /* and one in which it did not wait with others */
     bool owed;             /* a loss is yet to be told, though it acquires anew */
     bool overdue;          /* the deadline had passed when the library's code began to run */
     bool runs;             /* a run is under way on it */
@@ -105,6 +106,8 @@ struct relay {
     int64_t since_asked;         /* when the first asked for it */
     int64_t passes;              /* since then */
     int64_t given_up, left;      /* when its holder gave it up, and what was left then; 0: it has not */
+    int64_t gone_at;             /* the same in true time */
+    int64_t passed_at;           /* when it was given up that its holder has; 0: it has it from a server */
     bool awaited;                /* somebody waited for it then who may have it */
     bool tied;                   /* its user knows its token, or has extended it */
     int status;                  /* of its holder's release */
@@ -196,9 +199,9 @@ void judge_each_holder(struct judge *judge, const struct wire *wire,
                        void (*look)(struct handle *handle, const struct wire *wire));
 /* Who of the client acquires the key; NULL: nobody, or more than one, or one did so a moment ago. */
 struct handle *judge_acquiring(const struct judge *judge, unsigned client, unsigned key);
-/* Looks at each handle that acquires, of the process's client; or of all, if the process is NULL. */
-void judge_each_acquiring(const struct judge *judge, const struct process *process,
-                          void (*look)(struct handle *handle, void *arg), void *arg);
+/* Looks at each handle of the process's client; or at all, if the process is NULL. */
+void judge_each_handle(const struct judge *judge, const struct process *process,
+                       void (*look)(struct handle *handle, void *arg), void *arg);
 /* How many acquires of the client are pending, or were so a moment ago. */
 unsigned judge_pending(const struct judge *judge, unsigned client, unsigned key);
 /* How many wait in line, of all; at which places, by bit from 1, the client does is added to `places`. */

@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "reach.h"
+
 /* Whether two wait together, in the order of their calls. */
 static bool in_a_group(const struct handle *one, const struct handle *other) {
     return one->process == other->process && one->client == other->client && one->key == other->key &&
@@ -16,7 +18,7 @@ static bool in_a_group(const struct handle *one, const struct handle *other) {
 static void note_awaited(struct handle *waiter, void *arg) {
     const struct handle *holder = arg;
 
-    holder->token->relay.awaited |= in_a_group(waiter, holder);
+    holder->token->relay.awaited |= waiter->doing == ACQUIRING && in_a_group(waiter, holder);
 }
 
 void passes_give_up(struct handle *handle) {
@@ -28,10 +30,11 @@ void passes_give_up(struct handle *handle) {
     relay = &handle->token->relay;
     left = evlock_remaining_ms(handle->lock);
     relay->given_up = process_clock(handle->process);
+    relay->gone_at = process_time(handle->process);
     relay->left = left == INT64_MAX ? NEVER : left * MS;
     relay->status = EVLOCK_OK;
     relay->awaited = false;
-    judge_each_acquiring(handle->process->world->judge, handle->process, note_awaited, handle);
+    judge_each_handle(handle->process->world->judge, handle->process, note_awaited, handle);
 }
 
 void passes_tie(const struct handle *handle) {
@@ -49,6 +52,19 @@ bool passes_may_go(const struct handle *handle) {
 }
 
 /* --- Who has it next ---------------------------------------------------------------------------------------------- */
+
+/* By any clock. */
+static bool wait_goes_on(const struct handle *handle, int64_t now) {
+    int64_t limit = handle->pending->limit;
+
+    return limit == NEVER || now - handle->pending->asked + limit / 10 + 2 * MS < limit;
+}
+
+static bool wait_is_over(const struct handle *handle, int64_t now) {
+    int64_t limit = handle->pending->limit;
+
+    return limit != NEVER && now - handle->pending->asked > limit + limit / 10 + 2 * MS;
+}
 
 /* What may be passed on, so often and for so long. */
 static void check_pass(const struct handle *handle, const struct relay *relay) {
@@ -72,6 +88,8 @@ static void check_pass(const struct handle *handle, const struct relay *relay) {
                  relay->given_up - relay->first);
     else if (relay->left < handle->ttl / 2 - 2 * MS)
         violated(world, "h%u: a lease is passed on of which %" PRId64 " us were left", handle->number, relay->left);
+    else if (wait_is_over(handle, relay->gone_at))
+        violated(world, "h%u: a lease is passed on to it, whose wait had ended", handle->number);
     else if (relay->status != EVLOCK_OK)
         violated(world, "h%u holds by the lease of h%u, whose release was told: %s", handle->number, before->number,
                  evlock_strerror(relay->status));
@@ -80,12 +98,10 @@ static void check_pass(const struct handle *handle, const struct relay *relay) {
 /* First come, first served, of those whose wait has not ended by any clock. */
 static void check_order(struct handle *waiter, void *arg) {
     const struct handle *winner = arg;
-    const struct promise *promise = waiter->pending;
     struct world *world = waiter->process->world;
-    int64_t waited = world->now - promise->asked;
 
-    if (in_a_group(waiter, winner) && promise->number < winner->pending->number &&
-        (promise->limit == NEVER || waited + promise->limit / 10 + 2 * MS < promise->limit))
+    if (waiter->doing == ACQUIRING && in_a_group(waiter, winner) && waiter->pending->number < winner->pending->number &&
+        wait_goes_on(waiter, world->now))
         violated(world, "h%u holds, and h%u waits for longer beside it", winner->number, waiter->number);
 }
 
@@ -96,6 +112,7 @@ void passes_hold(struct handle *handle) {
     if (relay->holder && handle->pending->kind != P_ADOPT && !handle->token->own) {
         relay->passes++;
         check_pass(handle, relay);
+        relay->passed_at = relay->given_up;
         world->tally->passed++;
         note(world, handle->process, "  h%u has the lease of h%u", handle->number, relay->holder->number);
     } else {
@@ -105,7 +122,61 @@ void passes_hold(struct handle *handle) {
     relay->holder = handle;
     relay->given_up = 0;
     if (handle->pending->grouped)
-        judge_each_acquiring(world->judge, handle->process, check_order, handle);
+        judge_each_handle(world->judge, handle->process, check_order, handle);
+}
+
+/* What may be held for so long only may be so by each. */
+void passes_lose(const struct handle *handle, int reason) {
+    const struct relay *relay = handle->token ? &handle->token->relay : NULL;
+
+    if (reason == EVLOCK_EMAXHOLD && relay && relay->holder == handle && relay->passed_at &&
+        process_clock(handle->process) < relay->passed_at + handle->max_hold - MS)
+        violated(handle->process->world, "h%u is told that it held too long, %" PRId64 " us after it had the lease",
+                 handle->number, process_clock(handle->process) - relay->passed_at);
+}
+
+/* --- Who leaves the queue ----------------------------------------------------------------------------------------- */
+
+/* Who may have the place in line. */
+struct place {
+    unsigned key;
+    int64_t since;
+    const struct handle *oldest; /* of those who have waited since before */
+    bool certain;                /* it is theirs */
+};
+
+static void find_oldest(struct handle *handle, void *arg) {
+    struct place *place = arg;
+
+    if (handle->key == place->key && handle->doing == ACQUIRING && handle->pending->grouped &&
+        handle->pending->asked < place->since && wait_goes_on(handle, handle->process->world->now))
+        place->oldest = handle;
+}
+
+/* One of its own may have been there, and have left it a while ago. */
+static void doubt(struct handle *handle, void *arg) {
+    struct place *place = arg;
+    int64_t while_ago = place->since - judge_patience(handle->process->world->judge);
+    bool left = handle->gave_up && handle->gave_up >= while_ago;
+    bool alone = handle->gave_up_alone && handle->gave_up_alone >= while_ago;
+
+    if (handle->key == place->key && handle->pending && (handle->doing == ACQUIRING || left))
+        place->certain &= !alone && (handle == place->oldest || in_a_group(handle, place->oldest));
+}
+
+/* Who leaves those with whom it waits leaves them the place. Where an answer was lost, they begin anew. */
+void passes_leave_line(const struct process *process, const struct node *node, unsigned key, int64_t since) {
+    struct world *world = process->world;
+    struct place place = {.key = key, .since = since, .certain = true};
+
+    if (!process->client || process->closes || reach_fails(process, node, since) || world->plan.errors)
+        return;
+    judge_each_handle(world->judge, process, find_oldest, &place);
+    if (!place.oldest)
+        return;
+    judge_each_handle(world->judge, process, doubt, &place);
+    if (place.certain)
+        violated(world, "h%u waits, and has lost its place in line", place.oldest->number);
 }
 
 /* --- Looks -------------------------------------------------------------------------------------------------------- */
@@ -113,10 +184,11 @@ void passes_hold(struct handle *handle) {
 /* Nobody believes before it is told. */
 static void check_untold(struct handle *handle, void *arg) {
     (void)arg;
-    if (handle->lock && evlock_is_held(handle->lock)) /* of a run's, the user may not know */
+    if (handle->doing == ACQUIRING && handle->lock &&
+        evlock_is_held(handle->lock)) /* of a run's, the user may not know */
         violated(handle->process->world, "h%u believes to hold, and was not told", handle->number);
 }
 
 void passes_look(struct judge *judge) {
-    judge_each_acquiring(judge, NULL, check_untold, NULL);
+    judge_each_handle(judge, NULL, check_untold, NULL);
 }

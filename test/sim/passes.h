@@ -13,9 +13,14 @@ void passes_give_up(struct handle *handle);
 void passes_tie(const struct handle *handle);
 /* It was told that it holds. */
 void passes_hold(struct handle *handle);
+/* It was told that it has lost it. */
+void passes_lose(const struct handle *handle, int reason);
 /* Its release was told; whether another may have the lease, which nobody has deleted then. */
 void passes_released(const struct handle *handle, int status);
 bool passes_may_go(const struct handle *handle);
+
+/* The client takes out of the queue who has waited there since then. */
+void passes_leave_line(const struct process *process, const struct node *node, unsigned key, int64_t since);
 
 /* At every step. */
 void passes_look(struct judge *judge);

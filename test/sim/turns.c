@@ -10,6 +10,7 @@
 #include "actor.h"
 #include "moves.h"
 #include "node.h"
+#include "passes.h"
 #include "wire.h"
 
 /* A queue goes by itself a minute after anyone has looked. */
@@ -24,6 +25,7 @@ struct waiter {
     unsigned key;
     struct token *token;
     int64_t arrived; /* by the node's clock, or by the one that its client brought: that settles its place */
+    int64_t since;   /* true time from when that was on its way */
     int64_t looked;  /* true time of its last look */
     bool late;       /* nobody waits: it was let in by a command that came late, or its queue was carried away */
     char channel[64];
@@ -185,6 +187,7 @@ static void add_waiter(struct turns *turns, struct node *node, unsigned key, int
     if (waits(turns, node, waiter))
         return;
     waiter->late = judge_comes_late(turns->judge, turns->ttl);
+    waiter->since = world->feeding_sent;
     waiter->arrived = turns->brought ? score : clock_read(&node->clock, world->now);
 }
 
@@ -224,6 +227,16 @@ static void begin_script(struct turns *turns, int argc, const char *const *argv,
         waiter->looked = turns->world->now;
 }
 
+static void remove_waiter(const struct turns *turns, struct node *node, const struct waiter *waiter) {
+    const struct wire *wire = turns->world->feeding;
+
+    if (!judge_owns(waiter->token, wire->client))
+        violated(turns->world, "client %u takes another out of the queue", wire->client);
+    else if (turns->world->scenario->passes && wire->client == wire->process->client_number && !waiter->late &&
+             waits(turns, node, waiter))
+        passes_leave_line(wire->process, node, waiter->key, waiter->since);
+}
+
 void turns_command(struct turns *turns, struct node *node, int argc, const char *const *argv, const size_t *lens) {
     int key = argc > 1 ? queue_index(argv[1], lens[1]) : -1;
     struct waiter *waiter;
@@ -237,9 +250,8 @@ void turns_command(struct turns *turns, struct node *node, int argc, const char 
     else if (key >= 0 && strcasecmp(argv[0], "ZPOPMIN") == 0)
         turns->taken = waiter_at(turns, node, (unsigned)key, 0);
     else if (key >= 0 && strcasecmp(argv[0], "ZREM") == 0 &&
-             (waiter = find_waiter(turns, (unsigned)key, argv[2], lens[2])) &&
-             !judge_owns(waiter->token, turns->world->feeding->client))
-        violated(turns->world, "client %u takes another out of the queue", turns->world->feeding->client);
+             (waiter = find_waiter(turns, (unsigned)key, argv[2], lens[2])))
+        remove_waiter(turns, node, waiter);
 }
 
 /* First come, first served, of those who listen; where queues and clocks stay as they were. */
