@@ -515,6 +515,28 @@ struct handle *judge_acquiring(const struct judge *judge, unsigned client, unsig
     return NULL;
 }
 
+/* Where nothing is lost, a majority has counted as far as any fence that is told: also if it came with a pass. */
+static void check_counted(const struct handle *handle, uint64_t fence) {
+    const struct world *world = handle->process->world;
+    const struct scenario *scenario = world->scenario;
+    const char *key = judge_key(handle->key), *counter;
+    unsigned counted = 0;
+    char name[32];
+    size_t len;
+
+    if (!scenario->exclusive || scenario->loses_data || scenario->fails_over || scenario->waits || scenario->cluster ||
+        handle->process->left_out)
+        return;
+    snprintf(name, sizeof(name), strchr(key, '{') ? "%s::fence" : "{%s}:fence", key);
+    for (unsigned i = 0; i < world->plan.servers; i++) {
+        counter = sim_server_get(node_now(world->nodes[i]), name, strlen(name), &len);
+        counted += counter && strtoull(counter, NULL, 10) >= fence;
+    }
+    if (counted < world->plan.nodes / 2 + 1)
+        violated(handle->process->world, "h%u: %u nodes have counted up to its fence %" PRIu64, handle->number, counted,
+                 fence);
+}
+
 /* Fences grow with grants: with all that were told before, or, where holders may overlap, before it was asked for. */
 static void check_fence(struct handle *handle, bool fenced) {
     struct judge *judge = handle->process->world->judge;
@@ -528,6 +550,8 @@ static void check_fence(struct handle *handle, bool fenced) {
                  fenced ? "one" : "none");
     else if (fenced && fence <= before)
         violated(judge->world, "h%u: the fence %" PRIu64 " comes after %" PRIu64, handle->number, fence, before);
+    else if (fenced)
+        check_counted(handle, fence);
     if (fence > key->fence)
         key->fence = fence;
 }
