@@ -705,6 +705,52 @@ static void free_with_waiters(struct stage *s) {
     stage_await(turn, EVLOCK_ECANCELLED);
 }
 
+/* --- Passing on --------------------------------------------------------------------------------------------------- */
+
+/* A release that is refused leaves the lock to its holder; to free the handle cannot fail. */
+static void free_unless_released(evlock *lock, int status, void *told) {
+    if (status != EVLOCK_ECANCELLED && evlock_is_held(lock))
+        free_lock_there(told, lock);
+}
+
+static void release_there(struct told *told, evlock *lock) {
+    if (told->status == EVLOCK_OK && evlock_release(lock, free_unless_released, told) != EVLOCK_OK)
+        free_lock_there(told, lock);
+}
+
+static void check_passed(struct stage *s, uint64_t passed) {
+    evlock_stats stats;
+    if (s->plain && (evlock_client_stats(s->client, &stats, sizeof(stats)) != EVLOCK_OK || stats.passed != passed))
+        stage_wrong(s, "not passed on %d times", (int)passed);
+}
+
+/* Twice, then the last takes its turn at the server. Nobody looks at a token meanwhile, which would forbid it. */
+static void pass_on_by(struct stage *s, enum evlock_wait wait) {
+    evlock_options options = stage_options(s);
+    struct told *turns[4];
+    options.wait = wait;
+    options.fence = true;
+    options.max_passes = 2;
+    stage_client(s, NULL, NULL);
+    for (int i = 0; i < 4; i++) {
+        turns[i] = stage_acquire(s, stage_lock(s, "a", &options), NULL);
+        if (turns[i])
+            turns[i]->then = i == 1 ? free_lock_there : release_there;
+    }
+    for (int i = 0; i < 4; i++)
+        await_turn(s, turns[i]);
+    check_passed(s, 2);
+    stage_await(stage_close(s), EVLOCK_OK);
+}
+
+static void pass_on(struct stage *s) {
+    pass_on_by(s, EVLOCK_WAIT_POLL);
+}
+
+static void pass_on_in_the_queue(struct stage *s) {
+    pass_on_by(s, EVLOCK_WAIT_QUEUE);
+}
+
 /* --- Where servers are found out ---------------------------------------------------------------------------------- */
 
 static void hold_by_sentinels(struct stage *s) {
@@ -807,6 +853,8 @@ const struct scenario scenarios[] = {
     {"crowd", crowd, true},
     {"close_with_waiters", close_with_waiters, true},
     {"free_with_waiters", free_with_waiters, true},
+    {"pass_on", pass_on, false},
+    {"pass_on_in_the_queue", pass_on_in_the_queue, true},
     {"hold_by_sentinels", hold_by_sentinels, true},
     {"hold_in_a_cluster", hold_in_a_cluster, false},
     {"hold_on_a_quorum", hold_on_a_quorum, false},
