@@ -327,10 +327,11 @@ void judge_told(struct promise *promise, const evlock *lock, int status) {
         world->judge->keys[handle->key].breaks--;
         world->judge->keys[handle->key].broken_until = world->now + judge_patience(world->judge);
     }
-    if (acquires(promise))
+    if (acquires(promise)) {
         promise->handle->gave_up = world->now;
-    if (acquires(promise) && !promise->grouped)
-        promise->handle->gave_up_alone = world->now;
+        *(promise->grouped ? &promise->handle->gave_up_group[promise->fenced] : &promise->handle->gave_up_alone) =
+            world->now;
+    }
     if (promise->kind != P_CLOSE)
         judge_callback(world->judge, promise->process);
 }

@@ -47,18 +47,19 @@ struct handle {
     unsigned refused_over, asked_over, back_over; /* which wires */
     int64_t warned;                               /* when it was last told at risk; 0: not since the grant */
     bool renews, extended;
-    uint64_t fence_before; /* the greatest fence that had been told when it asked */
-    bool queued;           /* it waits in line */
-    int64_t gave_up;       /* when its last acquire ended */
-    int64_t gave_up_alone; /* and one in which it did not wait with others */
-    bool owed;             /* a loss is yet to be told, though it acquires anew */
-    bool overdue;          /* the deadline had passed when the library's code began to run */
-    bool runs;             /* a run is under way on it */
-    bool made;             /* by that run: its actor does nothing else with it */
-    bool lapses;           /* its client closes, and may end the run at any time */
-    struct promise *hold;  /* it is to be held for ever; or NULL */
-    bool renews_else;      /* without a hold */
-    bool served;           /* since the faults are over */
+    uint64_t fence_before;    /* the greatest fence that had been told when it asked */
+    bool queued;              /* it waits in line */
+    int64_t gave_up;          /* when its last acquire ended */
+    int64_t gave_up_alone;    /* and one in which it did not wait with others */
+    int64_t gave_up_group[2]; /* and one in which it waited with those who want a fence, or none */
+    bool owed;                /* a loss is yet to be told, though it acquires anew */
+    bool overdue;             /* the deadline had passed when the library's code began to run */
+    bool runs;                /* a run is under way on it */
+    bool made;                /* by that run: its actor does nothing else with it */
+    bool lapses;              /* its client closes, and may end the run at any time */
+    struct promise *hold;     /* it is to be held for ever; or NULL */
+    bool renews_else;         /* without a hold */
+    bool served;              /* since the faults are over */
     bool finishing;
     unsigned group;     /* it waits, and passes on, with those of its client, key and options: their number; 0: alone */
     int64_t max_passes; /* so many times in a row, */

@@ -153,15 +153,17 @@ static void find_oldest(struct handle *handle, void *arg) {
         place->oldest = handle;
 }
 
-/* One of its own may have been there, and have left it a while ago. */
+/* One of its own, or of another group, may have been there, and have left it a while ago. */
 static void doubt(struct handle *handle, void *arg) {
     struct place *place = arg;
+    int64_t other = handle->gave_up_group[!place->oldest->pending->fenced];
     int64_t while_ago = place->since - judge_patience(handle->process->world->judge);
     bool left = handle->gave_up && handle->gave_up >= while_ago;
     bool alone = handle->gave_up_alone && handle->gave_up_alone >= while_ago;
+    bool elsewhere = other && other >= while_ago;
 
     if (handle->key == place->key && handle->pending && (handle->doing == ACQUIRING || left))
-        place->certain &= !alone && (handle == place->oldest || in_a_group(handle, place->oldest));
+        place->certain &= !alone && !elsewhere && (handle == place->oldest || in_a_group(handle, place->oldest));
 }
 
 /* Who leaves those with whom it waits leaves them the place. Where an answer was lost, they begin anew. */
