@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MANY = 20 };
+enum { MANY = 20, KEYS = 40 };
 
 static evlock_options passing(int64_t passes) {
     evlock_options options = with_ttl(60000);
@@ -109,6 +109,29 @@ static void goes_to_those_who_wait_in_order(void **state) {
     free(token);
 }
 
+/* As each does that asks the server. */
+static void is_counted_for_each_holder(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(100);
+    struct user users[3];
+    uint64_t holds = 0;
+    evlock_stats stats;
+
+    crowd(f, users, 3, &options);
+    for (int i = 1; i < 3; i++) {
+        release(&users[i - 1]);
+        await_held(f, &users[i]);
+    }
+    stats = stats_of(f->client);
+    for (size_t i = 0; i < sizeof(stats.hold) / sizeof(stats.hold[0]); i++)
+        holds += stats.hold[i];
+    assert_int_equal(stats.acquired, 3);
+    assert_int_equal(stats.waited, 2);
+    assert_int_equal(stats.passed, 2);
+    assert_int_equal(stats.released, 2);
+    assert_int_equal(holds, 2);
+}
+
 static void is_not_passed_on_by_default(void **state) {
     struct fixture *f = *state;
     evlock_options options = with_ttl(60000);
@@ -189,20 +212,63 @@ static void listens_before_it_has_to_wait_for_others(void **state) {
 
 /* --- Who waits together ------------------------------------------------------------------------------------------- */
 
-/* Whoever waits has no attempt of its own: the server is asked by one of them. */
-static void waits_with_its_like_alone(void **state) {
-    struct fixture *f = *state;
-    evlock_options options = passing_in_queue(10), other = options;
-    struct user users[4], stranger;
+/* Whoever waits has no attempt of its own: the server is asked by one of them. The stranger asks for itself. */
+static void waits_without(struct fixture *f, const evlock_options *other) {
+    evlock_options options = passing_in_queue(10);
+    struct user users[2], stranger;
+    uint64_t before = passed(f);
 
-    crowd(f, users, 4, &options);
-    other.ttl_ms = 50000;
-    stranger = (struct user){.lock = lock_new(f, "a", &other)};
+    crowd(f, users, 2, &options);
+    stranger = (struct user){.lock = lock_new(f, "a", other)};
     acquire(&stranger);
     await(f, ask_waiters(f, users[0].lock) == 1);
     release(&users[0]);
     await_held(f, &users[1]);
     assert_int_equal(stranger.record.count, 0);
+    release(&users[1]);
+    await_held(f, &stranger);
+    assert_status(await_release(f, stranger.lock), EVLOCK_OK);
+    assert_int_equal(passed(f) - before, 1);
+}
+
+static void waits_with_its_like_alone(void **state) {
+    struct fixture *f = *state;
+    evlock_options others[7];
+
+    for (int i = 0; i < 7; i++)
+        others[i] = passing_in_queue(10);
+    others[0].ttl_ms = 50000;
+    others[1].max_passes = 0;
+    others[2].max_passes = 11;
+    others[3].max_pass_ms = 50000;
+    others[4].fence = true;
+    others[5].fail_when_away = true;
+    others[6].holder = "another";
+    for (int i = 0; i < 7; i++)
+        waits_without(f, &others[i]);
+}
+
+/* More keys than there are places for at first. */
+static void waits_for_its_own_lock_among_many(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(10);
+    struct user first[KEYS], next[KEYS];
+    char name[16];
+
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(name, sizeof(name), "a%d", i);
+        first[i] = (struct user){.lock = lock_new(f, name, &options)};
+        next[i] = (struct user){.lock = lock_new(f, name, &options)};
+        acquire(&first[i]);
+        acquire(&next[i]);
+    }
+    for (int i = 0; i < KEYS; i++)
+        await_held(f, &first[i]);
+    for (int i = 0; i < KEYS; i++)
+        release(&first[i]);
+    for (int i = 0; i < KEYS; i++)
+        await_held(f, &next[i]);
+    assert_int_equal(passed(f), KEYS);
 }
 
 static void goes_by_itself_with(struct fixture *f, const evlock_acquire_options *options) {
@@ -233,6 +299,30 @@ static void goes_by_itself_with_a_token_or_a_count(void **state) {
     goes_by_itself_with(f, EVLOCK_ACQUIRE_OPTIONS(.token = "own", .token_len = EVLOCK_CSTRING));
     goes_by_itself_with(f, EVLOCK_ACQUIRE_OPTIONS(.max_attempts = 1000));
     goes_by_itself_with(f, EVLOCK_ACQUIRE_OPTIONS(.max_attempts = EVLOCK_TRY));
+}
+
+/* Also where the client listens for others. */
+static void stays_out_of_the_queue_when_it_polls(void **state) {
+    struct fixture *f = *state;
+    evlock_options polls = passing(10), queues = passing_in_queue(10);
+    evlock *other = lock_new(f, "b", &queues), *behind = lock_new(f, "b", &queues);
+    struct user users[2];
+    struct record record = {0};
+    long long tried;
+
+    assert_status(await_acquire(f, other, NULL), EVLOCK_OK);
+    assert_status(evlock_acquire(behind, NULL, record_end, &record), EVLOCK_OK);
+    await(f, channels(f) == 1);
+    crowd(f, users, 2, &polls);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    assert_status(await_release(f, users[1].lock), EVLOCK_OK);
+    assert_int_equal(passed(f), 1);
+    server_do(f->server, "SET a foreign");
+    tried = server_calls(f->server, "set");
+    acquire(&users[1]);
+    await(f, server_calls(f->server, "set") > tried || key_exists(f->server, "{a}:queue"));
+    assert_false(key_exists(f->server, "{a}:queue"));
 }
 
 static void holds_wait_by_themselves(void **state) {
@@ -424,13 +514,14 @@ static void sleep_then(struct record *record) {
 static void waits_on_if_it_is_lost_untold(void **state) {
     struct fixture *f = *state;
     evlock_options options = passing(10);
-    struct user users[2];
+    struct user users[3];
 
     options.ttl_ms = 300;
-    crowd(f, users, 2, &options);
+    crowd(f, users, 3, &options);
     users[0].released = (struct record){.then = sleep_then};
     assert_status(evlock_release(users[0].lock, record_end, &users[0].released), EVLOCK_OK);
     await_held(f, &users[1]);
+    assert_int_equal(users[2].record.count, 0);
     assert_int_equal(passed(f), 0);
     assert_true(evlock_remaining_ms(users[1].lock) > 0);
 }
@@ -1007,12 +1098,15 @@ static void fences_grow_over_all_clients_under_load(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(goes_to_those_who_wait_in_order),
+        TEST(is_counted_for_each_holder),
         TEST(is_not_passed_on_by_default),
         TEST(ends_passing_at_the_bound),
         TEST(leaves_the_lock_to_others_at_the_bound),
         TEST(listens_before_it_has_to_wait_for_others),
         TEST(waits_with_its_like_alone),
+        TEST(waits_for_its_own_lock_among_many),
         TEST(goes_by_itself_with_a_token_or_a_count),
+        TEST(stays_out_of_the_queue_when_it_polls),
         TEST(holds_wait_by_themselves),
         TEST(takes_no_other_bounds),
         TEST(leaves_its_place_when_cancelled),

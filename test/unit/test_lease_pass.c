@@ -239,6 +239,40 @@ CASE(mends_are_not_put_off) {
     sends(&b, 2, LEASE_MEND);
 }
 
+/* A timer may be late. */
+CASE(a_mend_that_is_due_is_not_put_off) {
+    struct bench b = bench_new();
+    b.terms.interval = 0;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    yes(&b, 0);
+    yes(&b, 1);
+    no(&b, 2);
+    b.now = evl_lease_next(b.lease) + 10 * MS;
+    hand_over(&b);
+    next_is(&b, b.now);
+    pass(&b, 0);
+    sends(&b, 2, LEASE_MEND);
+}
+
+/* Nor does it count as asked for later. */
+CASE(a_renewal_under_way_does_not_begin_anew) {
+    struct bench b = bench_new();
+    held_by(&b, 3);
+    pass(&b, INTERVAL);
+    int64_t sent = b.now;
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    pass(&b, SECOND);
+    hand_over(&b);
+    wakes(&b, 0);
+    yes_ttl(&b, 1, TTL);
+    deadline_is(&b, sent + KEPT);
+    next_is(&b, sent + INTERVAL);
+}
+
 CASE(what_is_under_way_comes_along) {
     struct bench b = bench_new();
     renewing(&b);
@@ -314,6 +348,8 @@ int main(void) {
         cmocka_unit_test(without_renewal_a_failure_of_that_is_no_danger),
         cmocka_unit_test(it_is_renewed_only_where_it_may_be),
         cmocka_unit_test(mends_are_not_put_off),
+        cmocka_unit_test(a_mend_that_is_due_is_not_put_off),
+        cmocka_unit_test(a_renewal_under_way_does_not_begin_anew),
         cmocka_unit_test(what_is_under_way_comes_along),
         cmocka_unit_test(an_attempt_goes_on_for_another),
         cmocka_unit_test(one_that_hung_is_renewed_again_for_the_next),
