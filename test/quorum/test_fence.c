@@ -376,7 +376,7 @@ static void a_lease_that_is_passed_on_has_greater_fences(void **state) {
         await(f, nodes_having("a") == 0);
         assert_true(find_counter(&nodes[0], "a", counter));
         for (size_t i = 0; i < NODES; i++)
-            server_do(&nodes[i], "SET %s %" PRIu64, counter, last + 1000 * ((i + round) % NODES));
+            server_do(&nodes[i], "SET %s %" PRIu64, counter, last + 40000 * ((i + round) % NODES));
         last = pass_on(f, locks, counter, last);
         await(f, nodes_having("a") == 0);
         assert_grown(draw_and_release(f, other), last);

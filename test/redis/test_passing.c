@@ -199,6 +199,56 @@ static size_t channels(struct fixture *f) {
     return count;
 }
 
+/* For longer than any test waits. */
+static evlock_options pausing(evlock_options options) {
+    options.retry_delay_ms = options.ttl_ms = 10LL * WAIT_MS;
+    return options;
+}
+
+/* Without a pause, and by a place in the queue: nobody is overtaken. */
+static void joins_the_queue_at_once_at_the_bound(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = pausing(passing_in_queue(1));
+    struct user users[3];
+    long long joined;
+
+    crowd(f, users, 3, &options);
+    await(f, channels(f) == 1);
+    assert_int_equal(ask_waiters(f, users[0].lock), 0); /* the client has heard of that, too */
+    release(&users[0]);
+    await_held(f, &users[1]);
+    joined = server_calls(f->server, "zadd");
+    release(&users[1]);
+    await_held(f, &users[2]);
+    assert_int_equal(server_calls(f->server, "zadd"), joined + 1);
+    assert_int_equal(passed(f), 1);
+}
+
+static void lock_is_free(struct fixture *f, const struct user *next) {
+    await(f, !key_exists(f->server, "a") || next->record.count);
+    assert_int_equal(next->record.count, 0);
+}
+
+/* Who polls leaves others a pause in which they see that the lock is free. */
+static void leaves_the_lock_free_for_a_pause_when_it_polls(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = pausing(passing(1));
+
+    for (int frees = 0; frees < 2; frees++) {
+        struct user users[3];
+        crowd(f, users, 3, &options);
+        release(&users[0]);
+        await_held(f, &users[1]);
+        if (frees)
+            lock_free(f, users[1].lock);
+        else
+            release(&users[1]);
+        lock_is_free(f, &users[2]);
+        lock_free(f, users[2].lock);
+        await(f, users[2].record.count);
+    }
+}
+
 /* Else it would poll for the lock once, while others take turns. */
 static void listens_before_it_has_to_wait_for_others(void **state) {
     struct fixture *f = *state;
@@ -401,6 +451,7 @@ static void leaves_its_place_when_freed(void **state) {
     struct line line;
 
     form(f, &line);
+    assert_int_equal(ask_place(f, line.users[3].lock), 1); /* by that of its group */
     lock_free(f, line.users[0].lock);
     is_first_in_line(f, &line, &line.users[1]);
     assert_ended(&line.users[0].record, EVLOCK_ECANCELLED);
@@ -670,6 +721,27 @@ static void is_acquired_anew_when_lost(void **state) {
     assert_int_equal(passed(f), 0);
 }
 
+/* Nobody was given anything, so nobody is left a pause. */
+static void is_acquired_at_once_when_it_ends_otherwise(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = pausing(passing(10));
+    char token[EVLOCK_TOKEN_MAX];
+    size_t len;
+
+    options.auto_renewal = true;
+    options.renewal_interval_ms = 50;
+    for (int exports = 0; exports < 2; exports++) {
+        struct user users[2];
+        crowd(f, users, 2, &options);
+        server_do(f->server, "DEL a");
+        if (exports)
+            assert_status(evlock_export(users[0].lock, token, sizeof(token), &len), EVLOCK_OK);
+        await_held(f, &users[1]);
+        assert_status(await_release(f, users[1].lock), EVLOCK_OK);
+    }
+    assert_int_equal(passed(f), 0);
+}
+
 static void is_acquired_anew_when_exported(void **state) {
     struct fixture *f = *state;
     evlock_options options = passing_in_queue(10);
@@ -780,6 +852,33 @@ static void is_told_to_many_in_a_turn(void **state) {
     assert_int_equal(passed(f), count - 1);
     assert_true(turns >= (count - 1) / 64 && turns <= (count - 1) / 64 + 3);
     await(f, !server_integer(f->server, "EXISTS a"));
+}
+
+static void ask_again_then(struct record *record) {
+    const struct user *user = record->then_arg;
+
+    if (record->count >= 100)
+        return;
+    assert_status(evlock_acquire(user->lock, NULL, record_end, record), EVLOCK_OK);
+    assert_status(evlock_cancel(user->lock), EVLOCK_OK);
+}
+
+/* Also when some were passed on before. */
+static void whoever_asks_again_at_once_waits_for_the_next_turn(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(10);
+    struct user users[2];
+
+    crowd(f, users, 2, &options);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    assert_int_equal(passed(f), 1);
+    users[0].record = (struct record){.then = ask_again_then, .then_arg = &users[0]};
+    ask_again_then(&users[0].record);
+    for (int last = 0; users[0].record.count < 100; last = users[0].record.count) {
+        loop_turn(f->loop);
+        assert_true(users[0].record.count <= last + 1);
+    }
 }
 
 static int work(evlock *lock, void *arg) {
@@ -1102,6 +1201,8 @@ int main(void) {
         TEST(is_not_passed_on_by_default),
         TEST(ends_passing_at_the_bound),
         TEST(leaves_the_lock_to_others_at_the_bound),
+        TEST(joins_the_queue_at_once_at_the_bound),
+        TEST(leaves_the_lock_free_for_a_pause_when_it_polls),
         TEST(listens_before_it_has_to_wait_for_others),
         TEST(waits_with_its_like_alone),
         TEST(waits_for_its_own_lock_among_many),
@@ -1127,12 +1228,14 @@ int main(void) {
         TEST(is_not_passed_on_for_long),
         TEST(is_held_anew),
         TEST(is_acquired_anew_when_lost),
+        TEST(is_acquired_at_once_when_it_ends_otherwise),
         TEST(is_acquired_anew_when_exported),
         TEST(is_broken_whoever_has_it),
         TEST(is_not_passed_on_by_a_client_that_closes),
         TEST(is_not_passed_on_by_a_client_that_is_freed),
         TEST(is_not_passed_on_in_a_child),
         TEST(is_told_to_many_in_a_turn),
+        TEST(whoever_asks_again_at_once_waits_for_the_next_turn),
         TEST(is_passed_on_by_runs),
         TEST(each_holder_has_a_greater_fence),
         TEST(others_in_between_have_greater_fences_too),

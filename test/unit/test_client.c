@@ -1494,6 +1494,82 @@ CASE(no_lease_that_is_handed_counts_from_later_than_now) {
     assert_int_equal(handed_after(PASSED, 60 * PASSED), PASSED);
 }
 
+/* What waits to be sent is, and is not answered. */
+static void send_to(evlock_client *client, struct request *request) {
+    struct pipe *pipe = &evl_client_deployment(client)->nodes[request->node]->pipe;
+    struct command command;
+
+    assert_true(request->waiting);
+    evl_pipe_withdraw(pipe, request);
+    assert_true(pipe->ops[request->kind]->take(request, loop.now, &command));
+}
+
+/* Another of its group had looked, and left. That it looks again meanwhile does not make the lease longer. */
+CASE(a_lease_that_is_handed_to_an_heir_counts_from_the_look_before) {
+    char message[128];
+    evlock_options options = {.size = sizeof(evlock_options), .wait = EVLOCK_WAIT_QUEUE, .max_passes = 1};
+    evlock_client *client = client_at_socket();
+    evlock *lock = queueing_as(client, options), *heir = lock_with(client, &options);
+    struct listener *listener = listening(client);
+    const struct reply one = {.type = REPLY_INTEGER, .integer = 1};
+    int64_t looked, ttl = lock->config->terms.ttl;
+
+    ring();
+    looked = loop.now;
+    answer(client, request_of(lock), text(REPLY_STRING, "5000000 0 20000"));
+    assert_int_equal(evlock_acquire(heir, NULL, ended, NULL), EVLOCK_OK);
+    loop.now += PASSED;
+    evlock_free(lock);
+    ring();
+    send_to(client, request_of(heir));
+    snprintf(message, sizeof(message), "%s 5000000 0", evl_tenure_ticket(heir->tenure));
+    listener->hooks->heard(listener, message);
+    assert_int_equal(evl_lease_deadline(evl_tenure_lease(heir->tenure)) - ttl + evl_lease_drift(ttl), looked);
+    assert_true(evl_tenure_requests.answer(request_of(heir), &one, loop.now));
+    evlock_free(heir);
+    finish_at_socket(client);
+}
+
+/* Whether it holds by a message that comes so long after its look, on a connection that has listened for less. */
+static bool holds_by_a_new_connection(int64_t (*later)(int64_t ttl)) {
+    char message[128];
+    evlock_client *client = client_at_socket();
+    evlock *lock = queueing(client);
+    struct listener *listener = listening(client);
+    int64_t looked, ttl = lock->config->terms.ttl;
+    bool held;
+
+    ring();
+    looked = loop.now;
+    answer(client, request_of(lock), text(REPLY_STRING, "5000000 0 20000"));
+    loop.now += later(ttl);
+    listener->login.connection.ready_at = loop.now;
+    snprintf(message, sizeof(message), "%s %" PRId64 " 0", evl_tenure_ticket(lock->tenure), 5000000 + later(ttl));
+    listener->hooks->heard(listener, message);
+    held = evl_lease_state(evl_tenure_lease(lock->tenure)) == LEASE_HELD;
+    if (held)
+        assert_int_equal(evl_lease_deadline(evl_tenure_lease(lock->tenure)) - ttl + evl_lease_drift(ttl), looked);
+    else
+        assert_true((int64_t)lock->calls->alarm.at <= loop.now);
+    evlock_free(lock);
+    finish_at_socket(client);
+    return held;
+}
+
+static int64_t a_quarter(int64_t ttl) {
+    return ttl / 4;
+}
+
+static int64_t more_than_a_quarter(int64_t ttl) {
+    return ttl / 4 + 1;
+}
+
+/* Its clock is not known to be the one that the look was told: the lease counts from the look, if that is of use. */
+CASE(a_grant_by_a_new_connection_counts_from_the_look_or_is_looked_at) {
+    assert_true(holds_by_a_new_connection(a_quarter));
+    assert_false(holds_by_a_new_connection(more_than_a_quarter));
+}
+
 /* Whether it holds the lock by a message, or looks first. */
 static void assert_looks(const char *queued, int64_t time) {
     char message[128];
@@ -1640,6 +1716,21 @@ CASE(a_look_that_is_due_is_not_put_off_by_listening_again) {
     loop.now = (int64_t)locks[1]->calls->alarm.at - 1;
     listener->hooks->listens(listener);
     assert_int_in_range(looks_in(locks[1]), 0, 1);
+    leave_line(client, locks);
+}
+
+/* It was the first of those who wait, by what it was told last. */
+CASE(who_was_ahead_of_all_looks_at_once) {
+    evlock_client *client = client_at_socket();
+    evlock *locks[IN_LINE];
+    struct listener *listener = stand_in_line(client, locks);
+
+    loop.now += 60 * 1000 * 1000;
+    ring();
+    answer(client, request_of(locks[5]), text(REPLY_STRING, "65000000 0 -1"));
+    assert_true(looks_in(locks[5]) > 0);
+    listener->hooks->listens(listener);
+    assert_int_equal(looks_in(locks[5]), 0);
     leave_line(client, locks);
 }
 
@@ -1919,6 +2010,9 @@ int main(void) {
         cmocka_unit_test(that_moment_stays_if_it_listens_again_meanwhile),
         cmocka_unit_test(an_answer_on_its_way_does_not_put_off_that_moment),
         cmocka_unit_test(a_look_that_is_due_is_not_put_off_by_listening_again),
+        cmocka_unit_test(who_was_ahead_of_all_looks_at_once),
+        cmocka_unit_test(a_lease_that_is_handed_to_an_heir_counts_from_the_look_before),
+        cmocka_unit_test(a_grant_by_a_new_connection_counts_from_the_look_or_is_looked_at),
         cmocka_unit_test(a_listener_that_is_connected_is_in_the_log),
         cmocka_unit_test(a_listener_follows_a_node_that_does_not_say_who_it_is),
         cmocka_unit_test(no_token_is_used_again_before_all_know_what_was_lost),

@@ -151,6 +151,25 @@ CASE(the_last_lost_refresh_counts) {
     assert_true(evl_lease_exportable(b.lease, over));
 }
 
+/* Of several that are lost, any may run last. */
+CASE(the_shortest_of_those_that_were_lost_counts) {
+    static const int64_t ttls[][2] = {{5 * SECOND, 20 * SECOND}, {20 * SECOND, 5 * SECOND}};
+    for (int order = 0; order < 2; order++) {
+        struct bench b = bench_new();
+        held_by_one(&b);
+        for (int i = 0; i < 2; i++) {
+            extend(&b, LEASE_REPLACE, ttls[order][i]);
+            sends(&b, 0, LEASE_REPLACE);
+            unknown(&b, 0);
+            back(&b, 0, UNSETTLED);
+        }
+        due(&b);
+        sends(&b, 0, LEASE_RENEW);
+        yes_ttl(&b, 0, TTL);
+        deadline_is(&b, b.now + kept(5 * SECOND));
+    }
+}
+
 CASE(what_may_live_longer_is_renewed_by_script) {
     struct bench b = bench_new();
     held_by_one(&b);
@@ -255,6 +274,7 @@ int main(void) {
         cmocka_unit_test(a_lost_refresh_that_cannot_run_any_more_cuts_nothing),
         cmocka_unit_test(a_lost_refresh_that_is_too_old_cuts_nothing),
         cmocka_unit_test(the_last_lost_refresh_counts),
+        cmocka_unit_test(the_shortest_of_those_that_were_lost_counts),
         cmocka_unit_test(what_may_live_longer_is_renewed_by_script),
         cmocka_unit_test(what_its_user_knows_is_renewed_by_script),
         cmocka_unit_test(what_somebody_made_live_longer_is_renewed_by_script),
