@@ -13,6 +13,7 @@ struct cohort {
     struct config *config;   /* that of whoever came first */
     struct evlock *holder;   /* by a lease that may be passed on, once it is told; or NULL */
     int64_t since;           /* when the server granted that */
+    int64_t rests_until;     /* until then others can see that the lock is free: no attempt is made */
     uint32_t passes;         /* of it */
     uint32_t count;          /* of those who wait */
     bool fenced;
@@ -161,6 +162,12 @@ uint16_t evl_cohort_passes_ahead(const struct call *call) {
     return cohort ? (uint16_t)evl_min(cohort->count - 1, cohort->config->max_passes) : 0;
 }
 
+static void cohort_wake(const struct cohort *cohort, struct call *leader) {
+    int64_t at = evl_max(cohort_now_of(leader->lock), cohort->rests_until);
+
+    evl_call_wake(leader, evl_min(at, leader->acquire.wait_until));
+}
+
 void evl_cohort_leave(struct call *call) {
     struct cohort *cohort = call->acquire.cohort;
     bool led = evl_cohort_leads(call);
@@ -172,7 +179,7 @@ void evl_cohort_leave(struct call *call) {
     leader = evl_cohort_leader(call->lock, cohort);
     if (led && leader && !leader->lock->tenure) { /* it has not inherited the attempt */
         leader->acquire.contended |= call->acquire.contended;
-        evl_call_wake(leader, cohort_now_of(call->lock));
+        cohort_wake(cohort, leader);
     }
     cohort_end_empty(cohort_family_of(call->lock), cohort);
 }
@@ -200,9 +207,9 @@ void evl_cohort_end_hold(struct evlock *lock, bool released) {
     leader = evl_cohort_leader(lock, cohort);
     if (leader) {
         leader->acquire.contended = lock->config->queue;
-        evl_call_wake(leader,
-                      evl_min(cohort_now_of(lock) + (released && !lock->config->queue ? evl_call_pause(leader) : 0),
-                              leader->acquire.wait_until));
+        if (released && !lock->config->queue)
+            cohort->rests_until = cohort_now_of(lock) + evl_call_pause(leader);
+        cohort_wake(cohort, leader);
     }
     cohort_end_empty(cohort_family_of(lock), cohort);
 }

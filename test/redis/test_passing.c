@@ -191,6 +191,45 @@ static void leaves_the_lock_to_others_at_the_bound(void **state) {
     await_held(f, &users[3]);
 }
 
+/* Who leads the group next makes no attempt before that, either. */
+static void leaves_the_lock_alone_though_its_first_goes(struct fixture *f, void (*go)(struct user *user)) {
+    evlock_options options = passing(1);
+    struct user users[4];
+
+    options.retry_delay_ms = 600;
+    options.retry_jitter = EVLOCK_NO_JITTER;
+    crowd(f, users, 2, &options);
+    make(f, users + 2, 2, &options);
+    acquire_for(&users[2], 100);
+    acquire(&users[3]);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    release(&users[1]);
+    await(f, users[1].released.count);
+    go(&users[2]);
+    await(f, users[2].record.count);
+    run_for(f, 200);
+    assert_false(key_exists(f->server, "a"));
+    assert_int_equal(users[3].record.count, 0);
+    await_held(f, &users[3]);
+}
+
+static void is_cancelled(struct user *user) {
+    assert_status(evlock_cancel(user->lock), EVLOCK_OK);
+}
+
+static void waits_to_its_end(struct user *user) {
+    (void)user;
+}
+
+static void leaves_the_lock_to_others_though_its_first_is_cancelled(void **state) {
+    leaves_the_lock_alone_though_its_first_goes(*state, is_cancelled);
+}
+
+static void leaves_the_lock_to_others_though_the_wait_of_its_first_ends(void **state) {
+    leaves_the_lock_alone_though_its_first_goes(*state, waits_to_its_end);
+}
+
 static size_t channels(struct fixture *f) {
     redisReply *reply = server_command(f->server, "PUBSUB CHANNELS *");
     size_t count = reply->elements;
@@ -1203,6 +1242,8 @@ int main(void) {
         TEST(leaves_the_lock_to_others_at_the_bound),
         TEST(joins_the_queue_at_once_at_the_bound),
         TEST(leaves_the_lock_free_for_a_pause_when_it_polls),
+        TEST(leaves_the_lock_to_others_though_its_first_is_cancelled),
+        TEST(leaves_the_lock_to_others_though_the_wait_of_its_first_ends),
         TEST(listens_before_it_has_to_wait_for_others),
         TEST(waits_with_its_like_alone),
         TEST(waits_for_its_own_lock_among_many),
