@@ -65,7 +65,7 @@ static void a_client_that_is_freed_passes_nothing_on(void **state) {
     }
     await(f, records[0].count);
     granted = 0;
-    evlock_client_free(client);
+    client_free(f, client);
     assert_int_equal(granted, 0);
     for (int i = 1; i < 5; i++) {
         await(f, records[i].count);
