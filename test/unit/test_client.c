@@ -1570,6 +1570,48 @@ CASE(a_grant_by_a_new_connection_counts_from_the_look_or_is_looked_at) {
     assert_false(holds_by_a_new_connection(more_than_a_quarter));
 }
 
+/* Whether a waiter that wants a fence, and none besides, holds by these words behind its ticket. */
+static bool holds_by(const char *words, bool other_ticket) {
+    char message[256];
+    evlock_options options = {.size = sizeof(evlock_options), .wait = EVLOCK_WAIT_QUEUE, .fence = true};
+    evlock_client *client = client_at_socket();
+    struct listener *listener;
+    evlock *lock;
+    size_t len;
+    bool held;
+
+    options.max_passes = 10;
+    lock = lock_with(client, &options);
+    assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
+    answer(client, request_of(lock), number(0));
+    answer(client, &lock->calls->requests[0], text(REPLY_STRING, "other"));
+    listener = listening(client);
+    ring();
+    answer(client, request_of(lock), text(REPLY_STRING, "5000000 0 20000"));
+    len = strlen(evl_tenure_ticket(lock->tenure));
+    snprintf(message, sizeof(message), "%s%s", evl_tenure_ticket(lock->tenure), words);
+    if (other_ticket)
+        message[len - 1] = message[len - 1] == '0' ? '1' : '0';
+    listener->hooks->heard(listener, message);
+    held = evl_lease_state(evl_tenure_lease(lock->tenure)) == LEASE_HELD;
+    evlock_free(lock);
+    finish_at_socket(client);
+    return held;
+}
+
+/* Whoever may publish may say anything. */
+CASE(no_grant_is_believed_that_no_server_would_tell) {
+    static const char *const others[] = {
+        " 5000000 0",   " 5000000 7 0",   " 5000000 7 1", " 5000000 7 -1", " 5000000 -7",
+        " 5000000 7 x", " 5000000 7 1 1", " 4999999 7",   " -1 7",         " 5000000 9223372036854775807",
+    };
+
+    assert_true(holds_by(" 5000000 7", false));
+    assert_false(holds_by(" 5000000 7", true));
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        assert_false(holds_by(others[i], false));
+}
+
 /* Whether it holds the lock by a message, or looks first. */
 static void assert_looks(const char *queued, int64_t time) {
     char message[128];
@@ -2010,6 +2052,7 @@ int main(void) {
         cmocka_unit_test(that_moment_stays_if_it_listens_again_meanwhile),
         cmocka_unit_test(an_answer_on_its_way_does_not_put_off_that_moment),
         cmocka_unit_test(a_look_that_is_due_is_not_put_off_by_listening_again),
+        cmocka_unit_test(no_grant_is_believed_that_no_server_would_tell),
         cmocka_unit_test(who_was_ahead_of_all_looks_at_once),
         cmocka_unit_test(a_lease_that_is_handed_to_an_heir_counts_from_the_look_before),
         cmocka_unit_test(a_grant_by_a_new_connection_counts_from_the_look_or_is_looked_at),
