@@ -260,6 +260,10 @@ static void joins_the_queue_at_once_at_the_bound(void **state) {
     release(&users[1]);
     await_held(f, &users[2]);
     assert_int_equal(server_calls(f->server, "zadd"), joined + 1);
+    assert_status(await_release(f, users[2].lock), EVLOCK_OK);
+    acquire(&users[1]); /* who was passed a lease expects others to wait, too */
+    await_held(f, &users[1]);
+    assert_int_equal(server_calls(f->server, "zadd"), joined + 2);
     assert_int_equal(passed(f), 1);
 }
 
@@ -528,6 +532,26 @@ static void leaves_its_attempts_when_it_polls(void **state) {
     lock_free(f, users[1].lock);
     server_do(f->server, "DEL a");
     await_held(f, &users[2]);
+}
+
+/* Who leads goes on as before. */
+static void leaves_without_a_word_to_the_server(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = pausing(passing(10));
+    struct user users[2];
+    long long tried;
+
+    server_do(f->server, "SET a foreign");
+    tried = server_calls(f->server, "set");
+    make(f, users, 2, &options);
+    acquire(&users[0]);
+    acquire(&users[1]);
+    await(f, server_calls(f->server, "set") > tried);
+    assert_true(ask_locked(f, users[0].lock));
+    assert_status(evlock_cancel(users[1].lock), EVLOCK_OK);
+    await(f, users[1].record.count);
+    assert_true(ask_locked(f, users[0].lock));
+    assert_int_equal(server_calls(f->server, "set"), tried + 1);
 }
 
 /* --- Those who do not get it -------------------------------------------------------------------------------------- */
@@ -1261,6 +1285,7 @@ int main(void) {
         TEST(leaves_its_place_when_freed),
         TEST(leaves_its_place_when_its_time_is_up),
         TEST(leaves_its_attempts_when_it_polls),
+        TEST(leaves_without_a_word_to_the_server),
         TEST(passes_by_those_whose_time_is_up),
         TEST(goes_on_from_one_that_is_cancelled_untold),
         TEST(goes_on_from_one_that_is_freed_untold),
