@@ -1266,7 +1266,7 @@ bool evl_lease_passable(const struct lease *lease, int64_t now) {
     bool well = !lease->failing && !lease->warned;
 
     return lease->state == LEASE_HELD && random && well && (!lease->fenced || lease->fence < lease->last_fence) &&
-           (deadline == LEASE_NEVER || deadline - now >= ttl / 2);
+           deadline != LEASE_NEVER && deadline - now >= ttl / 2;
 }
 
 /* It is not renewed by itself. A node that refuses to must be noticed, whatever it confirmed before. */
@@ -1286,7 +1286,7 @@ static void lease_freshen(struct lease *lease, int64_t now, struct lease_out *ou
     int64_t deadline = evl_lease_deadline(lease);
     bool low = deadline - now < lease->terms->ttl / 4 * 3;
 
-    if (lease->asked || deadline == LEASE_NEVER)
+    if (lease->asked)
         return;
     if (lease->terms->interval && (low || lease->due == LEASE_NEVER))
         lease_renew(lease, now, out);

@@ -807,8 +807,8 @@ typedef struct evlock_options {
  * A lease with a fence is passed on to those who waited when it was asked for: so many fences are drawn with it.
  *
  * Some leases are released, and not passed on. Their user asked for the token, or extended them. Or they are at risk,
- * were not renewed as they should, or were adopted. Nothing is passed on by evlock_client_close(), by
- * evlock_client_free() or in a forked child.
+ * were not renewed as they should, or were adopted. Or they have no expiry. Nothing is passed on by
+ * evlock_client_close(), by evlock_client_free() or in a forked child.
  */
 
 /**
