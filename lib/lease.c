@@ -1288,10 +1288,10 @@ static void lease_freshen(struct lease *lease, int64_t now, struct lease_out *ou
 
     if (lease->asked)
         return;
-    if (lease->terms->interval && (low || lease->due == LEASE_NEVER))
-        lease_renew(lease, now, out);
-    else if (low && !lease->terms->interval)
+    if (!lease->terms->interval && low)
         lease_renew_once(lease, out);
+    else if (lease->terms->interval && (low || lease->due == LEASE_NEVER))
+        lease_renew(lease, now, out);
 }
 
 /* What is counted from the grant counts from now on, but for the mends that are planned: they do not wait longer. */
