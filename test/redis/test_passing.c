@@ -1036,7 +1036,7 @@ static void others_in_between_have_greater_fences_too(void **state) {
         stranger.lock = lock_new_on(f, other, "a", &alone);
         crowd(f, users, MANY, &options[way]);
         acquire(&stranger);
-        for (int held = 0, i = 0; i < MANY; held++) {
+        for (int i = 0; i < MANY;) {
             await(f, users[i].record.count || stranger.record.count);
             if (stranger.record.count) {
                 last = await_greater(f, &stranger, last);
