@@ -185,7 +185,7 @@ static struct trouble acquire_attempt(struct call *call, int64_t now) {
     if (entry.lease.own)
         call->acquire.settled_by = 0;
     call->acquire.asked_time = 0;
-    call->acquire.handed = call->acquire.passed = call->acquire.looks_anew = false;
+    call->acquire.handed = call->acquire.looks_anew = false;
     call->acquire.attempts++;
     evl_call_wake(call, call->acquire.wait_until);
     trouble = evl_tenure_begin(call->lock, &entry, now);

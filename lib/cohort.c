@@ -303,7 +303,6 @@ bool evl_cohort_pass(struct evlock *lock) {
 
 static void cohort_check(const struct cohort *cohort) {
     const struct call *call, *first = TAILQ_FIRST(&cohort->waiting);
-
     uint32_t count = 0;
 
     assert(cohort->holder || first);

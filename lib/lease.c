@@ -440,7 +440,7 @@ static void lease_find_fence(struct lease *lease) {
         last = evl_max(last, slot->counter);
     }
     lease->fence = fence;
-    lease->last_fence = evl_min(last, fence + asked);
+    lease->last_fence = last;
     lease->raising = true;
 }
 
