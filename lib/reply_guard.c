@@ -9,6 +9,8 @@
 
 #include <hiredis/async.h>
 
+#include "memory.h"
+
 enum {
     ELEMENTS = 4,               /* of an array, which answers nothing that is asked about locks */
     PUSH_ELEMENTS = 3,          /* of "message", its channel and its text; of "subscribe", its channel and a number */
@@ -58,27 +60,80 @@ static void *reply_guard_refuse_unfit(struct reply_guard *guard, const redisRead
                                                   : "a reply that nobody asked for");
 }
 
+/* --- Short replies ------------------------------------------------------------------------------------------------ */
+
+/* hiredis allocates each reply, and its text. Those to most commands are a number, nil or a status. One of these lies
+ * in the guard. hiredis hands it on, and gives it back before it makes the next. */
+struct short_reply {
+    redisReply reply;
+    char text[SHORT_REPLY_SIZE - sizeof(redisReply)];
+};
+
+_Static_assert(sizeof(struct short_reply) == SHORT_REPLY_SIZE, "there is room for a short reply");
+
+/* What tells it from hiredis's: it has no elements. */
+static redisReply *short_reply_mark[1];
+
+/* Whether it may be made so: by itself, and where no sanitizer is to see each use of it after its end. */
+static bool reply_guard_is_short(const redisReadTask *task, size_t len) {
+    return !EVL_MEMORY_WATCHED && !task->parent && len < sizeof(((struct short_reply *)NULL)->text);
+}
+
+static redisReply *reply_guard_shorten(struct reply_guard *guard, int type) {
+    struct short_reply *made = (struct short_reply *)(void *)guard->made;
+
+    made->reply = (redisReply){.type = type, .element = short_reply_mark};
+    return &made->reply;
+}
+
+static redisReply *reply_guard_shorten_status(struct reply_guard *guard, const char *text, size_t len) {
+    redisReply *reply = reply_guard_shorten(guard, REDIS_REPLY_STATUS);
+
+    reply->str = ((struct short_reply *)(void *)guard->made)->text;
+    reply->len = len;
+    memcpy(reply->str, text, len);
+    reply->str[len] = '\0';
+    return reply;
+}
+
+static void reply_guard_free(void *raw) {
+    const redisReply *reply = raw;
+
+    if (reply && reply->element != short_reply_mark)
+        freeReplyObject(raw);
+}
+
 /* --- The table ---------------------------------------------------------------------------------------------------- */
 
 static void *reply_guard_make_string(const redisReadTask *task, char *text, size_t len) {
     struct reply_guard *guard = task->privdata;
 
-    return reply_guard_fits(guard, task, text, len) ? guard->plain->createString(task, text, len)
-                                                    : reply_guard_refuse_unfit(guard, task);
+    if (!reply_guard_fits(guard, task, text, len))
+        return reply_guard_refuse_unfit(guard, task);
+    if (task->type == REDIS_REPLY_STATUS && reply_guard_is_short(task, len))
+        return reply_guard_shorten_status(guard, text, len);
+    return guard->plain->createString(task, text, len);
 }
 
 static void *reply_guard_make_integer(const redisReadTask *task, long long value) {
     struct reply_guard *guard = task->privdata;
+    redisReply *reply;
 
-    return reply_guard_fits(guard, task, NULL, 0) ? guard->plain->createInteger(task, value)
-                                                  : reply_guard_refuse_unfit(guard, task);
+    if (!reply_guard_fits(guard, task, NULL, 0))
+        return reply_guard_refuse_unfit(guard, task);
+    if (!reply_guard_is_short(task, 0))
+        return guard->plain->createInteger(task, value);
+    reply = reply_guard_shorten(guard, REDIS_REPLY_INTEGER);
+    reply->integer = value;
+    return reply;
 }
 
 static void *reply_guard_make_nil(const redisReadTask *task) {
     struct reply_guard *guard = task->privdata;
 
-    return reply_guard_fits(guard, task, NULL, 0) ? guard->plain->createNil(task)
-                                                  : reply_guard_refuse_unfit(guard, task);
+    if (!reply_guard_fits(guard, task, NULL, 0))
+        return reply_guard_refuse_unfit(guard, task);
+    return reply_guard_is_short(task, 0) ? reply_guard_shorten(guard, REDIS_REPLY_NIL) : guard->plain->createNil(task);
 }
 
 #if HIREDIS_MAJOR >= 1
@@ -121,7 +176,7 @@ static redisReplyObjectFunctions table = {
     .createDouble = reply_guard_make_double,
     .createBool = reply_guard_make_bool,
 #endif
-    .freeObject = freeReplyObject,
+    .freeObject = reply_guard_free,
 };
 
 /* ------------------------------------------------------------------------------------------------------------------ */
