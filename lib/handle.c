@@ -39,18 +39,15 @@ static void handle_write_name(const struct evlock *lock, char *to, size_t size) 
     }
 }
 
-void evl_handle_log(const struct evlock *lock, enum evlock_log_level level, const char *format, ...) {
-    const struct log_sink *sink = &evl_handle_turn(lock)->log;
+void evl_handle_log_line(const struct evlock *lock, enum evlock_log_level level, const char *format, ...) {
     char name[96], words[192];
     va_list args;
 
-    if (!evl_log_wants(sink, level))
-        return;
     handle_write_name(lock, name, sizeof(name));
     va_start(args, format);
     vsnprintf(words, sizeof(words), format, args);
     va_end(args);
-    evl_log(sink, level, "%s: %s", name, words);
+    evl_log(&evl_handle_turn(lock)->log, level, "%s: %s", name, words);
 }
 
 /* --- Invariants --------------------------------------------------------------------------------------------------- */

@@ -64,8 +64,10 @@ void evl_handle_unref(struct evlock *lock);
 /* Asserts what must be true between two inputs; see check.h. */
 void evl_handle_check(const struct evlock *lock);
 
-/* A line about a lock, by its label, or else its name. */
-void evl_handle_log(const struct evlock *lock, enum evlock_log_level level, const char *format, ...)
+/* A line about a lock, by its label, or else its name. Seldom wanted, so that is asked first. */
+#define evl_handle_log(lock, level, ...)                                                                               \
+    (evl_log_wants(&evl_handle_turn(lock)->log, level) ? evl_handle_log_line(lock, level, __VA_ARGS__) : (void)0)
+void evl_handle_log_line(const struct evlock *lock, enum evlock_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 #endif
