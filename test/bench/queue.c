@@ -1,7 +1,8 @@
 /*
  * Waiting: a hundred waiters in four processes at one lock, which do nothing while they have it: by the queue, by
  * polling, and by the bare floor. Drained: all wait behind a holder, and each has one turn. Endless: each waits again
- * at once. A handoff is the time from the call of a release to the next holder's callback.
+ * at once. A handoff is the time from the call of a release to the next holder's callback. Alone: one waiter has turn
+ * after turn, and finds the lock free each time.
  */
 #include "scenarios.h"
 
@@ -87,10 +88,10 @@ static void drain(const struct way *way, struct results *results) {
 }
 
 /* The most turns that a waiter had, to the fewest. */
-static double unfairness(const long before[WAITERS], const long after[WAITERS]) {
+static double unfairness(size_t waiters, const long before[WAITERS_MAX], const long after[WAITERS_MAX]) {
     long most = 0, fewest = after[0] - before[0];
 
-    for (size_t i = 0; i < WAITERS; i++) {
+    for (size_t i = 0; i < waiters; i++) {
         long turns = after[i] - before[i];
         most = turns > most ? turns : most;
         fewest = turns < fewest ? turns : fewest;
@@ -98,11 +99,11 @@ static double unfairness(const long before[WAITERS], const long after[WAITERS]) 
     return fewest ? (double)most / (double)fewest : (double)most;
 }
 
-static void run_endless(const struct way *way, double seconds, struct results *results) {
+static void run_endless(const struct crowd *crowd, double seconds, struct results *results) {
     long before[WAITERS_MAX], after[WAITERS_MAX];
     struct timespec whole = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
 
-    turns_begin(&(struct crowd){.way = way, .processes = 4, .waiters = WAITERS, .endless = true});
+    turns_begin(crowd);
     turns_let_go();
     nanosleep(&(struct timespec){0, 300000000}, NULL);
     struct cost begun = meter_begin(&servers[0]);
@@ -123,7 +124,7 @@ static void run_endless(const struct way *way, double seconds, struct results *r
     samples_add(&results->scripts, cost.script_time / handoffs * 1e6);
     samples_add(&results->server_cpu, cost.server_cpu / handoffs * 1e6);
     samples_add(&results->client_cpu, cpu / handoffs * 1e6);
-    samples_add(&results->unfair, unfairness(before, after));
+    samples_add(&results->unfair, unfairness(crowd->waiters, before, after));
 }
 
 /* --- Reporting ---------------------------------------------------------------------------------------------------- */
@@ -159,6 +160,14 @@ static void report_costs(const struct results results[WAYS]) {
     report_value("endless: most turns to fewest, polling", "", &results[POLLING].unfair, none);
 }
 
+/* A release that finds nobody waiting, and an acquire that finds the lock free. */
+static void report_alone(const struct results results[WAYS]) {
+    report_ratio("alone: turns", "/s", &results[QUEUE].rate, "bare", &results[BARE].rate,
+                 (struct aim){RATIO_AT_LEAST, 0.91});
+    report_ratio("alone: turns", "/s", &results[QUEUE].rate, "polling", &results[POLLING].rate,
+                 (struct aim){NO_AIM, 0});
+}
+
 static void free_results(struct results results[WAYS]) {
     for (size_t i = 0; i < WAYS; i++) {
         samples_free(&results[i].rate);
@@ -173,7 +182,9 @@ static void free_results(struct results results[WAYS]) {
 }
 
 void queue_run(bool quick) {
-    struct results drained[WAYS] = {0}, endless[WAYS] = {0};
+    struct results drained[WAYS] = {0}, endless[WAYS] = {0}, alone[WAYS] = {0};
+    struct crowd crowd = {.processes = 4, .waiters = WAITERS, .endless = true};
+    struct crowd one = {.processes = 1, .waiters = 1, .endless = true};
 
     report_section("queue", "a hundred waiters in four processes at one lock");
     servers_start(1);
@@ -183,11 +194,16 @@ void queue_run(bool quick) {
             drain(ways[i], &drained[i]);
     report_times("drained", drained);
     for (int repetition = 0; repetition < (quick ? 2 : 5); repetition++)
-        for (size_t i = 0; i < WAYS; i++)
-            run_endless(ways[i], quick ? 0.5 : 2, &endless[i]);
+        for (size_t i = 0; i < WAYS; i++) {
+            crowd.way = one.way = ways[i];
+            run_endless(&crowd, quick ? 0.5 : 2, &endless[i]);
+            run_endless(&one, 0.5, &alone[i]);
+        }
     report_times("endless", endless);
     report_costs(endless);
+    report_alone(alone);
     free_results(drained);
     free_results(endless);
+    free_results(alone);
     servers_stop();
 }
