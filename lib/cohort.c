@@ -214,6 +214,19 @@ void evl_cohort_end_hold(struct evlock *lock, bool released) {
     cohort_end_empty(cohort_family_of(lock), cohort);
 }
 
+/* Where nobody is told of a break, an heir would believe in what is not there any more. */
+void evl_cohorts_doubt(const struct evlock *lock) {
+    const struct cohorts *cohorts = cohort_family_of(lock);
+    struct bytes key = evl_handle_key(lock);
+    struct cohort *cohort;
+
+    if (!cohorts->size)
+        return;
+    LIST_FOREACH (cohort, cohorts_place(cohorts, key), link)
+        if (cohort->holder && evl_same_bytes(cohort_key(cohort), key))
+            evl_lease_tie(evl_tenure_lease(cohort->holder->tenure));
+}
+
 struct tenure *evl_cohort_standing(const struct evlock *lock) {
     const struct call *call = lock->tenure ? NULL : evl_call_pending(lock, CALL_ACQUIRE);
     const struct cohort *cohort = call ? call->acquire.cohort : NULL;

@@ -69,6 +69,10 @@ static inline void evl_cohort_let_go(struct evlock *lock, bool released) {
         evl_cohort_end_hold(lock, released);
 }
 
+/* This client has broken the handle's lock: a lease of it that may be passed on is released instead, and so its holder
+ * hears of the break. */
+void evl_cohorts_doubt(const struct evlock *lock);
+
 /* The tenure by which a handle stands in line: its own, or that of its cohort; NULL: neither. */
 struct tenure *evl_cohort_standing(const struct evlock *lock);
 

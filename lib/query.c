@@ -279,6 +279,8 @@ static void query_note_found(struct request *request, const struct found *found)
 
     if (query_is_second_step(request)) {
         query_note_broken(finding, found);
+        if (finding->state == BROKEN)
+            evl_cohorts_doubt(evl_call_of(request)->lock);
         return;
     }
     finding->ttl = found->ttl;

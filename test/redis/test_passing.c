@@ -859,6 +859,31 @@ static void is_broken_whoever_has_it(void **state) {
     assert_ptr_equal(lost.object, users[1].lock);
 }
 
+/* No lease is renewed here, so nobody would hear of the break before the last of them. */
+static void is_released_after_a_break_by_its_own_client(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(10), others = with_ttl(50000);
+    struct user users[2];
+    evlock *other, *breaker;
+
+    crowd(f, users, 2, &options);
+    other = lock_new(f, "b", &options);
+    assert_status(await_acquire(f, other, NULL), EVLOCK_OK);
+    breaker = lock_new(f, "a", &others);
+    assert_status(await_break(f, breaker), EVLOCK_OK);
+    release(&users[0]);
+    await(f, users[0].released.count);
+    assert_ended(&users[0].released, EVLOCK_ENOTOWNED);
+    await_held(f, &users[1]);
+    assert_int_equal(passed(f), 0);
+    /* What was not broken is passed on. */
+    users[0] = (struct user){.lock = lock_new(f, "b", &options)};
+    acquire(&users[0]);
+    assert_status(await_release(f, other), EVLOCK_OK);
+    await_held(f, &users[0]);
+    assert_int_equal(passed(f), 1);
+}
+
 static void is_not_passed_on_by_a_client_that_closes(void **state) {
     struct fixture *f = *state;
     evlock_options options = passing_in_queue(10);
@@ -1303,6 +1328,7 @@ int main(void) {
         TEST(is_acquired_at_once_when_it_ends_otherwise),
         TEST(is_acquired_anew_when_exported),
         TEST(is_broken_whoever_has_it),
+        TEST(is_released_after_a_break_by_its_own_client),
         TEST(is_not_passed_on_by_a_client_that_closes),
         TEST(is_not_passed_on_by_a_client_that_is_freed),
         TEST(is_not_passed_on_in_a_child),
