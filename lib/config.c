@@ -383,12 +383,16 @@ static struct trouble config_read_passing(struct config *config, const evlock_op
     int64_t passes = given->max_passes, pass_ms = given->max_pass_ms;
     const struct config_number numbers[] = {
         {"max_passes", &passes, 0, 1, UINT16_MAX},
-        {"max_pass_ms", &pass_ms, config->terms.ttl ? config->terms.ttl / 1000 : TEN_YEARS_MS, 1, TEN_YEARS_MS},
+        {"max_pass_ms", &pass_ms, config->terms.ttl / 1000, 1, TEN_YEARS_MS},
     };
     struct trouble trouble = config_read_numbers(numbers, ARRAY_LEN(numbers), words);
 
     if (trouble.status != EVLOCK_OK)
         return trouble;
+    if (given->max_pass_ms && !given->max_passes)
+        return (struct trouble){EVLOCK_EINVAL, "max_pass_ms does nothing without max_passes"};
+    if (given->max_passes && config->terms.ttl == 0)
+        return (struct trouble){EVLOCK_EINVAL, "max_passes needs a ttl: a lease without expiry is not passed on"};
     config->max_passes = (uint32_t)passes;
     config->max_pass = pass_ms * 1000;
     return evl_no_trouble;

@@ -372,6 +372,10 @@ static void draw_passing(struct actor *actor, struct handle *handle, evlock_opti
     options->max_pass_ms = ms_between(world, MS, 4 * world->plan.unit) + handle->group;
     handle->max_pass = options->max_pass_ms * MS;
     options->max_attempts = EVLOCK_UNLIMITED;
+    if (handle->ttl == 0) { /* nothing is passed on that has no expiry */
+        handle->group = 0;
+        options->max_passes = options->max_pass_ms = 0;
+    }
 }
 
 static void draw_new_options(struct actor *actor, struct handle *handle, evlock_options *options) {

@@ -86,6 +86,20 @@ CASE(a_queue_needs_a_ttl) {
     evl_config_unref(takes(NULL, &options));
 }
 
+CASE(what_cannot_be_passed_on_is_refused) {
+    evlock_options options = {.size = sizeof(evlock_options), .max_pass_ms = 1};
+
+    assert_non_null(strstr(refuses(&options, EVLOCK_EINVAL), "max_passes"));
+    options.max_passes = 1;
+    evl_config_unref(takes(NULL, &options));
+    options.ttl_ms = EVLOCK_NO_EXPIRY;
+    assert_non_null(strstr(refuses(&options, EVLOCK_EINVAL), "ttl"));
+    options.max_pass_ms = 0;
+    refuses(&options, EVLOCK_EINVAL);
+    options.max_passes = 0;
+    evl_config_unref(takes(NULL, &options));
+}
+
 CASE(a_queue_counts_no_attempts) {
     static const int64_t counted[] = {2, 4, INT64_MAX};
     static const int64_t fine[] = {0, EVLOCK_UNLIMITED, EVLOCK_TRY};
@@ -470,6 +484,7 @@ int main(void) {
         cmocka_unit_test(who_says_nothing_polls_without_a_name),
         cmocka_unit_test(there_are_two_ways_to_wait),
         cmocka_unit_test(a_queue_needs_a_ttl),
+        cmocka_unit_test(what_cannot_be_passed_on_is_refused),
         cmocka_unit_test(a_queue_counts_no_attempts),
         cmocka_unit_test(a_holders_name_is_1_to_91_bytes_long),
         cmocka_unit_test(renewals_fall_due_on_twentieths_of_their_interval),
