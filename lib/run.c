@@ -73,11 +73,13 @@ int evlock_with(evlock *lock, evlock_body body, evlock_done_cb done, void *arg) 
     return evl_report(run_begin(lock, false, body, done, arg, &words));
 }
 
-/* A run gives up after a few attempts where nobody said how often or how long to try; a queue counts none. */
+/* A run gives up after a few attempts where nobody said how often or how long to try. Neither a queue counts attempts,
+ * nor who waits for a lease to be passed on. */
 static struct trouble run_read_options(evlock_options *ret, const evlock_options *options, struct words *words) {
     struct trouble trouble = evl_config_read_options(ret, options, words);
 
-    if (trouble.status == EVLOCK_OK && !ret->max_attempts && !ret->max_wait_ms && ret->wait != EVLOCK_WAIT_QUEUE)
+    if (trouble.status == EVLOCK_OK && !ret->max_attempts && !ret->max_wait_ms && !ret->max_passes &&
+        ret->wait != EVLOCK_WAIT_QUEUE)
         ret->max_attempts = 4;
     return trouble;
 }

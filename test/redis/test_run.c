@@ -603,6 +603,23 @@ static void one_call_waits_as_its_options_say(void **state) {
     await_done(f, &run, EVLOCK_OK, 1);
 }
 
+/* The lock is had after more tries than four, and then by both: the second waits behind the first. */
+static void one_call_counts_no_attempts_where_leases_are_passed_on(void **state) {
+    struct fixture *f = *state;
+    struct run runs[2] = {{.work = end_at_once}, {.work = end_at_once}};
+    evlock_options options = {.size = sizeof(evlock_options)};
+    options.max_passes = 1;
+    options.retry_delay_ms = 5;
+    foreign_hold(f, "a");
+    for (int i = 0; i < 2; i++)
+        assert_status(evlock_run(NULL, f->client, "a", EVLOCK_CSTRING, &options, body, done, &runs[i]), EVLOCK_OK);
+    await(f, server_calls(f->server, "set") > 10);
+    server_do(f->server, "DEL a");
+    for (int i = 0; i < 2; i++)
+        await_done(f, &runs[i], EVLOCK_OK, 1);
+    assert_int_equal(stats_of(f->client).passed, 1);
+}
+
 static void one_call_counts_and_waits(void **state) {
     struct fixture *f = *state;
     struct run run = {0};
@@ -932,6 +949,7 @@ int main(void) {
         TEST(one_call_makes_four_attempts),
         TEST(one_call_makes_as_many_attempts_as_its_options_say),
         TEST(one_call_waits_as_its_options_say),
+        TEST(one_call_counts_no_attempts_where_leases_are_passed_on),
         TEST(one_call_counts_and_waits),
         TEST(one_call_checks_its_arguments),
         TEST(calls_of_a_function_take_turns),
