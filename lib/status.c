@@ -43,7 +43,7 @@ static const struct saying status_sayings[] = {
     SAYING(EVLOCK_EINVAL, "invalid argument"),
     SAYING(EVLOCK_ENAME, "a name must be 1 to 512 bytes long, its prefix included"),
     SAYING(EVLOCK_ETOKEN, "a token must be 1 to 128 bytes long"),
-    SAYING(EVLOCK_ETTL, "the ttl is not longer than its drift, or over ten years"),
+    SAYING(EVLOCK_ETTL, "the ttl is out of its bounds"),
     SAYING(EVLOCK_ERETRY, "the retry delay is longer than the ttl"),
     SAYING(EVLOCK_ERENEWAL, "the renewal interval leaves no time to renew within the ttl"),
     SAYING(EVLOCK_EURL, "malformed URL"),
