@@ -642,7 +642,7 @@ typedef struct evlock_stats {
     uint64_t handed;                     /**< of these, those that the queue granted by a message */
     uint64_t failed;                     /**< acquires that reported an error, cancelled ones too */
     uint64_t released;                   /**< releases that reported EVLOCK_OK */
-    uint64_t renewals;                   /**< automatic renewals confirmed, by each node */
+    uint64_t renewals;                   /**< automatic renewals confirmed, by each node, those of a pass included */
     uint64_t lost_expired;               /**< leases lost with EVLOCK_EEXPIRED */
     uint64_t lost_not_owned;             /**< leases lost with EVLOCK_ENOTOWNED */
     uint64_t lost_data;                  /**< leases lost with EVLOCK_EDATALOSS */
@@ -714,8 +714,8 @@ EVLOCK_EXPORT void evlock_client_free(evlock_client *client);
  *   - While all holders release by handles of this kind, nobody slips in between.
  *   - Foreign holders, and handles that poll, exclude the queue's handles and are excluded by them. But their releases
  *     report to nobody. So the first waiter looks after every ten retry_delay_ms (100 ms to 5 s). It looks when the
- *     holder's ttl ends, too, since the holder may have crashed. The other waiters look more rarely: at least every 5
- * s, or every 30 s where thousands wait ahead.
+ *     holder's ttl ends, too, since the holder may have crashed. The other waiters look more rarely: at least every
+ *     5 s, or every 30 s where thousands wait ahead.
  *
  * It needs a single node and a ttl, else EVLOCK_EQUEUE. It needs rights on a second key and on a channel, see
  * docs/protocol.md. The first wait of a client opens a second connection, which listens for grants. While that
@@ -783,32 +783,42 @@ typedef struct evlock_options {
                                      EVLOCK_EQUORUM: too few of them confirmed */
     void *arg;                  /**< for on_lost and on_at_risk */
     int64_t max_passes;         /**< how many times in a row a lease may be passed on to other handles of this client,
-                                     1 to 65,535; see PASSING below. Default none: all processes take turns */
-    int64_t max_pass_ms;        /**< and for how long, from the server's grant; default the ttl */
+                                     1 to 65,535; see PASSING below. It needs a ttl. Default none: in a queue, all
+                                     processes then take strict turns */
+    int64_t max_pass_ms;        /**< and for how long, from the server's grant; default the ttl. It needs max_passes */
 } evlock_options;
 
 /*
  * PASSING. Say a hundred requests of one server wait for one lock. With max_passes the lease goes from one to the next
- * inside evlock_release(), and no server is asked. The bound is for other processes. After so many passes in a row, or
- * so much time, a release is a release. The client's handles then stand in line behind it. If they poll, they first
- * leave the lock alone for one retry_delay_ms.
+ * inside evlock_release() or evlock_free(), and no server is asked. The bound is for other processes. After so many
+ * passes in a row, or so much time, a release is a release. The client's handles then stand in line behind it. If they
+ * poll, they first leave the lock alone for one retry_delay_ms. They do so even if nobody else wants it, which nobody
+ * can know. So short work goes faster in a queue.
  *
- * Handles of one client wait as a group if they have the same name and the same options. Only label, arg, callbacks,
- * max_wait_ms and the pauses between attempts may differ. The group waits as one. It makes one attempt at a time, or
- * has one place in the queue. So a process that is stopped costs the others one ttl, however many of its handles wait.
- * In the group, who came first is first. An acquire with a token of its own or with max_attempts waits by itself. So
- * does evlock_hold().
+ * Handles of one client wait as a group if they have the same name and the same options. The options of the acquire
+ * count, too. Only label, arg, callbacks, max_wait_ms and the pauses between attempts may differ. The group waits as
+ * one. It makes one attempt at a time, or has one place in the queue. So a process that is stopped costs the others one
+ * ttl, however many of its handles wait. In the group, who came first is first. While one of the group holds, the
+ * others wait for that one. fail_when_away ends their wait only when the group asks the server again. An acquire with a
+ * token of its own or with max_attempts waits by itself. So does evlock_hold().
  *
- * The new holder gets the lease as it is, with the same token. Half of the ttl or more is left. A renewal is sent at
- * once if less than three quarters are. max_hold_ms and the statistics count from the pass. With `fence` each holder
- * has a fence of its own, which is greater than the last. A release that passes the lease on reports EVLOCK_OK. It does
- * so by the deadline alone, since no server was asked. A break ends the lease of whoever has it when it arrives.
+ * The new holder gets the lease as it is, with the same token. Half of the ttl or more is left. If less than three
+ * quarters are, a renewal is sent at once, also without auto_renewal. max_hold_ms and the statistics count from the
+ * pass. The replicas of min_replicas confirm a lease before it is passed on. They are not asked again.
  *
- * A lease with a fence is passed on to those who waited when it was asked for: so many fences are drawn with it.
+ * With `fence` each holder has a fence of its own, which is greater than the last. A grant draws one for each handle
+ * that waits when it is asked for. Only to these is the lease passed on.
  *
- * Some leases are released, and not passed on. Their user asked for the token, or extended them. Or they are at risk,
- * were not renewed as they should, or were adopted. Or they have no expiry. Nothing is passed on by
- * evlock_client_close(), by evlock_client_free() or in a forked child.
+ * A release that passes the lease on reports EVLOCK_OK by the deadline alone. No server was asked. Say another client
+ * breaks the lock, or the server loses its data. Then the lease may be passed on for up to a quarter of its ttl. Each
+ * of those holders believes that it holds. A renewal finds the loss, and whoever has the lease then hears of it. After
+ * a break by this client itself, the next release asks the server.
+ *
+ * These leases are released, and not passed on:
+ *   - one whose user asked for the token, or extended it
+ *   - one that is at risk, or was not renewed as it should
+ *   - one that was adopted, or has a token of the caller's own
+ * Nothing is passed on by evlock_client_close(), by evlock_client_free() or in a forked child.
  */
 
 /**
@@ -823,8 +833,9 @@ EVLOCK_EXPORT int evlock_new(evlock **ret_lock, evlock_client *client, const voi
                              const evlock_options *options);
 
 /**
- * Frees a handle. What it holds is released in the background. Pending calls report EVLOCK_ECANCELLED on a later turn
- * of the loop. on_lost and on_at_risk are not called any more. NULL is allowed. A forked child may free its copy.
+ * Frees a handle. What it holds is released in the background, or passed on; see PASSING. Pending calls report
+ * EVLOCK_ECANCELLED on a later turn of the loop. on_lost and on_at_risk are not called any more. NULL is allowed. A
+ * forked child may free its copy.
  */
 EVLOCK_EXPORT void evlock_free(evlock *lock);
 
@@ -1240,8 +1251,8 @@ EVLOCK_EXPORT int evlock_with(evlock *lock, evlock_body body, evlock_done_cb don
  * `*ret_lock` is that handle, set on success only; `ret_lock` may be NULL. The handle is valid until `done` has
  * returned. It may be freed before, as a handle of one's own: that ends the run.
  *
- * A run makes 4 attempts, unless `options` set max_attempts or max_wait_ms, or wait in a queue. A wait that is set is
- * then the only limit. Returns as evlock_new() and evlock_acquire().
+ * A run makes 4 attempts, unless `options` set max_attempts, max_wait_ms or max_passes, or wait in a queue. A wait that
+ * is set is then the only limit. Returns as evlock_new() and evlock_acquire().
  */
 EVLOCK_EXPORT int evlock_run(evlock **ret_lock, evlock_client *client, const void *name, size_t name_len,
                              const evlock_options *options, evlock_body body, evlock_done_cb done, void *arg);
