@@ -806,6 +806,9 @@ typedef struct evlock_options {
  * quarters are, a renewal is sent at once, also without auto_renewal. max_hold_ms and the statistics count from the
  * pass. The replicas of min_replicas confirm a lease before it is passed on. They are not asked again.
  *
+ * One turn of the loop may report up to 64 leases that are passed on in it. So short holds do not take a turn each.
+ * Losses and deadlines come before each of them. What else is asked for in a callback is reported in a later turn.
+ *
  * With `fence` each holder has a fence of its own, which is greater than the last. A grant draws one for each handle
  * that waits when it is asked for. Only to these is the lease passed on.
  *

@@ -1124,6 +1124,37 @@ static void a_counter_a_little_ahead_of_the_clock_is_counted_up(void **state) {
     assert_int_equal(passed(f), 3);
 }
 
+/* The counter goes back to the first of them. It is tried again where the server's clock has overtaken the last. */
+static void the_fence_of_a_pass_is_remembered(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = fenced(passing_in_queue(100));
+    int status = EVLOCK_OK;
+
+    for (int tries = 0; status == EVLOCK_OK && tries < 100; tries++) {
+        struct user users[5];
+        uint64_t first;
+        crowd(f, users, 5, &options);
+        count_ahead(f, 900000);
+        release(&users[0]);
+        await_held(f, &users[1]);
+        first = fence_of(&users[1]);
+        for (int i = 1; i < 4; i++) {
+            release(&users[i]);
+            await_held(f, &users[i + 1]);
+        }
+        assert_status(await_release(f, users[4].lock), EVLOCK_OK);
+        server_do(f->server, "SET " COUNTER " %llu", (unsigned long long)first);
+        status = await_acquire(f, users[0].lock, NULL);
+        if (status != EVLOCK_OK)
+            continue;
+        assert_true(evlock_fence(users[0].lock) > first + 3);
+        for (int i = 0; i < 5; i++)
+            lock_free(f, users[i].lock);
+        await(f, !key_exists(f->server, "a"));
+    }
+    assert_status(status, EVLOCK_EFENCE);
+}
+
 /* Whoever came while it was held was not counted. */
 static void who_came_too_late_for_a_fence_is_granted_by_the_server(void **state) {
     struct fixture *f = *state;
@@ -1339,6 +1370,7 @@ int main(void) {
         TEST(others_in_between_have_greater_fences_too),
         TEST(a_counter_ahead_of_the_clock_is_drawn_from_one_by_one),
         TEST(a_counter_a_little_ahead_of_the_clock_is_counted_up),
+        TEST(the_fence_of_a_pass_is_remembered),
         TEST(who_came_too_late_for_a_fence_is_granted_by_the_server),
         TEST(without_fences_none_is_counted),
         TEST(a_waiter_of_an_older_version_is_told_one_fence),
