@@ -305,9 +305,16 @@ static void listens_before_it_has_to_wait_for_others(void **state) {
 
 /* --- Who waits together ------------------------------------------------------------------------------------------- */
 
+static evlock_options alike(void) {
+    evlock_options options = passing_in_queue(10);
+
+    options.auto_renewal = true;
+    return options;
+}
+
 /* Whoever waits has no attempt of its own: the server is asked by one of them. The stranger asks for itself. */
 static void waits_without(struct fixture *f, const evlock_options *other) {
-    evlock_options options = passing_in_queue(10);
+    evlock_options options = alike();
     struct user users[2], stranger;
     uint64_t before = passed(f);
 
@@ -326,10 +333,10 @@ static void waits_without(struct fixture *f, const evlock_options *other) {
 
 static void waits_with_its_like_alone(void **state) {
     struct fixture *f = *state;
-    evlock_options others[7];
+    evlock_options others[14];
 
-    for (int i = 0; i < 7; i++)
-        others[i] = passing_in_queue(10);
+    for (int i = 0; i < 14; i++)
+        others[i] = alike();
     others[0].ttl_ms = 50000;
     others[1].max_passes = 0;
     others[2].max_passes = 11;
@@ -337,7 +344,14 @@ static void waits_with_its_like_alone(void **state) {
     others[4].fence = true;
     others[5].fail_when_away = true;
     others[6].holder = "another";
-    for (int i = 0; i < 7; i++)
+    others[7].auto_renewal = false;
+    others[8].renewal_interval_ms = 5000;
+    others[9].max_hold_ms = 50000;
+    others[10].at_risk_percent = 50;
+    others[11].lost_lead_ms = 100;
+    others[12].node_timeout_ms = 100;
+    others[13].replica_timeout_ms = 100;
+    for (int i = 0; i < 14; i++)
         waits_without(f, &others[i]);
 }
 
