@@ -1286,7 +1286,7 @@ static void lease_freshen(struct lease *lease, int64_t now, struct lease_out *ou
     int64_t deadline = evl_lease_deadline(lease);
     bool low = deadline - now < lease->terms->ttl / 4 * 3;
 
-    if (lease->asked)
+    if (lease->asked && lease->due != LEASE_NEVER)
         return;
     if (!lease->terms->interval && low)
         lease_renew_once(lease, out);
@@ -1312,7 +1312,8 @@ void evl_lease_pass(struct lease *lease, const struct lease_terms *terms, int64_
 }
 
 void evl_lease_inherit(struct lease *lease, const struct lease_terms *terms) {
-    assert(lease->state == LEASE_ACQUIRING && terms->ttl == lease->terms->ttl);
+    assert(lease->state == LEASE_ACQUIRING || lease->state == LEASE_HELD);
+    assert(terms->ttl == lease->terms->ttl);
     lease->terms = terms;
 }
 

@@ -244,7 +244,7 @@ bool evl_lease_passable(const struct lease *lease, int64_t now);
 /* Such a one goes to another holder, of equal terms, which must stay: it counts as granted now. */
 void evl_lease_pass(struct lease *lease, const struct lease_terms *terms, int64_t now, struct lease_out *out);
 
-/* An acquire is continued for another, of equal terms, which must stay. */
+/* An acquire, or a grant that nobody was told of, is another's from here on, of equal terms, which must stay. */
 void evl_lease_inherit(struct lease *lease, const struct lease_terms *terms);
 
 /* Time went on. What had come by `heard` has been read: nothing is given up for want of an answer before that. */

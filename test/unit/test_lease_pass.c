@@ -159,6 +159,21 @@ CASE(its_longest_hold_counts_from_then) {
     wakes(&b, 0); /* 15 s from then */
 }
 
+/* A renewal was unanswered when that ended. */
+CASE(its_renewal_goes_on_if_the_one_under_way_fails) {
+    struct bench b = bench_new();
+    b.terms.interval = 5 * SECOND;
+    b.terms.max_hold = 8 * SECOND;
+    held_by_one(&b);
+    pass(&b, 5 * SECOND);
+    sends(&b, 0, LEASE_RENEW);
+    pass(&b, 5 * SECOND);
+    wakes(&b, 0);
+    hand_over(&b);
+    refused(&b, 0);
+    assert_true(evl_lease_next(b.lease) <= b.now + 5 * SECOND);
+}
+
 CASE(it_is_renewed_when_three_quarters_are_left) {
     struct bench b = bench_new();
     b.terms.interval = 15 * SECOND;
@@ -342,6 +357,7 @@ int main(void) {
         cmocka_unit_test(a_lease_that_goes_is_the_same_lease),
         cmocka_unit_test(its_terms_are_those_of_the_new_holder),
         cmocka_unit_test(its_longest_hold_counts_from_then),
+        cmocka_unit_test(its_renewal_goes_on_if_the_one_under_way_fails),
         cmocka_unit_test(it_is_renewed_when_three_quarters_are_left),
         cmocka_unit_test(without_renewal_it_is_renewed_once),
         cmocka_unit_test(without_renewal_a_failure_of_that_is_no_danger),
