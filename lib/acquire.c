@@ -203,7 +203,7 @@ static bool acquire_is_crowded(const struct call *call) {
     return call->sort->kind == CALL_ACQUIRE && (call->acquire.handed || passed);
 }
 
-void evl_acquire_grant(struct call *call) {
+static void acquire_grant(struct call *call) {
     struct evlock *lock = call->lock;
     int64_t fence = evl_lease_fence(evl_tenure_lease(lock->tenure));
 
@@ -220,11 +220,25 @@ void evl_acquire_grant(struct call *call) {
     evl_call_end(call, EVLOCK_OK, "");
 }
 
-void evl_acquire_drop(struct call *call, struct trouble why) {
+void evl_acquire_grant(struct call *call) {
+    acquire_grant(call->sort->kind == CALL_ACQUIRE && call->acquire.cohort ? evl_cohort_granted(call) : call);
+}
+
+static void acquire_drop(struct call *call) {
     evl_call_withdraw(call);
     call->aside = false;
     evl_tenure_abandon(call->lock->tenure);
+}
+
+void evl_acquire_drop(struct call *call, struct trouble why) {
+    acquire_drop(call);
     evl_acquire_failed(call, why);
+}
+
+void evl_acquire_begin_again(struct call *call, struct trouble why) {
+    acquire_drop(call);
+    evl_acquire_note(call, why);
+    evl_call_wake(call, evl_min(acquire_now_of(call), call->acquire.wait_until));
 }
 
 /* An attempt that nobody has answered says more by why it was not sent, if it was not. */

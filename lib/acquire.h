@@ -21,11 +21,15 @@ bool evl_acquire_is_refused(int status);
 /* Its end is about to be reported. */
 void evl_acquire_count(const struct call *call);
 
-/* A tenure was granted, and nothing stands against it: its success is to be reported. */
+/* A tenure was granted, and nothing stands against it: its success is to be reported, or that of another of its cohort.
+ */
 void evl_acquire_grant(struct call *call);
 
 /* The same, but something stands against it: it is given up, and was a failed attempt. */
 void evl_acquire_drop(struct call *call, struct trouble why);
+
+/* The same, but its cohort is to have the lock, and that was no attempt: it is asked for at once. */
+void evl_acquire_begin_again(struct call *call, struct trouble why);
 
 /* An attempt ended without a lease. */
 void evl_acquire_failed(struct call *call, struct trouble why);

@@ -145,15 +145,17 @@ bool evl_cohort_join(struct call *call) {
     return true;
 }
 
-void evl_cohort_enter_again(struct call *call) {
+bool evl_cohort_enter_again(struct call *call) {
     struct cohort *cohort = cohort_held_by(call->lock);
 
     if (!cohort)
-        return;
+        return false;
     cohort->holder = NULL;
     call->acquire.cohort = cohort;
+    call->acquire.contended = call->lock->config->queue;
     TAILQ_INSERT_HEAD(&cohort->waiting, call, acquire.beside);
     cohort->count++;
+    return true;
 }
 
 uint16_t evl_cohort_passes_ahead(const struct call *call) {
@@ -254,12 +256,25 @@ static void cohort_inherit(struct call *heir, const struct call *call) {
     heir->acquire.looked = call->acquire.looked;
     heir->acquire.looks_anew = call->acquire.looks_anew;
     heir->acquire.attempts = call->acquire.attempts;
+    heir->acquire.handed = call->acquire.handed;
     heir->acquire.asked_at = call->acquire.asked_at;
     heir->acquire.asked_time = call->acquire.asked_time;
     heir->acquire.asked_of = call->acquire.asked_of;
     heir->acquire.ahead = call->acquire.ahead;
     evl_tenure_inherit(call->lock->tenure, heir->lock);
     evl_call_wake(heir, in_line ? cohort_now_of(heir->lock) : heir->acquire.wait_until);
+}
+
+struct call *evl_cohort_granted(struct call *call) {
+    int64_t now = cohort_now_of(call->lock);
+    struct call *heir;
+
+    while (!call->acquire.passed && now >= call->acquire.wait_until && (heir = TAILQ_NEXT(call, acquire.beside))) {
+        cohort_inherit(heir, call);
+        evl_call_end(call, EVLOCK_ETIMEDOUT, "");
+        call = heir;
+    }
+    return call;
 }
 
 /* One whose replicas are being asked is not passed on: these belong to its call. */

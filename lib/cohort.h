@@ -26,8 +26,10 @@ static inline bool evl_cohort_enter(struct call *call) {
     return !evl_cohort_is_for(call->lock) || evl_cohort_join(call);
 }
 
-/* The same at the head: it had been granted a lease, which is gone before it was told. */
-void evl_cohort_enter_again(struct call *call);
+/* The same at the head, if its handle holds for a cohort: it had been granted a lease, which is gone before it was
+ * told.
+ */
+bool evl_cohort_enter_again(struct call *call);
 
 /* Who makes the attempts of a cohort; NULL: one of it holds, or all end. */
 struct call *evl_cohort_leader(const struct evlock *lock, const struct cohort *cohort);
@@ -42,6 +44,10 @@ uint16_t evl_cohort_passes_ahead(const struct call *call);
 
 /* It waits in a cohort, and is not pending any more. If it led, the next one does. */
 void evl_cohort_leave(struct call *call);
+
+/* Who of its cohort has what the server has granted to the one that led: the first whose wait has not ended, or else
+ * the last. The others have timed out. What was passed on is its own. */
+struct call *evl_cohort_granted(struct call *call);
 
 /* It waits in a cohort, and is being granted what it led to, or what was passed on: its handle holds for the cohort. */
 void evl_cohort_hold(struct call *call);

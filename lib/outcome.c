@@ -44,15 +44,17 @@ static void outcome_on_failed(struct evlock *lock, int status, uint8_t denied, c
         evl_call_end(evl_call_pending(lock, CALL_ADOPT), why.status, why.words);
 }
 
-/* A grant that is lost before it could be reported is a failed attempt. */
+/* A grant that is lost before it could be reported is a failed attempt. In a cohort it is none, and others wait behind:
+ * the lock is asked for at once. */
 static void outcome_on_lost_untold(struct evlock *lock) {
     static const char words[] = "the lease was over before it could be told";
     struct call *call = lock->untold;
 
     lock->untold = NULL;
     evl_call_reopen(call);
-    if (call->sort->kind == CALL_ACQUIRE) {
-        evl_cohort_enter_again(call);
+    if (call->sort->kind == CALL_ACQUIRE && evl_cohort_enter_again(call)) {
+        evl_acquire_begin_again(call, (struct trouble){EVLOCK_EUNREACHABLE, words});
+    } else if (call->sort->kind == CALL_ACQUIRE) {
         evl_acquire_drop(call, (struct trouble){EVLOCK_EUNREACHABLE, words});
     } else {
         evl_tenure_export(lock->tenure); /* not ours to undo */

@@ -73,8 +73,47 @@ static void a_client_that_is_freed_passes_nothing_on(void **state) {
     }
 }
 
+/* The server granted what it asked for, and its wait was over when that was read. */
+static void a_grant_goes_to_who_still_waits(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_for(60000);
+    evlock *first = lock_new(f, "a", &options), *next = lock_new(f, "a", &options);
+    struct record over = {0}, waits = {0};
+
+    assert_status(await_acquire(f, first, NULL), EVLOCK_OK);
+    assert_status(await_release(f, first), EVLOCK_OK);
+    assert_status(evlock_acquire(first, EVLOCK_ACQUIRE_OPTIONS(.max_wait_ms = 100), record_end, &over), EVLOCK_OK);
+    assert_status(evlock_acquire(next, NULL, record_end, &waits), EVLOCK_OK);
+    loop_turn(f->loop); /* it is asked for */
+    assert_int_equal(over.count, 0);
+    stand_still(200);
+    await(f, waits.count);
+    assert_ended(&waits, EVLOCK_OK);
+    assert_ended(&over, EVLOCK_ETIMEDOUT);
+    assert_int_equal(stats_of(f->client).passed, 0);
+}
+
+/* Neither a pause nor a server that seems away is the end of its wait. */
+static void a_pass_that_is_over_before_it_was_told_is_waited_for_again(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_for(300);
+    struct record record = {0};
+    evlock *first, *next;
+
+    options.fail_when_away = true;
+    first = lock_new(f, "a", &options), next = lock_new(f, "a", &options);
+    assert_status(await_acquire(f, first, NULL), EVLOCK_OK);
+    assert_status(evlock_acquire(next, NULL, record_end, &record), EVLOCK_OK);
+    assert_status(evlock_release(first, NULL, NULL), EVLOCK_OK);
+    stand_still(400);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(a_grant_goes_to_who_still_waits),
+        TEST(a_pass_that_is_over_before_it_was_told_is_waited_for_again),
         TEST(a_pass_that_is_over_before_it_was_told_ends_as_a_wait),
         TEST(a_client_that_is_freed_passes_nothing_on),
     };
