@@ -145,6 +145,7 @@ struct promise *judge_asks(struct judge *judge, struct process *process, struct 
     promise->number = ++judge->next_promise;
     promise->asked = process_time(process);
     promise->limit = limit_of(process, handle, kind);
+    promise->in_line = process->few_in_flight;
     if (kind == P_RELEASE)
         passes_give_up(handle);
     if (kind == P_EXTEND && handle->doing == HOLDING && handle->extends == 0)
@@ -182,7 +183,7 @@ static bool waits_long(const struct promise *promise, const struct node *node) {
     if (promise->kind == P_CLOSE && (node->spares || node->refused || stale || moved))
         return true;
     return (promise->kind == P_CLOSE || promise->kind == P_RUN || promise->limit != NEVER) &&
-           (promise->process->few_in_flight || halfway);
+           (promise->in_line || halfway);
 }
 
 /* Whether somebody was breaking the lock at that moment. */

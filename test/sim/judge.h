@@ -81,6 +81,7 @@ struct promise {
     int64_t asked; /* true time */
     int64_t limit; /* how long it may take, while its process runs; NEVER: as long as it likes */
     int64_t kept;  /* of an extension without others before it: until when the handle believed; else 0 */
+    bool in_line;  /* its client's commands wait for each other; the process may have another client when it ends */
     bool made, told;
     bool fenced;
     bool once;            /* an acquire that makes one attempt */
