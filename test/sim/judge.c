@@ -571,6 +571,11 @@ static void check_replicas(const struct handle *handle) {
                  handle->replicas);
 }
 
+static void note_ttl(struct owner *owner, int64_t ttl) {
+    if (ttl && (!owner->ttl || owner->ttl > ttl))
+        owner->ttl = ttl;
+}
+
 void judge_holds(struct handle *handle, bool fenced) {
     struct world *world = handle->process->world;
     const char *bytes;
@@ -597,6 +602,7 @@ void judge_holds(struct handle *handle, bool fenced) {
     }
     handle->deadline = believed_until(handle); /* and not that of the lease before */
     handle->length = evlock_remaining_ms(handle->lock) == INT64_MAX ? NEVER : evlock_remaining_ms(handle->lock) * MS;
+    note_ttl(owner_of(handle->token, handle->client), handle->ttl);
     handle->token->holder = handle;
     handle->token->queued = handle->queued;
     handle->token->loose = handle->token->spared = false;
@@ -956,6 +962,14 @@ static bool shortens(const struct node *node, unsigned key, int64_t ttl) {
     return expiry == -1 || clock_read(&node->clock, node->world->now) + ttl < expiry - 2 * MS;
 }
 
+/* Where connections are not ended, what was lost with one and may cut a lease short is waited out for as long as the
+ * token may live. Behind that, nothing is held back for it, and it may come yet. */
+static bool outlives_wait(const struct judge *judge, const struct owner *owner) {
+    const struct wire *wire = judge->world->feeding;
+
+    return wire->node->spares && !wire->connection && owner->ttl && judge->world->now - wire->gone_at > owner->ttl;
+}
+
 /* Where connections are not ended, what was lost with one may still be added to what a newer one has made up for it. */
 static int64_t longest_ttl(const struct judge *judge, struct token *token, unsigned key) {
     const struct wire *wire = judge->world->feeding;
@@ -969,6 +983,7 @@ static void check_prolong(struct judge *judge, struct node *node, struct token *
                           bool only_longer) {
     struct owner *owner = owner_of(token, judge->world->feeding->client);
     const struct scenario *scenario = judge->world->scenario;
+    bool cuts = !only_longer && shortens(node, key, ttl);
 
     if (!owner) {
         violated(judge->world, "client %u prolongs another's lock", judge->world->feeding->client);
@@ -976,7 +991,9 @@ static void check_prolong(struct judge *judge, struct node *node, struct token *
     }
     token->broken |= hurts_own(judge, token);
     check_hung(judge, token);
-    if (owner->handed && !only_longer && shortens(node, key, ttl))
+    if (cuts && outlives_wait(judge, owner))
+        token->broken = true;
+    else if (cuts && owner->handed)
         violated(judge->world, "client %u cuts short a lock that it has handed over", owner->client);
     if (judge->world->feeding_sent > owner->finished && ++owner->late[node->index] > 1)
         violated(judge->world, "client %u prolongs a lock that it has given up", owner->client);

@@ -97,6 +97,7 @@ struct promise {
 struct owner {
     unsigned client;
     int64_t finished;         /* since when it has no business with it; NEVER */
+    int64_t ttl;              /* the shortest of its handles that have held by it; 0: none that ends */
     bool handed;              /* it has handed it over */
     unsigned late[NODES_MAX]; /* what was sent after that to make it live longer */
 };
