@@ -208,8 +208,9 @@ static bool deliver_takes_pass(struct evlock_client *client, const struct call *
 }
 
 /* Deadlines come first, before each call: the one before may have taken long. So while there are more due than a slice,
- * only losses are reported. What else is noted meanwhile waits for the next turn, so that a user who asks again at once
- * cannot hold up the loop; but losses are always reported next. Posts come after the calls. */
+ * only losses are reported, and not even the connection. What else is noted meanwhile waits for the next turn, so that
+ * a user who asks again at once cannot hold up the loop; but losses are always reported next. Posts come after the
+ * calls. */
 static void deliver_all(struct evlock_client *client) {
     enum client_state state = client->state;
     struct turn *turn = evl_client_turn(client);
@@ -217,6 +218,7 @@ static void deliver_all(struct evlock_client *client) {
     struct call *call;
     size_t count = 0, news = 0, passes = PASSED_A_TURN;
     unsigned node = 0;
+    bool rung = true;
 
     if (evl_turn_asked(turn))
         evl_posts_take(&client->posts);
@@ -225,7 +227,7 @@ static void deliver_all(struct evlock_client *client) {
     STAILQ_FOREACH (lock, &client->locks.announced, notice)
         news++;
     while (deliver_goes_on(client, state)) {
-        bool rung = evl_turn_ring(turn, evl_turn_now(turn));
+        rung = evl_turn_ring(turn, evl_turn_now(turn));
         if ((lock = evl_locks_next(&client->locks.noticed))) {
             deliver_tell_notices(lock);
             evl_handle_unref(lock);
@@ -254,7 +256,7 @@ static void deliver_all(struct evlock_client *client) {
         }
         deliver_write_out(client, WRITE_SIZE);
     }
-    if (deliver_goes_on(client, CLIENT_OPEN))
+    if (rung && deliver_goes_on(client, CLIENT_OPEN))
         deliver_tell_connection(client);
 }
 

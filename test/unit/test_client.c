@@ -692,6 +692,37 @@ CASE(that_a_node_is_away_is_told_by_slices) {
     client_end(client);
 }
 
+static int seen_to; /* of the many, when the connection was reported */
+
+static void count_seen_to(evlock_client *client, enum evlock_connection state, int status, void *arg) {
+    (void)state;
+    (void)status;
+    (void)arg;
+    seen_to = told + to_be_told(client);
+}
+
+/* A loss that lies among what is due comes before that, too. */
+CASE(the_many_that_are_due_are_seen_to_before_the_connection_is_reported) {
+    static evlock *locks[MANY];
+    evlock_client_options options = {.size = sizeof(options), .on_connection = count_seen_to};
+    evlock_client *client = client_with(&options);
+
+    fall_due(client, locks);
+    cut(node_of(client));
+    seen_to = -1;
+    for (int turns = 0; seen_to < 0; turns++) {
+        assert_true(turns < MANY);
+        loop.now++;
+        ring();
+    }
+    assert_int_equal(seen_to, MANY);
+    while (to_be_told(client))
+        ring();
+    for (int i = 0; i < MANY; i++)
+        evlock_free(locks[i]);
+    client_end(client);
+}
+
 /* The one that is next may go, or become a ghost, also as the last, and others begin. */
 CASE(all_are_told_that_a_node_is_back) {
     for (int count = 0; count < FEW; count++) {
@@ -2016,6 +2047,7 @@ int main(void) {
         cmocka_unit_test(a_loop_that_is_always_late_ends_a_wait),
         cmocka_unit_test(the_many_that_are_due_are_seen_to_by_slices_before_anything_is_told),
         cmocka_unit_test(that_a_node_is_away_is_told_by_slices),
+        cmocka_unit_test(the_many_that_are_due_are_seen_to_before_the_connection_is_reported),
         cmocka_unit_test(all_are_told_that_a_node_is_back),
         cmocka_unit_test(a_return_that_is_cut_short_settles_nothing),
         cmocka_unit_test(a_login_that_is_kept_is_done_with_the_connection_before),
