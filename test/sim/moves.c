@@ -97,6 +97,17 @@ static void cut_late(struct move *move) {
     }
 }
 
+/* Somebody is yet to read that an earlier move has him ask there, and would ask during this one. */
+static bool would_be_asked_late(const struct move *move) {
+    const struct world *world = move->moves->world;
+    const struct wire *wire;
+
+    TAILQ_FOREACH (wire, &world->wires, link)
+        if (wire->node != world->nodes[move->to] && wire_sends_on(wire))
+            return !world->scenario->gaps;
+    return false;
+}
+
 static void begin(struct move *move) {
     struct moves *moves = move->moves;
 
@@ -104,7 +115,7 @@ static void begin(struct move *move) {
         return;
     move->from = owner_of(moves, move->slot);
     move->to = moves->masters[move->from == moves->masters[0]];
-    if (sim_slots_owner(server_of(moves, move->to), move->slot) == move->to)
+    if (sim_slots_owner(server_of(moves, move->to), move->slot) == move->to || would_be_asked_late(move))
         return; /* who had it has not heard yet */
     note(moves->world, NULL, "slot %u begins to move from n%u to n%u", move->slot, move->from, move->to);
     faults_count(moves->world, "slot moves");

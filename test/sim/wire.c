@@ -112,6 +112,7 @@ static void on_output(void *arg, const char *bytes, size_t len) {
         wire->unheard = wire->world->now;
     if (!wire->connection)
         return;
+    wire->sends_on |= memmem(bytes, len, "-ASK ", 5) != NULL;
     faults_on_bytes(wire, false);
     if (wire->session && sim_session_listens(wire->session))
         faults_on_push(wire);
@@ -246,8 +247,17 @@ bool wire_can_write(const struct wire *wire) {
     return wire->connected && wire->watch.writes;
 }
 
+static bool all_is_read(const struct wire *wire) {
+    return TAILQ_EMPTY(&wire->down.segments) && !socket_readable(wire->socket);
+}
+
 void wire_look(struct wire *wire) {
     wire->readable = socket_readable(wire->socket);
+    wire->sends_on &= !all_is_read(wire);
+}
+
+bool wire_sends_on(const struct wire *wire) {
+    return wire->connection && wire->sends_on && !all_is_read(wire);
 }
 
 /* --- Life --------------------------------------------------------------------------------------------------------- */

@@ -48,6 +48,7 @@ struct wire {
     bool connected, dead; /* dead: the process has crashed, and sends no more */
     struct virtual_watch watch;
     bool readable;
+    bool sends_on; /* to another member of a cluster, in what the process may not have read yet */
     struct flow up, down;
 };
 
@@ -81,6 +82,8 @@ void wire_strand(struct wire *wire, int64_t until);
 void wire_due(struct wire *wire, int64_t at);
 /* Whether something is on its way to the server that a member of a cluster has sent there by ASK. */
 bool wire_asks(const struct wire *wire);
+/* Whether the process is yet to read that it is to send something elsewhere by ASK. */
+bool wire_sends_on(const struct wire *wire);
 /* Nothing is held any more; what has lost bytes is reset. */
 void wire_heal(struct wire *wire);
 
