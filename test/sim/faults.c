@@ -511,7 +511,10 @@ static bool strike_queue(struct world *world) {
 
     if (world->scenario->steps && draw_chance(world, 20)) {
         int64_t by = draw_magnitude(world, MS, world->plan.unit);
-        clock_step(&world->nodes[0]->clock, draw_chance(world, 50) ? by : -by);
+        bool back = !draw_chance(world, 50);
+        clock_step(&world->nodes[0]->clock, back ? -by : by);
+        if (back)
+            world->nodes[0]->set_back_at = world->now;
         faults_count(world, "clock steps");
         return true;
     }

@@ -752,9 +752,12 @@ static bool is_loss(int status) {
            status == EVLOCK_EMAXHOLD;
 }
 
-/* By a clock that was set back or forward, a grant may be over when it comes: no answer has come in time then. */
-static bool is_late(const struct world *world, int status) {
-    return world->scenario->steps && status == EVLOCK_EUNREACHABLE;
+/* Who waits in line counts a grant by the server's clock. Where that was set back since it last looked, the grant seems
+ * to be over when it comes: no answer has come in time then. */
+static bool is_late(const struct promise *promise, int status) {
+    const struct node *node = promise->process->world->nodes[0];
+
+    return status == EVLOCK_EUNREACHABLE && promise->handle->queued && node->set_back_at > promise->asked;
 }
 
 /* Each report is a change, and fits what the handle does. Its end is told once, and by none but its user. */
@@ -773,7 +776,7 @@ static void check_report(const struct promise *promise, const evlock *lock, int 
         violated(world, "h%u: a hold reports twice: %s", handle->number, evlock_strerror(status));
     else if (lock != handle->lock)
         violated(world, "h%u: a hold reports with another handle", handle->number);
-    else if (!is_loss(status) && !fits(world->judge, promise, status) && !is_late(world, status))
+    else if (!is_loss(status) && !fits(world->judge, promise, status) && !is_late(promise, status))
         violated(world, "h%u: a hold reports: %s", handle->number, evlock_strerror(status));
     else if (status != EVLOCK_ECANCELLED && is_loss(status) != (handle->doing == HOLDING))
         violated(world, "h%u: a hold that %s reports: %s", handle->number, handle->doing == HOLDING ? "holds" : "waits",

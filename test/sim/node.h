@@ -32,6 +32,7 @@ struct node {
     struct event open;    /* when it listens again */
     struct event right;   /* when its clock is set right */
     int64_t slow_by;      /* its clock until then */
+    int64_t set_back_at;  /* when a fault last set its clock back; 0: never */
     sim_server *copy;     /* a replica that fell behind; or NULL */
     unsigned replicas;
     struct replica behind[REPLICAS_MAX];
