@@ -1364,13 +1364,24 @@ bool judge_came_back(const struct judge *judge, const struct node *node) {
     return judge->resurrected[node->index];
 }
 
+/* It was given up a moment ago, as by a hold that has lost it: what deletes it may be on its way, for as long as a
+ * command takes. */
+static bool is_being_deleted(const struct judge *judge, const struct token *token) {
+    int64_t since = judge->world->now - actor_longest_timeout(judge->world) - actor_turns(judge->world);
+    bool recent = false;
+
+    for (unsigned i = 0; i < token->owner_count; i++)
+        recent |= token->owners[i].finished != NEVER && token->owners[i].finished > since;
+    return recent;
+}
+
 /* Who would delete it may keep away, for as long as the node is closed to it. */
 static void check_stray(struct judge *judge, struct node *node, unsigned key, struct token *token) {
     bool recent = judge->world->now - token->set_at[node->index] < judge_patience(judge) / 2;
 
     bool closed = node->closed_until && judge->world->now < node->closed_until + judge_patience(judge);
 
-    if (token->holder || recent || closed || may_be_left(judge, node, token))
+    if (token->holder || recent || closed || is_being_deleted(judge, token) || may_be_left(judge, node, token))
         return;
     violated(judge->world, "node %u still has a token at %s that nobody holds: %.*s", node->index, judge_key(key),
              (int)token->len, token->bytes);
