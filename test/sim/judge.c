@@ -648,14 +648,20 @@ void judge_hands(struct handle *handle) {
     judge_ends(handle, IDLE);
 }
 
+/* Where servers have a command for that, an unanswered renewal may be one that sets the ttl. */
+static bool may_be_refreshed(const struct world *world, const struct token *token) {
+    return world->plan.make != SIM_REDIS_7 && !token->own;
+}
+
 /* What might be cut short unseen, or join the queue once more, is released before. */
 void judge_asks_again(struct handle *handle, struct promise *promise) {
+    struct world *world = handle->process->world;
     struct token *token = handle->token;
 
     token->loose = true; /* what is not adopted is not its to undo */
-    token->spared = !handle->shortened && !handle->queued;
+    token->spared = !handle->shortened && !handle->queued && !may_be_refreshed(world, token);
     judge_acquires(handle, promise);
-    judge_token(handle->process->world->judge, token->bytes, token->len, handle->client);
+    judge_token(world->judge, token->bytes, token->len, handle->client);
 }
 
 /* Told as released, it was deleted by this client, and not by its ttl. */
