@@ -1423,15 +1423,16 @@ void judge_closed(struct judge *judge, const struct process *process, unsigned c
         turns_closed(judge->turns, client);
 }
 
-/* In a crowd that polls with ttls as short as the queue of commands, all attempts may be answered too late: those that
- * are undone hold up the others. */
+/* An attempt on several nodes waits for each of them for a tenth of the ttl, unless told otherwise. In a crowd that
+ * polls with ttls as short as its queue of commands, all attempts may be answered too late: those that are undone hold
+ * up the others. */
 static bool may_starve(const struct judge *judge) {
     const struct handle *handle;
     bool hasty = false;
 
     TAILQ_FOREACH (handle, &judge->handles, link)
         hasty |= handle->ttl && handle->ttl < 100 * MS;
-    return judge->world->plan.crowd && hasty;
+    return judge->world->plan.crowd && judge->world->plan.nodes > 1 && hasty;
 }
 
 void judge_served(struct judge *judge) {
