@@ -375,6 +375,7 @@ static struct trouble config_read_agreement(struct config *config, const evlock_
     config->terms.patience = node_ms * 1000;
     config->replica_timeout = replica_ms * 1000;
     config->min_replicas = replicas;
+    config->terms.replicated = replicas > 0;
     return evl_no_trouble;
 }
 

@@ -1280,15 +1280,16 @@ static void lease_renew_once(struct lease *lease, struct lease_out *out) {
     }
 }
 
-/* Also where it is not renewed otherwise: who has it now did not choose when it was granted. One that was held for as
- * long as may be is renewed again. */
+/* Also where it is not renewed otherwise: who has it now did not choose when it was granted. But one that replicas have
+ * confirmed is not, as they may lack the renewal, and end the lease early. One that was held for as long as may be is
+ * renewed again. */
 static void lease_freshen(struct lease *lease, int64_t now, struct lease_out *out) {
     int64_t deadline = evl_lease_deadline(lease);
     bool low = deadline - now < lease->terms->ttl / 4 * 3;
 
     if (lease->asked && lease->due != LEASE_NEVER)
         return;
-    if (!lease->terms->interval && low)
+    if (!lease->terms->interval && low && !lease->terms->replicated)
         lease_renew_once(lease, out);
     else if (lease->terms->interval && (low || lease->due == LEASE_NEVER))
         lease_renew(lease, now, out);

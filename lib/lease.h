@@ -76,6 +76,7 @@ struct lease_terms {
     int64_t max_hold; /* from the grant to the last renewal; LEASE_NEVER: no limit */
     int64_t patience; /* how long an attempt without a quorum waits for a node, where there are several */
     bool kept;        /* for their owner: these are of leases that are held for ever */
+    bool replicated;  /* replicas confirm the grant, and nothing after it */
     int64_t risk;     /* at risk when a due renewal is not confirmed and no more than this is left */
 };
 

@@ -804,7 +804,8 @@ typedef struct evlock_options {
  *
  * The new holder gets the lease as it is, with the same token. Half of the ttl or more is left. If less than three
  * quarters are, a renewal is sent at once, also without auto_renewal. max_hold_ms and the statistics count from the
- * pass. The replicas of min_replicas confirm a lease before it is passed on. They are not asked again.
+ * pass. The replicas of min_replicas confirm a lease before it is passed on. They are not asked again. So without
+ * auto_renewal, a pass does not renew what they confirmed.
  *
  * One turn of the loop may report up to 64 leases that are passed on in it. So short holds do not take a turn each.
  * Losses and deadlines come before each of them. What else is asked for in a callback is reported in a later turn.

@@ -497,6 +497,33 @@ static void the_word_for_an_earlier_attempt_is_none_for_this(void **state) {
     client_free(f, client);
 }
 
+/* No replica confirms a pass: so it may not count on more than they have. */
+static void a_lease_that_is_passed_on_is_on_the_replica_for_as_long(void **state) {
+    struct server *replica = &nodes[FIRST_REPLICA];
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = replicated(1, WAIT_MS / 2);
+    options.ttl_ms = 2000;
+    options.max_passes = 1;
+    evlock *lock = lock_new(f, "a", &options), *heir = lock_new(f, "a", &options);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_status(evlock_acquire(heir, NULL, record_end, &record), EVLOCK_OK);
+    server_pause(replica); /* and it gets nothing any more */
+    server_do(&nodes[0], "CLIENT KILL TYPE replica");
+    await(f, evlock_remaining_ms(lock) < options.ttl_ms * 3 / 4);
+    assert_status(evlock_release(lock, NULL, NULL), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_status(await_query(f, heir, EVLOCK_QUERY_OWNED), EVLOCK_OK); /* what was sent with the pass is answered */
+    server_do(&nodes[0], "CLIENT KILL TYPE replica");
+    server_resume(replica);
+    server_do(replica, "REPLICAOF NO ONE");
+    assert_true(evlock_is_held(heir));
+    int64_t deadline = evlock_clock_us() + evlock_remaining_ms(heir) * 1000;
+    int64_t left = server_integer(replica, "PTTL a") * 1000;
+    assert_true(evlock_clock_us() + left >= deadline);
+}
+
 /* One way to the server and back, on the client's own connection. */
 static void round_trip(struct fixture *f, evlock *lock) {
     struct record record = {0};
@@ -683,6 +710,7 @@ int main(void) {
         REPLICAS_TEST(replicas_of_another_server_confirm_none_of_many),
         REPLICAS_TEST(a_replica_that_is_promoted_behind_confirms_nothing),
         REPLICAS_TEST(the_word_for_an_earlier_attempt_is_none_for_this),
+        REPLICAS_TEST(a_lease_that_is_passed_on_is_on_the_replica_for_as_long),
         REPLICAS_TEST(who_listens_again_looks_whatever_is_unanswered),
         REPLICAS_TEST(who_waits_listens_to_the_server_that_is_asked),
         REPLICAS_TEST(scripts_that_are_gone_are_loaded_on_the_link),

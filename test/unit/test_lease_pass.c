@@ -209,6 +209,17 @@ CASE(without_renewal_it_is_renewed_once) {
     next_is(&b, sent + KEPT - LEAD);
 }
 
+/* They might lack the renewal when one of them takes over. */
+CASE(without_renewal_it_is_not_renewed_if_replicas_had_to_confirm_it) {
+    struct bench b = bench_new();
+    b.terms.interval = 0;
+    b.terms.replicated = true;
+    held_by_one(&b);
+    pass(&b, KEPT - TTL / 2);
+    hand_over(&b);
+    sends_nothing(&b, 0);
+}
+
 CASE(without_renewal_a_failure_of_that_is_no_danger) {
     struct bench b = bench_new();
     b.terms.interval = 0;
@@ -360,6 +371,7 @@ int main(void) {
         cmocka_unit_test(its_renewal_goes_on_if_the_one_under_way_fails),
         cmocka_unit_test(it_is_renewed_when_three_quarters_are_left),
         cmocka_unit_test(without_renewal_it_is_renewed_once),
+        cmocka_unit_test(without_renewal_it_is_not_renewed_if_replicas_had_to_confirm_it),
         cmocka_unit_test(without_renewal_a_failure_of_that_is_no_danger),
         cmocka_unit_test(it_is_renewed_only_where_it_may_be),
         cmocka_unit_test(mends_are_not_put_off),
