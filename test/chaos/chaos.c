@@ -28,6 +28,7 @@
 enum {
     LOOK_MS = 300, /* from one look at the keys to the next */
     END_MS = 40 * 1000,
+    PASSING_OF = 3, /* one process of so many passes leases on; of two, the one on libevent and the other on libuv */
 };
 
 /* --- The processes ------------------------------------------------------------------------------------------------ */
@@ -44,6 +45,11 @@ static struct {
     int64_t stopped_by[WORKERS];
 } crew;
 
+/* Whether a process passes leases on is up to the seed. */
+static bool passes(int number) {
+    return (crew.seed + (unsigned)number) % PASSING_OF == 0;
+}
+
 static void hire(int number) {
     struct employment employment = {
         .mode = crew.mode,
@@ -52,6 +58,7 @@ static void hire(int number) {
         .urls_len = crew.urls_len,
         .number = number,
         .generation = crew.generations[number]++,
+        .passes = passes(number),
     };
     employment.seed = crew.seed + (unsigned)(employment.generation * WORKERS + number) * 7919;
     atomic_store(&crew.history->diaries[number].retire, false);
@@ -202,10 +209,18 @@ static void step(struct weather *weather, bool replace) {
 static bool all_served(struct weather *weather) {
     (void)weather;
     for (int i = 0; i < WORKERS; i++)
-        for (int j = 0; j < HANDS; j++)
+        for (int j = 0; j < (passes(i) ? HANDS_MAX : HANDS); j++)
             if (!atomic_load(&crew.history->diaries[i].served[j]))
                 return false;
     return true;
+}
+
+static bool one_was_passed_on(struct weather *weather) {
+    (void)weather;
+    for (int i = 0; i < WORKERS; i++)
+        if (atomic_load(&crew.history->diaries[i].passed))
+            return true;
+    return false;
 }
 
 static bool all_ended(struct weather *weather) {
@@ -247,6 +262,7 @@ static void trouble(struct weather *weather, int64_t seconds) {
 static void recover(struct weather *weather) {
     atomic_store(&crew.history->phase, CALM);
     int64_t served = await(weather, all_served, true, SERVED_MS, "somebody was not served");
+    await(weather, one_was_passed_on, true, SERVED_MS, "no lease was passed on");
     for (int i = 0; i < WORKERS; i++)
         retire(i);
     int64_t gone = await(weather, all_ended, false, END_MS, "a process does not end");
@@ -257,12 +273,13 @@ static void recover(struct weather *weather) {
 }
 
 static void report(const struct weather *weather) {
-    int64_t operations[OPERATIONS] = {0}, granted = 0, lost = 0, processes = 0, sum = 0;
+    int64_t operations[OPERATIONS] = {0}, granted = 0, passed = 0, lost = 0, processes = 0, sum = 0;
     for (int i = 0; i < WORKERS; i++) {
         const struct diary *diary = &crew.history->diaries[i];
         for (int j = 0; j < OPERATIONS; j++)
             operations[j] += diary->operations[j];
         granted += diary->granted;
+        passed += atomic_load(&diary->passed);
         lost += diary->lost;
         processes += crew.generations[i];
     }
@@ -271,7 +288,7 @@ static void report(const struct weather *weather) {
     printf("operations: %" PRId64 " by %" PRId64 " processes:", sum, processes);
     for (int i = 0; i < OPERATIONS; i++)
         printf(" %s %" PRId64 ";", operation_names[i], operations[i]);
-    printf(" granted %" PRId64 "; lost %" PRId64 "\n", granted, lost);
+    printf(" granted %" PRId64 ", of these passed on %" PRId64 "; lost %" PRId64 "\n", granted, passed, lost);
     weather_report(weather);
 }
 

@@ -9,7 +9,8 @@
 #include <evlock/evlock.h>
 #include <evlock/loop.h>
 
-const char *const operation_names[OPERATIONS] = {"acquire", "release", "extend", "query", "cancel", "free", "close"};
+const char *const operation_names[OPERATIONS] = {"acquire", "release", "extend", "query",
+                                                 "adopt",   "cancel",  "free",   "close"};
 
 struct history *history_new(void) {
     struct history *history =

@@ -14,9 +14,10 @@
 #include "../quorum/windows.h"
 
 enum {
-    WORKERS = 6, /* processes at a time; one that has ended is replaced */
-    STEADY = 2,  /* of these, the first ones never crash, and stay to the end */
-    HANDS = 3,   /* locks that each process takes and gives back */
+    WORKERS = 6,   /* processes at a time; one that has ended is replaced */
+    STEADY = 2,    /* of these, the first ones never crash, and stay to the end */
+    HANDS = 3,     /* locks that a process takes and gives back */
+    HANDS_MAX = 6, /* of one that passes leases on */
     BELIEFS_MAX = 1 << 19,
     COMPLAINTS_MAX = 8,
 };
@@ -27,6 +28,7 @@ enum operation {
     RELEASE,
     EXTEND,
     QUERY,
+    ADOPT,
     CANCEL,
     FREE,
     CLOSE,
@@ -55,8 +57,9 @@ struct diary {
     int64_t operations[OPERATIONS];
     int64_t granted;
     int64_t lost;
-    atomic_int served[HANDS]; /* grants since the faults have ended */
-    atomic_bool retire;       /* written by the program: this process is to end in good order */
+    atomic_int passed;            /* of the granted, those that another hand of the process had */
+    atomic_int served[HANDS_MAX]; /* grants since the faults have ended */
+    atomic_bool retire;           /* written by the program: this process is to end in good order */
     atomic_size_t complaints_len;
     struct complaint complaints[COMPLAINTS_MAX];
     atomic_size_t beliefs_len;

@@ -106,14 +106,15 @@ static int sooner_called(const void *one, const void *other) {
     return (a > b) - (a < b);
 }
 
-/* Also where leases may overlap: what is asked for after a fence was told draws a greater one. */
+/* Also where leases may overlap: what is asked for after a fence was told draws a greater one. What was adopted has
+ * none. */
 static void judge_fences(const struct history *history, const struct weather *weather, int name,
                          const struct belief **told, const struct belief **called) {
     const struct belief *greatest = NULL;
     size_t len = 0, next = 0;
     for (int i = 0; i < WORKERS; i++)
         for (size_t j = 0; j < history->diaries[i].beliefs_len; j++)
-            if (history->diaries[i].beliefs[j].name == name)
+            if (history->diaries[i].beliefs[j].name == name && history->diaries[i].beliefs[j].window.fence)
                 called[len] = told[len] = &history->diaries[i].beliefs[j], len++;
     qsort(told, len, sizeof(*told), sooner_told);
     qsort(called, len, sizeof(*called), sooner_called);

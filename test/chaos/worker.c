@@ -15,6 +15,7 @@
 
 #include "../redis/loops.h"
 #include "../urls.h"
+#include "passing.h"
 
 enum {
     PATIENT_TURNS = 3, /* after a deadline has passed, by the end of which its loss must have been told */
@@ -30,7 +31,8 @@ struct hand {
     int serial; /* of its handles */
     evlock *lock;
     const struct name *name;
-    enum { IDLE, ACQUIRING, HOLDING, RELEASING } state;
+    enum { IDLE, ACQUIRING, HOLDING, RELEASING, ADOPTING } state;
+    bool alone;        /* what it takes is not passed on */
     int64_t called;    /* the acquire */
     int64_t wake;      /* idle: when to acquire */
     int64_t cancel_at; /* acquiring */
@@ -60,7 +62,9 @@ struct worker {
     struct diary *diary;
     struct test_loop *loop;
     evlock_client *client;
-    struct hand hands[HANDS];
+    struct hand hands[HANDS_MAX];
+    int hands_len;
+    struct passing passing;
     LIST_HEAD(, call) pending;
     LIST_HEAD(, call) settled;
     bool finishing;
@@ -189,12 +193,23 @@ static void on_lost(evlock *lock, int reason, void *arg) {
     history_let_go(hand->belief, now);
 }
 
+/* On equal terms for all hands of the process, so that these wait together. */
+static void add_passing(const struct hand *hand, evlock_options *options) {
+    const struct passing *passing = &hand->worker->passing;
+    options->auto_renewal = hand->name->renewed && passing->renewal;
+    options->wait = passing->queue ? EVLOCK_WAIT_QUEUE : EVLOCK_WAIT_POLL;
+    options->max_passes = passing->most;
+    options->max_pass_ms = passing_ms(passing, hand->name);
+}
+
 static evlock_options options_of(struct hand *hand) {
     evlock_options options = {.size = sizeof(evlock_options)};
     options.ttl_ms = hand->name->ttl_ms;
     options.retry_delay_ms = 30;
     options.retry_jitter = 100;
     options.auto_renewal = hand->name->renewed && chance(40);
+    if (hand->worker->employment.passes)
+        add_passing(hand, &options);
     options.renewal_interval_ms = options.auto_renewal ? hand->name->ttl_ms / 4 : 0;
     options.min_replicas = hand->name->confirmed;
     options.replica_timeout_ms = hand->name->confirmed ? 150 : 0;
@@ -214,12 +229,27 @@ static const struct name *choose_name(const struct worker *worker) {
     return name;
 }
 
+/* Those who pass leases on want the same, now this and now that. */
+static const struct name *choose_wanted(struct worker *worker) {
+    if (!worker->passing.wanted || chance(10))
+        worker->passing.wanted = choose_name(worker);
+    return chance(10) ? choose_name(worker) : worker->passing.wanted;
+}
+
 static void take_handle(struct hand *hand) {
-    hand->name = choose_name(hand->worker);
+    struct worker *worker = hand->worker;
+    hand->name = worker->employment.passes ? choose_wanted(worker) : choose_name(worker);
     evlock_options options = options_of(hand);
     hand->serial++;
     if (evlock_new(&hand->lock, hand->worker->client, hand->name->key, EVLOCK_CSTRING, &options) != EVLOCK_OK)
         complain(hand, "no handle: %s", evlock_last_error());
+}
+
+/* What is held at `now`, and may be passed on from here on. */
+static void end_belief(struct hand *hand, int64_t now) {
+    if (!hand->alone && evlock_is_held(hand->lock))
+        passing_let_go(&hand->worker->passing, hand->name, now, (evlock_remaining_ms(hand->lock) + 1) * 1000);
+    history_let_go(hand->belief, now);
 }
 
 /* Frees the handle with all that it does. */
@@ -229,7 +259,9 @@ static void drop_handle(struct hand *hand) {
     LIST_FOREACH (call, &hand->worker->pending, link)
         call->freed |= call->hand == hand;
     if (hand->state == HOLDING)
-        history_let_go(hand->belief, now);
+        end_belief(hand, now);
+    else if (hand->state == ACQUIRING)
+        passing_left(&hand->worker->passing, hand->name);
     hand->worker->diary->operations[FREE]++;
     evlock_free(hand->lock);
     hand->lock = NULL;
@@ -239,6 +271,40 @@ static void change_handle(struct hand *hand) {
     drop_handle(hand);
     take_handle(hand);
     rest(hand, 20);
+}
+
+/* --- What a hand gets ----------------------------------------------------------------------------------------------
+ */
+
+static int64_t brief_ttl(const struct hand *hand) {
+    return hand->name->ttl_ms < MAX_TTL_MS ? hand->name->ttl_ms : MAX_TTL_MS;
+}
+
+/* For a moment, for a part of the ttl, or until the lease is lost or must have been renewed. What may be passed
+ * on is held more often for so long that it has aged by then: a little, or too much. */
+static int64_t hold_until(const struct hand *hand, int64_t now) {
+    int64_t ttl = brief_ttl(hand);
+    if (calm(hand->worker))
+        return ms_from(now, 2);
+    int draw = (int)(random() % 100);
+    int brief = hand->name->renewed ? 50 : 85;
+    if (!hand->alone && draw % 4 == 0)
+        return ms_from(now, draw % 8 ? ttl : ttl / 4);
+    return draw < brief ? ms_from(now, 3) : draw < 93 ? ms_from(now, ttl) : now + ttl * 2500;
+}
+
+static void begin_holding(struct hand *hand, int64_t now) {
+    struct diary *diary = hand->worker->diary;
+    uint64_t fence = evlock_fence(hand->lock);
+    hand->state = HOLDING;
+    hand->lost = false;
+    hand->overdue = 0;
+    hand->deadline = now;
+    hand->ceiling = INT64_MAX;
+    hand->enough = hold_until(hand, now);
+    hand->meddle = chance(70) ? ms_from(now, hand->name->ttl_ms / 5) : INT64_MAX;
+    hand->belief = history_believe(diary, hand->worker->employment.number, name_index(hand), hand->called, now, fence);
+    believe(hand);
 }
 
 /* --- Letting go --------------------------------------------------------------------------------------------------- */
@@ -256,17 +322,43 @@ static void on_released(evlock *lock, int status, void *arg) {
         rest(hand, 5);
 }
 
-static void let_go(struct hand *hand) {
+static void release(struct hand *hand) {
     int64_t now = evlock_clock_us();
-    if (chance(5)) {
-        change_handle(hand);
-        return;
-    }
-    history_let_go(hand->belief, now);
+    end_belief(hand, now);
     hand->state = RELEASING;
     struct call *call = call_new(hand, RELEASE);
     if (!call_made(call, evlock_release(hand->lock, on_released, call)))
         complain(hand, "a release was refused: %s", evlock_last_error());
+    if (evlock_is_held(hand->lock))
+        complain(hand, "it is believed in after its release");
+}
+
+static void think_again(struct hand *hand) {
+    hand->cancel_at = INT64_MAX;
+    if (chance(30)) {
+        change_handle(hand);
+        return;
+    }
+    hand->worker->diary->operations[CANCEL]++;
+    passing_left(&hand->worker->passing, hand->name);
+    int status = evlock_cancel(hand->lock);
+    hand->decided = status == EVLOCK_ENOTHELD;
+    if (status != EVLOCK_OK && !hand->decided)
+        complain(hand, "a cancel was refused: %s", evlock_last_error());
+}
+
+/* One of those who wait, perhaps before it was told that it has the lease by now. */
+static void have_one_think_again(struct worker *worker) {
+    struct hand *hand = &worker->hands[random() % worker->hands_len];
+    if (hand->state == ACQUIRING && !hand->decided)
+        think_again(hand);
+}
+
+static void let_go(struct hand *hand) {
+    if (chance(5))
+        change_handle(hand);
+    else
+        release(hand);
 }
 
 /* --- Holding ------------------------------------------------------------------------------------------------------ */
@@ -305,6 +397,33 @@ static void ask(struct hand *hand) {
     call_made(call, evlock_query(hand->lock, chance(50) ? what : what | EVLOCK_QUERY_TTL, on_asked, call));
 }
 
+static void on_adopted(evlock *lock, int status, void *arg) {
+    struct call *call = arg;
+    int64_t now = evlock_clock_us();
+    if (!call_answered(call, lock, status))
+        return;
+    if (status == EVLOCK_OK)
+        begin_holding(call->hand, now);
+    else
+        rest(call->hand, 10);
+}
+
+/* Takes the lease from its handle, and gives it back: between the two the others have no part in it. */
+static void hand_over(struct hand *hand) {
+    char token[EVLOCK_TOKEN_MAX];
+    size_t len;
+    int64_t now = evlock_clock_us();
+    if (evlock_export(hand->lock, token, sizeof(token), &len) != EVLOCK_OK)
+        return;
+    history_let_go(hand->belief, now);
+    hand->state = ADOPTING;
+    hand->alone = true;
+    hand->called = now;
+    struct call *call = call_new(hand, ADOPT);
+    if (!call_made(call, evlock_adopt(hand->lock, token, len, on_adopted, call)))
+        complain(hand, "an adoption was refused: %s", evlock_last_error());
+}
+
 /* What the hand does with its lock meanwhile. */
 static void meddle(struct hand *hand) {
     hand->meddle = ms_from(evlock_clock_us(), hand->name->ttl_ms);
@@ -312,6 +431,8 @@ static void meddle(struct hand *hand) {
         return;
     if (hand->name->renewed && chance(50))
         extend(hand);
+    else if (hand->worker->employment.passes && !hand->name->steady && chance(30))
+        hand_over(hand);
     else
         ask(hand);
 }
@@ -322,41 +443,52 @@ static void hold(struct hand *hand, int64_t now) {
         return;
     }
     believe(hand);
-    if (now >= hand->enough)
+    if (now >= hand->enough) {
         let_go(hand);
-    else if (now >= hand->meddle)
+        if (hand->worker->employment.passes && !calm(hand->worker) && chance(5))
+            have_one_think_again(hand->worker);
+    } else if (now >= hand->meddle) {
         meddle(hand);
-}
-
-/* For a moment, for a part of the ttl, or until the lease is lost or must have been renewed. */
-static int64_t hold_until(const struct hand *hand, int64_t now) {
-    int64_t ttl = hand->name->ttl_ms < MAX_TTL_MS ? hand->name->ttl_ms : MAX_TTL_MS;
-    if (calm(hand->worker))
-        return ms_from(now, 2);
-    int draw = (int)(random() % 100);
-    int brief = hand->name->renewed ? 50 : 85;
-    return draw < brief ? ms_from(now, 3) : draw < 93 ? ms_from(now, ttl) : now + ttl * 2500;
+    }
 }
 
 /* --- Acquiring ---------------------------------------------------------------------------------------------------- */
 
+/* One that was passed on is held beyond its deadline more often, as that may have been taken over wrongly. */
+static void inherit(struct hand *hand, int64_t now) {
+    struct worker *worker = hand->worker;
+    const char *wrong = "it was passed on to one who is to wait alone";
+    atomic_fetch_add(&worker->diary->passed, 1);
+    if (!hand->alone)
+        wrong = passing_passed(&worker->passing, hand->name, hand->belief->window.fence);
+    if (wrong)
+        complain(hand, "%s", wrong);
+    if (!calm(worker) && chance(15))
+        hand->enough = now + brief_ttl(hand) * 2500;
+}
+
+/* Whether it was passed on is told by the library's counts alone. */
+static bool was_passed(struct worker *worker) {
+    evlock_stats stats;
+    uint64_t before = worker->passing.counted;
+    if (evlock_client_stats(worker->client, &stats, sizeof(stats)) != EVLOCK_OK)
+        return false;
+    worker->passing.counted = stats.passed;
+    return stats.passed > before;
+}
+
 static void granted(struct hand *hand, int64_t now) {
-    struct diary *diary = hand->worker->diary;
-    uint64_t fence = evlock_fence(hand->lock);
-    hand->state = HOLDING;
-    hand->lost = false;
-    hand->overdue = 0;
-    hand->deadline = now;
-    hand->ceiling = INT64_MAX;
-    hand->enough = hold_until(hand, now);
-    hand->meddle = chance(70) ? ms_from(now, hand->name->ttl_ms / 5) : INT64_MAX;
-    hand->belief = history_believe(diary, hand->worker->employment.number, name_index(hand), hand->called, now, fence);
-    diary->granted++;
-    if ((fence != 0) != hand->name->fenced)
-        complain(hand, "the fence is %llu", (unsigned long long)fence);
-    believe(hand);
-    if (calm(hand->worker))
-        atomic_fetch_add(&diary->served[hand->number], 1);
+    struct worker *worker = hand->worker;
+    begin_holding(hand, now);
+    worker->diary->granted++;
+    if ((hand->belief->window.fence != 0) != hand->name->fenced && evlock_is_held(hand->lock))
+        complain(hand, "the fence is %llu", (unsigned long long)hand->belief->window.fence);
+    if (was_passed(worker))
+        inherit(hand, now);
+    else if (!hand->alone)
+        passing_granted(&worker->passing, hand->name, now, hand->belief->window.fence);
+    if (calm(worker))
+        atomic_fetch_add(&worker->diary->served[hand->number], 1);
     if (chance(3))
         let_go(hand);
 }
@@ -395,25 +527,13 @@ static void acquire(struct hand *hand, int64_t now) {
         options.token = token;
         options.token_len = EVLOCK_CSTRING;
     }
+    hand->alone = !hand->worker->employment.passes || options.token || options.max_attempts;
     hand->called = now;
     hand->cancel_at = !patient && chance(5) ? ms_from(now, 50) : INT64_MAX;
     hand->state = ACQUIRING;
     struct call *call = call_new(hand, ACQUIRE);
     if (!call_made(call, evlock_acquire(hand->lock, &options, on_acquired, call)))
         complain(hand, "an acquire was refused: %s", evlock_last_error());
-}
-
-static void think_again(struct hand *hand) {
-    hand->cancel_at = INT64_MAX;
-    if (chance(30)) {
-        change_handle(hand);
-        return;
-    }
-    hand->worker->diary->operations[CANCEL]++;
-    int status = evlock_cancel(hand->lock);
-    hand->decided = status == EVLOCK_ENOTHELD;
-    if (status != EVLOCK_OK && !hand->decided)
-        complain(hand, "a cancel was refused: %s", evlock_last_error());
 }
 
 /* --- Turns -------------------------------------------------------------------------------------------------------- */
@@ -429,8 +549,11 @@ static void step(struct hand *hand) {
 }
 
 /* A lease whose deadline has passed is told lost by the first code of the library that runs. How late that may be is up
- * to the machine, so it is counted in turns of the loop: the timer was due before the turn began. */
+ * to the machine, so it is counted in turns of the loop: the timer was due before the turn began. What was passed on is
+ * not held before it was told. */
 static void check_told(struct hand *hand) {
+    if (hand->state != HOLDING && evlock_is_held(hand->lock))
+        complain(hand, "it is held, and that was not told");
     if (hand->state != HOLDING || hand->lost || evlock_is_held(hand->lock))
         hand->overdue = 0;
     else if (++hand->overdue > PATIENT_TURNS)
@@ -446,12 +569,12 @@ static void check_decided(struct hand *hand) {
 
 static void work(struct worker *worker) {
     while (!atomic_load(&worker->diary->retire)) {
-        for (int i = 0; i < HANDS; i++)
+        for (int i = 0; i < worker->hands_len; i++)
             check_told(&worker->hands[i]);
         loop_turn(worker->loop);
-        for (int i = 0; i < HANDS; i++)
+        for (int i = 0; i < worker->hands_len; i++)
             check_decided(&worker->hands[i]);
-        for (int i = 0; i < HANDS; i++)
+        for (int i = 0; i < worker->hands_len; i++)
             step(&worker->hands[i]);
     }
 }
@@ -500,7 +623,8 @@ static void begin(struct worker *worker) {
                                    urls_joined(worker->employment.urls, worker->employment.urls_len).text, &options);
     if (status != EVLOCK_OK)
         exit(2);
-    for (int i = 0; i < HANDS; i++) {
+    passing_draw(&worker->passing, worker->mode);
+    for (int i = 0; i < worker->hands_len; i++) {
         struct hand *hand = &worker->hands[i];
         *hand = (struct hand){.worker = worker, .number = i};
         take_handle(hand);
@@ -527,15 +651,26 @@ static void close_client(struct worker *worker) {
 }
 
 static void drop_handles(struct worker *worker) {
-    for (int i = 0; i < HANDS; i++)
+    for (int i = 0; i < worker->hands_len; i++)
         drop_handle(&worker->hands[i]);
+}
+
+/* Another may have it when the client ends, and must not be told. */
+static void let_go_of_one(struct worker *worker) {
+    for (int i = 0; i < worker->hands_len; i++)
+        if (worker->hands[i].state == HOLDING) {
+            let_go(&worker->hands[i]);
+            return;
+        }
 }
 
 /* Lets everything go in the midst of it, in one way or another. */
 static void finish(struct worker *worker) {
+    if (worker->employment.passes && chance(50))
+        let_go_of_one(worker);
     int64_t now = evlock_clock_us();
     worker->finishing = true;
-    for (int i = 0; i < HANDS; i++) {
+    for (int i = 0; i < worker->hands_len; i++) {
         struct hand *hand = &worker->hands[i];
         if (hand->state == HOLDING)
             history_let_go(hand->belief, now);
@@ -560,6 +695,7 @@ void worker_run(const struct employment *employment) {
     evlock_set_allocator(counted_resize, counted_release);
     worker.employment = *employment;
     worker.mode = employment->mode;
+    worker.hands_len = employment->passes ? HANDS_MAX : HANDS;
     worker.diary = &employment->history->diaries[employment->number];
     worker.loop = choose_loop(employment->number);
     int before = descriptors();
