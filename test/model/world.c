@@ -780,19 +780,24 @@ static void check_holder(struct world *w, unsigned c, const struct use *use) {
     promise(w, keepers > w->scope->nodes / 2, "a quorum keeps the token until the deadline");
 }
 
+/* Whether a lost command can bring back the token of a use that is over. Who adopts a lease does not know what was lost
+ * before; this client itself may have exported it. */
+static bool brings_back(const struct client *client, const struct message *m, const struct use *use) {
+    bool sets = m->command == LEASE_ACQUIRE || m->command == LEASE_REARM || m->command == LEASE_MEND;
+    bool before = lease_of(use)->adopted && &client->uses[m->attempt] != use && client->uses[m->attempt].leaves;
+
+    return client->uses[m->attempt].token == use->token && (lease_of(use)->own || sets) && !before;
+}
+
 /* It is over: what it was told, and what it has left. */
 static void check_end(struct world *w, unsigned c, struct use *use) {
     promise(w, use->done, "a lease that is over was told how it ended");
     for (unsigned n = 0; n < w->scope->nodes; n++) {
         const struct channel *channel = &w->clients[c].channels[n];
         promise(w, use->leaves || !is_left(w, c, n, use), "a lease that is over has left nothing");
-        for (unsigned i = 0; i < channel->lost && !use->leaves; i++) {
-            const struct message *m = &channel->strays[i];
-            bool acts = lease_of(use)->own || m->command == LEASE_ACQUIRE || m->command == LEASE_REARM ||
-                        m->command == LEASE_MEND;
-            promise(w, w->clients[c].uses[m->attempt].token != use->token || !acts,
+        for (unsigned i = 0; i < channel->lost && !use->leaves; i++)
+            promise(w, !brings_back(&w->clients[c], &channel->strays[i], use),
                     "when a lease is over nothing can bring its token back");
-        }
     }
     use->over = true;
     memset(use->lease, 0, sizeof use->lease);
