@@ -1023,8 +1023,10 @@ static void lease_answer_held(struct lease *lease, unsigned node, enum lease_com
         lease_note_prolonged(lease, node, command, answer, now, out);
     if (answer->verdict != LEASE_YES)
         lease_see_to(lease, node, command, now);
-    else if (late)
-        lease_plan_mends(lease, now);
+    else if (late || (evl_lease_prolongs(command) && lease->due == LEASE_NEVER))
+        lease_plan_mends(lease, now); /* the deadline may have moved out beyond theirs */
+    else if (lease_arms(command) && lease_lacks(lease, &lease->slots[node]))
+        lease_see_to(lease, node, command, now); /* it has, while this was under way */
 }
 
 /* The token is given back, and nobody waits any more for what else was sent. */

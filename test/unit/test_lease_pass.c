@@ -281,6 +281,48 @@ CASE(a_mend_that_is_due_is_not_put_off) {
     sends(&b, 2, LEASE_MEND);
 }
 
+/* One that had its command unanswered then keeps the lease for less than the others do. */
+CASE(a_node_that_was_not_renewed_along_is_mended) {
+    struct bench b = bench_new();
+    b.terms.interval = 0;
+    begin(&b, 3);
+    for (unsigned i = 0; i < 3; i++)
+        sends(&b, i, LEASE_ACQUIRE);
+    yes(&b, 0);
+    yes(&b, 1);
+    pass(&b, TTL / 3);
+    hand_over(&b);
+    wakes(&b, 3);
+    sends(&b, 0, LEASE_RENEW);
+    sends(&b, 1, LEASE_RENEW);
+    yes(&b, 2);
+    yes_ttl(&b, 0, TTL);
+    yes_ttl(&b, 1, TTL);
+    deadline_is(&b, b.now + KEPT);
+    pass(&b, SECOND); /* a lease is not mended in its first moments */
+    sends(&b, 2, LEASE_MEND);
+}
+
+CASE(a_node_that_was_mended_meanwhile_is_mended_again) {
+    struct bench b = bench_new();
+    b.terms.interval = 0;
+    held_by_all_but_one(&b);
+    pass(&b, evl_lease_next(b.lease) - b.now);
+    sends(&b, 2, LEASE_MEND);
+    int64_t asked = evl_lease_ttl(b.lease, LEASE_MEND, b.now);
+    pass(&b, TTL / 3);
+    hand_over(&b);
+    sends(&b, 0, LEASE_RENEW);
+    sends(&b, 1, LEASE_RENEW);
+    yes_ttl(&b, 0, TTL);
+    yes_ttl(&b, 1, TTL);
+    yes_ttl(&b, 2, asked);
+    deadline_is(&b, b.now + KEPT);
+    next_is(&b, b.now + TTL / 8);
+    pass(&b, TTL / 8);
+    sends(&b, 2, LEASE_MEND);
+}
+
 /* Nor does it count as asked for later. */
 CASE(a_renewal_under_way_does_not_begin_anew) {
     struct bench b = bench_new();
@@ -376,6 +418,8 @@ int main(void) {
         cmocka_unit_test(it_is_renewed_only_where_it_may_be),
         cmocka_unit_test(mends_are_not_put_off),
         cmocka_unit_test(a_mend_that_is_due_is_not_put_off),
+        cmocka_unit_test(a_node_that_was_not_renewed_along_is_mended),
+        cmocka_unit_test(a_node_that_was_mended_meanwhile_is_mended_again),
         cmocka_unit_test(a_renewal_under_way_does_not_begin_anew),
         cmocka_unit_test(what_is_under_way_comes_along),
         cmocka_unit_test(an_attempt_goes_on_for_another),
