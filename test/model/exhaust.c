@@ -21,6 +21,21 @@ static const struct manner natives = {.terms = {.ttl = TTL,
                                                 .max_hold = LEASE_NEVER,
                                                 .patience = TTL / 2}};
 
+/* The same for each who has a lease in turn. */
+#define ALIKE(...) .terms = {__VA_ARGS__}, .heirs = {__VA_ARGS__}
+
+static const struct manner passed = {
+    ALIKE(.ttl = TTL, .max_ttl = TTL, .lead = 1000, .max_hold = LEASE_NEVER, .patience = TTL / 2)};
+
+/* Who holds for long hangs before half of the ttl is gone, and is warned about then. */
+static const struct manner passed_and_renewed = {ALIKE(.ttl = TTL, .max_ttl = TTL, .interval = TTL * 3 / 20,
+                                                       .lead = 1000, .max_hold = TTL / 5, .patience = TTL / 2,
+                                                       .risk = TTL * 9 / 10)};
+
+static const struct manner passed_with_fences = {
+    ALIKE(.ttl = TTL, .max_ttl = TTL, .lead = 1000, .max_hold = LEASE_NEVER, .patience = TTL / 2), .fenced = true,
+    .spare = 2};
+
 static const struct scope scopes[] = {
     {.name = "one",
      .about = "one node, and everything that goes wrong with it",
@@ -137,6 +152,56 @@ static const struct scope scopes[] = {
      .own = true,
      .queues = true,
      .unkilled = true},
+    {.name = "one-pass",
+     .about = "one node, leases that are passed on, and somebody who breaks them",
+     .nodes = 1,
+     .attempts = 2,
+     .extends = 1,
+     .faults = 1,
+     .passes = 2,
+     .relays = 2,
+     .clocks = 1,
+     .kinds = ALL_KINDS | BREAKS,
+     .unkilled = true,
+     .stride = 1500,
+     .manners = &passed},
+    {.name = "one-pass-renew",
+     .about = "one node, leases that are passed on and renewed",
+     .nodes = 1,
+     .attempts = 2,
+     .faults = 1,
+     .passes = 3,
+     .relays = 2,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .renews = true,
+     .unkilled = true,
+     .manners = &passed_and_renewed},
+    {.name = "one-pass-fence",
+     .about = "one node, leases that are passed on with their fences",
+     .nodes = 1,
+     .attempts = 3,
+     .faults = 1,
+     .passes = 1,
+     .relays = 2,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .unkilled = true,
+     .counted = 101,
+     .manners = &passed_with_fences},
+    {.name = "one-pass-queue",
+     .about = "one node, its queue, and leases that are passed on with their fences",
+     .nodes = 1,
+     .attempts = 3,
+     .faults = 1,
+     .passes = 0,
+     .relays = 1,
+     .clocks = 1,
+     .kinds = ALL_KINDS & ~(RESTARTS | STALLS),
+     .queues = true,
+     .unkilled = true,
+     .counted = 101,
+     .manners = &passed_with_fences},
     {.name = "three",
      .about = "three nodes that do not fail, while time passes",
      .nodes = 3,
@@ -200,6 +265,38 @@ static const struct scope scopes[] = {
      .native = true,
      .manners = &natives,
      .unkilled = true},
+    {.name = "three-pass",
+     .about = "three nodes, one client that renews, and leases that are passed on",
+     .nodes = 3,
+     .attempts = 1,
+     .faults = 1,
+     .passes = 1,
+     .relays = 2,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .renews = true,
+     .unkilled = true,
+     .manners = &passed_and_renewed},
+    {.name = "three-pass-mend",
+     .about = "three nodes, one client that does not renew, and leases that are passed on",
+     .nodes = 3,
+     .attempts = 1,
+     .faults = 1,
+     .passes = 2,
+     .relays = 1,
+     .clocks = 1,
+     .kinds = ALL_KINDS,
+     .unkilled = true,
+     .stride = 1500,
+     .manners = &passed},
+    {.name = "three-pass-fence",
+     .about = "three nodes, and leases that are passed on with their fences",
+     .nodes = 3,
+     .attempts = 2,
+     .relays = 1,
+     .clocks = 1,
+     .counted = 101,
+     .manners = &passed_with_fences},
 };
 
 static struct search {
@@ -294,10 +391,10 @@ static bool run(const struct scope *scope) {
     else if (search.longest == LONGEST)
         printf("(no way is followed for more than %d moves)\n", LONGEST);
     printf(
-        "%-15s %u node%s, %u attempts, %u extensions, %u faults, %u passes: %llu states, %llu moves, %u at most in a "
-        "row, %.1f s\n",
+        "%-16s %u node%s, %u attempts, %u extensions, %u faults, %u passes, %u relays: %llu states, %llu moves, %u at "
+        "most in a row, %.1f s\n",
         scope->name, scope->nodes, scope->nodes > 1 ? "s" : "", scope->attempts, scope->extends, scope->faults,
-        scope->passes, (unsigned long long)seen_count(search.seen), search.moves, search.longest,
+        scope->passes, scope->relays, (unsigned long long)seen_count(search.seen), search.moves, search.longest,
         (double)(clock() - begun) / CLOCKS_PER_SEC);
     fflush(stdout);
     seen_free(search.seen);
@@ -307,12 +404,12 @@ static bool run(const struct scope *scope) {
 static int usage(void) {
     puts("Usage: exhaust [OPTION...] [SCOPE...]\n"
          "Explores the scopes, or all that CI does. In place of what a scope has:\n"
-         "  --attempts N --extensions N --faults N --passes N\n"
+         "  --attempts N --extensions N --faults N --passes N --relays N\n"
          "  --depth N     follow no way for more than N moves, from each state by the shortest\n"
          "  --verify      see that states which count as one have one future\n"
          "  --help        only say this, and what the scopes are");
     for (unsigned i = 0; i < sizeof scopes / sizeof *scopes; i++)
-        printf("%-15s %s\n", scopes[i].name, scopes[i].about);
+        printf("%-16s %s\n", scopes[i].name, scopes[i].about);
     return 2;
 }
 
@@ -325,10 +422,15 @@ static bool is_chosen(const char *name, char **names) {
 
 int main(int argc, char **argv) {
     static const struct option options[] = {
-        {"attempts", required_argument, NULL, 'a'}, {"extensions", required_argument, NULL, 'e'},
-        {"faults", required_argument, NULL, 'f'},   {"passes", required_argument, NULL, 'p'},
-        {"depth", required_argument, NULL, 'd'},    {"verify", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},           {0},
+        {"attempts", required_argument, NULL, 'a'},
+        {"extensions", required_argument, NULL, 'e'},
+        {"faults", required_argument, NULL, 'f'},
+        {"passes", required_argument, NULL, 'p'},
+        {"relays", required_argument, NULL, 'r'},
+        {"depth", required_argument, NULL, 'd'},
+        {"verify", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
     };
     const char *given['z'] = {0};
     bool kept = true;
@@ -349,6 +451,7 @@ int main(int argc, char **argv) {
         scope.extends = given['e'] ? (unsigned)atoi(given['e']) : scope.extends;
         scope.faults = given['f'] ? (unsigned)atoi(given['f']) : scope.faults;
         scope.passes = given['p'] ? (unsigned)atoi(given['p']) : scope.passes;
+        scope.relays = given['r'] ? (unsigned)atoi(given['r']) : scope.relays;
         kept = run(&scope);
     }
     return !kept;

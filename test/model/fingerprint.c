@@ -1,7 +1,7 @@
 /*
  * A small world's state as one number; see world.h. Moments count from now, each on its own clock. Clients are ordered
- * by what is theirs and nodes by what is on them, so it does not matter which is which. What the lease core will not
- * read again before it writes it is left out.
+ * by what is theirs and nodes by what is on them, so it does not matter which is which. Fences count from the last that
+ * was granted, and none is drawn by a clock. What the lease core will not read again before it writes it is left out.
  */
 #include "world.h"
 
@@ -50,6 +50,29 @@ static uint64_t mix_lease(uint64_t h, const struct lease *lease, int64_t now) {
     return h;
 }
 
+/* A server refuses numbers besides behind odd ones. */
+static uint64_t from_last_fence(const struct world *w, int64_t fence) {
+    return fence ? (uint64_t)(fence - w->fence / 2 * 2) + LONG_AGO : 0;
+}
+
+/* What matters to those whom a lease is passed on to. */
+static uint64_t mix_relays(uint64_t h, const struct world *w, unsigned c, const struct use *use) {
+    const struct lease *lease = lease_of(use);
+    bool held = lease->state == LEASE_HELD, asks = lease->state == LEASE_ACQUIRING;
+    int64_t now = client_clock(w, c);
+
+    if (held || asks)
+        h = mix(mix(h, from_last_fence(w, lease->fence)), (uint64_t)evl_lease_spare(lease) << 1 | lease->raising);
+    if (!held)
+        return h;
+    h = mix(
+        h, pack(flags(lease->tied, use->tied, lease->warned, use->endangered), use->untold, use->unheard, use->relays));
+    h = mix(h, lease->terms->risk ? from_now(lease->asked, now) : lease->asked != 0);
+    if (lease->terms->max_hold != LEASE_NEVER)
+        h = mix(mix(h, from_now(lease->since, now)), from_now(use->had_from, now));
+    return h;
+}
+
 /* What an answer or a timer may still do with a slot. */
 static uint64_t mix_slot(uint64_t h, const struct lease *lease, const struct lease_slot *slot, int64_t now) {
     bool held = lease->state == LEASE_HELD;
@@ -83,19 +106,31 @@ static uint64_t mix_slot(uint64_t h, const struct lease *lease, const struct lea
     return mix(mix(h, (uint64_t)slot->replacing_ms), (uint64_t)slot->cut_ms);
 }
 
-static uint64_t mix_message(uint64_t h, const struct message *m, const struct channel *channel) {
-    h = mix(h, pack(m->attempt, m->command, (unsigned)(channel->connection - m->connection),
-                    m->ran ? (1U + m->verdict) << 1 | m->stale : 0));
-    return mix(mix(h, (uint64_t)m->ttl), (uint64_t)m->left);
+static uint64_t mix_relays_at(uint64_t h, const struct world *w, const struct use *use, unsigned n) {
+    const struct lease *lease = lease_of(use);
+    const struct lease_slot *slot = &lease->slots[n];
+
+    if (lease->state == LEASE_ACQUIRING)
+        h = mix(h, from_last_fence(w, slot->counter) << 1 | slot->spares);
+    return lease->state == LEASE_HELD ? mix(h, use->failed >> n & 1U) : h;
 }
 
-static uint64_t of_channel(const struct channel *channel) {
+static uint64_t mix_message(uint64_t h, const struct world *w, const struct message *m, const struct channel *channel) {
+    bool asks = m->command == LEASE_ACQUIRE;
+
+    h = mix(h, pack(m->attempt, m->command, (unsigned)(channel->connection - m->connection),
+                    m->ran ? (1U + m->verdict) << 1 | m->stale : 0));
+    h = mix(h, m->command == LEASE_RAISE ? from_last_fence(w, m->ttl) : (uint64_t)m->ttl);
+    return mix(h, asks ? from_last_fence(w, m->left) << 8 | m->spare : (uint64_t)m->left);
+}
+
+static uint64_t of_channel(const struct world *w, const struct channel *channel) {
     uint64_t h = pack(channel->up, channel->restarted, channel->count, channel->lost);
 
     for (unsigned i = 0; i < channel->count; i++)
-        h = mix_message(h, &channel->queue[i], channel);
+        h = mix_message(h, w, &channel->queue[i], channel);
     for (unsigned i = 0; i < channel->lost; i++)
-        h = mix_message(h, &channel->strays[i], channel);
+        h = mix_message(h, w, &channel->strays[i], channel);
     return h;
 }
 
@@ -103,8 +138,9 @@ static uint64_t of_ears(const struct world *w, const struct ears *ears) {
     uint64_t h = pack(ears->up, ears->count, 0, 0);
 
     for (unsigned i = 0; i < ears->count; i++)
-        h = mix(h,
-                (uint64_t)(w->time - ears->queue[i].time) << 8 | ears->queue[i].attempt << 1 | ears->queue[i].outdated);
+        h = mix(mix(h, (uint64_t)(w->time - ears->queue[i].time) << 8 | ears->queue[i].attempt << 1 |
+                           ears->queue[i].outdated),
+                from_last_fence(w, ears->queue[i].fence) << 8 | ears->queue[i].spare);
     return h;
 }
 
@@ -124,13 +160,15 @@ static uint64_t of_client(const struct world *w, unsigned c) {
         if (!use->done)
             h = mix(h, flags(use->granted, use->lost, use->extending, use->releasing));
         h = mix_lease(h, lease_of(use), client_clock(w, c));
+        if (w->scope->relays)
+            h = mix_relays(h, w, c, use);
     }
     return h;
 }
 
 static uint64_t of_client_at(const struct world *w, unsigned c, unsigned n) {
     const struct client *client = &w->clients[c];
-    uint64_t h = mix(1, of_channel(&client->channels[n]));
+    uint64_t h = mix(1, of_channel(w, &client->channels[n]));
 
     for (unsigned a = 0; a < client->begun; a++) {
         const struct use *use = &client->uses[a];
@@ -138,6 +176,8 @@ static uint64_t of_client_at(const struct world *w, unsigned c, unsigned n) {
             continue;
         h = mix(h, a << 2 | (!use->done && use->freed >> n & 1U) << 1 | (use->stale >> n & 1U));
         h = mix_slot(h, lease_of(use), &lease_of(use)->slots[n], client_clock(w, c));
+        if (w->scope->relays)
+            h = mix_relays_at(h, w, use, n);
     }
     return h;
 }
@@ -168,6 +208,7 @@ static uint64_t of_node(const struct world *w, unsigned n, bool swapped) {
                 from_now(node->server.expires, clock));
     if (w->scope->queues)
         h = mix(h, of_queue(&node->server, swapped));
+    h = mix(h, from_last_fence(w, node->server.counter));
     if (node->wiped && w->time - node->wiped < 2 * 5000) {
         h = mix(h, (uint64_t)(w->time - node->wiped));
         h = mix(h, rename_token((unsigned)node->forgotten, swapped));
@@ -191,7 +232,7 @@ static uint64_t in_order(const struct world *w, const uint64_t of[CLIENTS], uint
                          (uint64_t)rename_token((unsigned)w->handed_over, swapped) << 32,
                      of[swapped]);
 
-    h = mix(h, of[!swapped]);
+    h = mix(mix(h, of[!swapped]), pack(w->relays, w->forced, w->lapsed, (unsigned)(w->fence - w->told)));
     for (unsigned n = 0; n < w->scope->nodes; n++)
         nodes[n] = mix(mix(at[swapped][n], at[!swapped][n]), of_node(w, n, swapped));
     sort(nodes, w->scope->nodes);

@@ -26,6 +26,22 @@ static bool may_begin(const struct world *w, const struct client *client) {
     return !last || (w->scope->own ? last->over : last->done);
 }
 
+/* Somebody waits beside. */
+static void add_relays(const struct world *w, unsigned c, struct list *list) {
+    const struct use *last = &w->clients[c].uses[w->clients[c].begun - 1];
+    const struct lease *lease = lease_of(last);
+    bool asks = lease->state == LEASE_ACQUIRING && !lease->adopted && !lease->own;
+
+    if (w->relays && asks)
+        add(list, RELAY_ATTEMPT, c, 0, 0);
+    if (w->relays && evl_lease_passable(lease, client_clock(w, c)))
+        add(list, RELAY, c, 0, 0);
+    if (last->untold)
+        add(list, TELL, c, 0, 0);
+    if (lease->state == LEASE_HELD && !last->untold && !last->tied)
+        add(list, SHOW, c, 0, 0);
+}
+
 static void add_calls(const struct world *w, unsigned c, struct list *list) {
     const struct client *client = &w->clients[c];
     const struct use *last = client->begun ? &client->uses[client->begun - 1] : NULL;
@@ -42,6 +58,10 @@ static void add_calls(const struct world *w, unsigned c, struct list *list) {
     if (!lease)
         return;
     add(list, CANCEL, c, 0, 0);
+    if (w->scope->relays)
+        add_relays(w, c, list);
+    if (last->untold)
+        return;
     if (lease->state == LEASE_ACQUIRING && lease->queued && !lease->slots[0].want)
         add(list, LOOK, c, 0, 0);
     if (held || lease->state == LEASE_LOST)
@@ -177,6 +197,10 @@ static const char *const words[] = {
     [CANCEL] = "the client cancels",
     [RELEASE] = "a release is asked for",
     [EXPORT] = "the client exports",
+    [SHOW] = "its user is told the token",
+    [RELAY] = "the lease is passed on",
+    [TELL] = "who has it is told",
+    [RELAY_ATTEMPT] = "another goes on with the attempt",
     [REPLACE_LONGER] = "the ttl is to be replaced by a longer one",
     [REPLACE_SHORTER] = "the ttl is to be replaced by a shorter one",
     [ADD] = "the ttl is to be added to",
@@ -227,7 +251,7 @@ static void print_client(const struct world *w, unsigned c) {
 }
 
 void world_print_move(const struct world *w, struct move move) {
-    printf("%9.1f ms  client %u, node %u: %s", (double)(w->time % LONG_AGO) / 5, move.client, move.node,
+    printf("%9.1f ms  client %u, node %u: %s", (double)(w->time - LONG_AGO) / 5, move.client, move.node,
            words[move.what]);
     for (unsigned c = 0; c < CLIENTS; c++)
         print_client(w, c);

@@ -24,7 +24,7 @@ static uint64_t state;
 static bool traced; /* each move is printed */
 
 /* How often something came to pass that the promises are about. */
-static unsigned granted, raised, rearmed, mended, handed, looked;
+static unsigned granted, raised, rearmed, mended, handed, looked, passed, passed_fenced, continued;
 
 static unsigned any(unsigned below) {
     state ^= state << 13;
@@ -46,7 +46,7 @@ static void draw_manner(struct manner *manner) {
     manner->own = chance(30);
     manner->terms = (struct lease_terms){
         .ttl = ttl,
-        .max_ttl = 3 * SECOND,
+        .max_ttl = ttl ? 3 * SECOND : 0,
         .interval = chance(30)   ? 0
                     : chance(70) ? ttl / 3
                                  : ttl * 9 / 10,
@@ -55,6 +55,7 @@ static void draw_manner(struct manner *manner) {
         .patience = ttl * (1 + any(10)) / 10,
         .risk = ttl * (1 + any(99)) / 100,
     };
+    manner->heirs = manner->terms;
     manner->spare = (uint8_t)(manner->terms.patience / 50000 % 3 * 20); /* as chance has it */
 }
 
@@ -69,6 +70,7 @@ static void begin(uint64_t seed, enum flaw flaw) {
         .extends = UINT32_MAX,
         .faults = UINT32_MAX,
         .passes = UINT32_MAX,
+        .relays = UINT32_MAX,
         .kinds = (ALL_KINDS & ~(LAPSES | WIPES)) | FORGETFUL_COUNTERS,
         .unkilled = true,
         .lazy = chance(70),
@@ -102,12 +104,16 @@ static const unsigned char weights[] = {
     [DEAFEN] = 2,          [NOTICE] = 5,     [LISTEN] = 10,      [RESTART] = 1,  [WIPE] = 1,
     [FORGET] = 1,          [LOSE_QUEUE] = 1, [LOSE_COUNTER] = 1, [BREAK] = 1,    [STRETCH] = 1,
     [PASS_SHORT] = 60,     [PASS] = 30,      [STALL] = 1,        [WAKE] = 20,    [REPLACE_LONGER] = 5,
-    [REPLACE_SHORTER] = 5,
+    [REPLACE_SHORTER] = 5, [SHOW] = 1,       [RELAY] = 10,       [TELL] = 20,    [RELAY_ATTEMPT] = 2,
 };
 
-/* Where exclusion is missing, what it is for happens more often. */
+/* Where exclusion is missing, what it is for happens more often, and to those who are there. */
 static unsigned weight_of(const struct move *move) {
-    return move->what == WIPE && scope.flaw == NO_EXCLUSION ? 20 : weights[move->what];
+    if (scope.flaw == NO_EXCLUSION && move->what == WIPE)
+        return 20;
+    if (scope.flaw == NO_EXCLUSION && move->what == BACK_KILLED)
+        return 60;
+    return weights[move->what];
 }
 
 static void note(const struct move *move) {
@@ -115,6 +121,9 @@ static void note(const struct move *move) {
 
     handed += move->what == HEAR;
     looked += move->what == LOOK;
+    passed += move->what == RELAY;
+    passed_fenced += move->what == RELAY && w.clients[move->client].uses[w.clients[move->client].begun - 1].fenced;
+    continued += move->what == RELAY_ATTEMPT;
     if (move->what != DELIVER || channel->queue[0].verdict != LEASE_YES)
         return;
     granted += channel->queue[0].command == LEASE_ACQUIRE && scope.nodes > 1;
@@ -247,7 +256,8 @@ static bool promises_hold(uint64_t first, uint64_t count) {
     for (uint64_t seed = first; seed < first + count; seed++)
         if (!walk(seed, NO_FLAW))
             return false;
-    return count < SEEDS || (granted && raised && rearmed && mended && handed && looked);
+    return count < SEEDS ||
+           (granted && raised && rearmed && mended && handed && looked && passed && passed_fenced && continued);
 }
 
 /* Nodes that start again empty between two acquires hand the lock out twice. */

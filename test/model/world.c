@@ -18,14 +18,9 @@ static const int64_t lengths[] = {
 };
 
 static const struct manner manners[] = {
-    {{.ttl = TTL, .max_ttl = TTL, .interval = 0, .lead = MS, .max_hold = LEASE_NEVER, .patience = TTL / 2},
-     0,
-     false,
-     false},
-    {{.ttl = TTL, .max_ttl = TTL, .interval = TTL / 2, .lead = MS, .max_hold = LEASE_NEVER, .patience = TTL / 2},
-     0,
-     false,
-     false},
+    {.terms = {.ttl = TTL, .max_ttl = TTL, .interval = 0, .lead = MS, .max_hold = LEASE_NEVER, .patience = TTL / 2}},
+    {.terms =
+         {.ttl = TTL, .max_ttl = TTL, .interval = TTL / 2, .lead = MS, .max_hold = LEASE_NEVER, .patience = TTL / 2}},
 };
 
 static const struct manner *manners_of(const struct world *w) {
@@ -98,14 +93,23 @@ static void hear_fence(struct world *w, const struct use *use) {
     promise(w, fence > w->fence || w->scope->flaw, "fences grow");
     w->backwards |= fence <= w->fence;
     w->fence = evl_lease_last_fence(lease_of(use));
+    w->told = fence;
 }
 
-static void hear(struct world *w, struct use *use, const struct lease_out *out) {
+/* Who has it next is to hear of a risk that came up before. */
+static void hear_risk(struct world *w, struct use *use) {
+    promise(w, use->granted && !use->lost && !use->releasing, "a risk is told of what is held");
+    use->endangered = true;
+    use->unheard = use->untold;
+}
+
+static void hear(struct world *w, unsigned c, struct use *use, const struct lease_out *out) {
     promise(w, !out->events || !use->done, "nothing is told after the end");
     if (out->events & LEASE_TELL_GRANTED) {
         promise(w, !use->granted, "a grant is told once");
         use->granted = true;
         use->leaves = false;
+        use->had_from = client_clock(w, c);
         hear_fence(w, use);
     }
     if (out->events & LEASE_TELL_EXTENDED) {
@@ -118,7 +122,7 @@ static void hear(struct world *w, struct use *use, const struct lease_out *out) 
         use->lost = true;
     }
     if (out->events & LEASE_TELL_RISK)
-        promise(w, use->granted && !use->lost && !use->releasing, "a risk is told of what is held");
+        hear_risk(w, use);
     hear_end(w, use, out);
 }
 
@@ -176,8 +180,29 @@ static void transmit(struct world *w, unsigned c, struct use *use, unsigned n) {
     };
 }
 
+/* A node cannot be asked. */
+static void lack(struct world *w, unsigned c, struct use *use, unsigned n, int why, struct lease_out *out) {
+    struct lease *lease = lease_of(use);
+
+    if (lease->state == LEASE_HELD && lease->slots[n].want == LEASE_RENEW)
+        use->failed |= (uint8_t)(1U << n);
+    evl_lease_node_away(lease, n, why, client_clock(w, c), out);
+}
+
+/* What was passed on is lost before its new user was told, who goes on waiting. */
+static void drop_untold(struct world *w, unsigned c, struct use *use) {
+    struct lease_out out = {0};
+
+    use->untold = false;
+    use->done = true;
+    evl_lease_abandon(lease_of(use), client_clock(w, c), &out);
+    act(w, c, use, &out);
+}
+
 static void act(struct world *w, unsigned c, struct use *use, struct lease_out *out) {
-    hear(w, use, out);
+    hear(w, c, use, out);
+    if (use->untold && use->lost)
+        drop_untold(w, c, use);
     for (unsigned n = 0; n < w->scope->nodes && !w->broken; n++) {
         struct lease *lease = lease_of(use);
         struct lease_out more = {0};
@@ -189,7 +214,7 @@ static void act(struct world *w, unsigned c, struct use *use, struct lease_out *
         if (why == EVLOCK_OK)
             transmit(w, c, use, n);
         else
-            evl_lease_node_away(lease, n, why, client_clock(w, c), &more);
+            lack(w, c, use, n, why, &more);
         promise(w, !(more.wake & 1U << n) || lease->slots[n].want == LEASE_RELEASE,
                 "a node that is away is not asked again at once");
         if (!w->broken && (more.wake || more.events))
@@ -218,10 +243,11 @@ static void forget_stray(struct channel *channel, unsigned i) {
 }
 
 /* Whether a use has something left in the key of a node, or in its queue. Of what an earlier use of the token has left,
- * for which it was excused, it knows nothing. */
+ * for which it was excused, or has brought back after an export, it knows nothing. */
 static bool is_left(const struct world *w, unsigned c, unsigned n, const struct use *use) {
     const struct node *node = &w->nodes[n];
-    bool is_earlier = w->scope->own && node->setter < use - w->clients[c].uses;
+    bool is_earlier =
+        (w->scope->own && node->setter < use - w->clients[c].uses) || (lease_of(use)->adopted && node->brought_back);
 
     return (server_has(&node->server, use->token, server_clock(w, n)) && !is_earlier) ||
            server_waits(&node->server, use->ticket);
@@ -416,6 +442,8 @@ static void run(struct world *w, unsigned c, unsigned n, struct message *m) {
         promise(w, !had || !w->scope->own || node->setter <= m->attempt,
                 "no command acts on the key that a later use of its token has set");
         node->setter = m->attempt;
+        if (!had)
+            node->brought_back = use->leaves;
         if (request.command == LEASE_RELEASE)
             use->freed |= (uint8_t)(1U << n);
     }
@@ -486,6 +514,26 @@ static void look(struct world *w, unsigned c) {
 /* --- Connections ----------------------------------------------------------------------------------------------------
  */
 
+/* Of what was heard, what matters to whom the lease is passed on to. */
+static void note_heard(struct use *use, unsigned n, const struct message *m) {
+    const struct lease *lease = lease_of(use);
+    bool renews = m->command == LEASE_RENEW || m->command == LEASE_REFRESH;
+    unsigned fresh = 0;
+
+    if (lease->state != LEASE_HELD)
+        return;
+    if (m->verdict == LEASE_YES && m->command != LEASE_ACQUIRE && m->left > lease->terms->ttl)
+        use->tied = true;
+    if (renews && m->verdict != LEASE_YES && m->verdict != LEASE_AGAIN)
+        use->failed |= (uint8_t)(1U << n);
+    for (unsigned i = 0; i < lease->nodes; i++)
+        fresh += lease->slots[i].fresh;
+    if (fresh > lease->nodes / 2) {
+        use->failed = 0;
+        use->endangered = use->unheard = false;
+    }
+}
+
 static void deliver(struct world *w, unsigned c, unsigned n) {
     struct channel *channel = &w->clients[c].channels[n];
     struct message m = channel->queue[0];
@@ -513,6 +561,7 @@ static void deliver(struct world *w, unsigned c, unsigned n) {
     evl_lease_answer(lease_of(use), n, &answer, client_clock(w, c), &out);
     promise(w, m.command != LEASE_MEND || evl_lease_deadline(lease_of(use)) <= deadline,
             "mending moves no deadline out");
+    note_heard(use, n, &m);
     act(w, c, use, &out);
 }
 
@@ -539,7 +588,7 @@ static void cut(struct world *w, unsigned c, unsigned n, bool dead) {
         struct lease_out out = {0};
         if (!use || !lease_of(use)->slots[n].want)
             continue;
-        evl_lease_node_away(lease_of(use), n, EVLOCK_EUNREACHABLE, client_clock(w, c), &out);
+        lack(w, c, use, n, EVLOCK_EUNREACHABLE, &out);
         act(w, c, use, &out);
     }
 }
@@ -666,13 +715,15 @@ static void begin(struct world *w, unsigned c, enum happening how, unsigned with
                                 .spare = manner->fenced && how != ADOPT ? manner->spare : 0,
                                 .queued = how == JOIN && manner->terms.ttl,
                                 .adopt = how == ADOPT,
-                                .own = w->scope->own || (manner->own && how == BEGIN)};
+                                .own = w->scope->own || how == ADOPT || (manner->own && how == BEGIN)};
     struct lease_out out = {0};
 
     w->attempts--;
     use->begun = true;
     use->fenced = entry.fenced;
     use->spare = (uint8_t)entry.spare;
+    use->manner = (uint8_t)with;
+    use->tied = entry.own || entry.adopt;
     use->token = (uint8_t)(1 + c * ATTEMPTS + (w->scope->own ? 0 : attempt));
     if (entry.queued)
         use->ticket = (uint8_t)(1 + c * ATTEMPTS + attempt);
@@ -692,6 +743,7 @@ static void extend(struct world *w, unsigned c, enum happening how, unsigned wit
 
     w->extends--;
     use->extending = true;
+    use->extended = use->tied = true;
     evl_lease_extend(lease_of(use), how == ADD ? LEASE_ADD : LEASE_REPLACE, ttl, client_clock(w, c) + WAIT, &out);
     act(w, c, use, &out);
 }
@@ -702,6 +754,7 @@ static void call(struct world *w, unsigned c, enum happening what) {
 
     if (what == CANCEL) {
         use->done = true;
+        use->untold = false;
         evl_lease_abandon(lease_of(use), client_clock(w, c), &out);
     } else if (what == RELEASE) {
         use->releasing = true;
@@ -714,6 +767,113 @@ static void call(struct world *w, unsigned c, enum happening what) {
         evl_lease_export(lease_of(use));
     }
     act(w, c, use, &out);
+}
+
+/* --- Passing on -----------------------------------------------------------------------------------------------------
+ */
+
+static const struct lease_terms *terms_of_heir(const struct world *w, const struct use *use) {
+    const struct manner *manner = manners_of(w) + use->manner;
+
+    return lease_of(use)->terms == &manner->terms ? &manner->heirs : &manner->terms;
+}
+
+/* Who has it next need not reckon with who had it, and has time. */
+static void check_passable(struct world *w, unsigned c, const struct use *use) {
+    const struct lease *lease = lease_of(use);
+    int64_t ttl = lease->terms->ttl;
+
+    promise(w, !use->tied, "what somebody else may still change is not passed on");
+    promise(w, ttl && evl_lease_deadline(lease) - client_clock(w, c) >= ttl / 2,
+            "what is passed on has half of its ttl left");
+    promise(w, !use->endangered && count_bits(use->failed) <= w->scope->nodes / 2,
+            "what is not renewed as it should is not passed on");
+    promise(w, !use->fenced || use->relays < use->spare, "no more are passed a lease than it has fences for");
+}
+
+/* The next who hears of a fence hears of a greater one, and it is not one that others are granted. */
+static void check_passed_fence(struct world *w, const struct use *use) {
+    int64_t fence = lease_of(use)->fence;
+
+    if (!use->fenced || w->forced || w->lapsed)
+        return;
+    promise(w, (fence > w->told && fence <= w->fence) || w->scope->flaw, "fences grow as a lease is passed on");
+    w->told = fence;
+}
+
+static int64_t mends_at(const struct lease *lease, unsigned n) {
+    return lease->slots[n].mend_ms == LEASE_AGES ? LEASE_NEVER : lease->since + lease->slots[n].mend_ms * MS;
+}
+
+/* `before`: the lease as it was. */
+static void check_passed(struct world *w, unsigned c, const struct use *use, const struct use *before,
+                         const struct lease_out *out) {
+    const struct lease *lease = lease_of(use), *old = lease_of(before);
+    bool low = evl_lease_deadline(old) - client_clock(w, c) < lease->terms->ttl / 4 * 3;
+    bool hung = lease->terms->interval && old->due == LEASE_NEVER, renewed = lease->asked != 0;
+
+    promise(w, lease->terms == terms_of_heir(w, before), "a lease goes by the terms of who has it");
+    promise(w, evl_lease_deadline(lease) == evl_lease_deadline(old) && !out->events, "a pass leaves a lease as it is");
+    promise(w, low || hung || !out->wake, "a pass sends nothing");
+    for (unsigned n = 0; n < w->scope->nodes; n++) {
+        renewed |= lease->slots[n].want || lease->slots[n].flying;
+        promise(w, mends_at(lease, n) <= mends_at(old, n), "a pass puts off no mending");
+    }
+    promise(w, !low || renewed, "what has little left is renewed along with a pass");
+}
+
+/* Unless what was due has just changed that. */
+static void relay(struct world *w, unsigned c) {
+    struct use *use = &w->clients[c].uses[w->clients[c].begun - 1];
+    struct use before = *use;
+    struct lease_out out = {0};
+
+    if (!evl_lease_passable(lease_of(use), client_clock(w, c)))
+        return;
+    check_passable(w, c, use);
+    if (w->broken)
+        return;
+    w->relays--;
+    use->relays++;
+    use->untold = true;
+    use->unheard = false;
+    use->had_from = client_clock(w, c);
+    evl_lease_pass(lease_of(use), terms_of_heir(w, use), client_clock(w, c), &out);
+    check_passed(w, c, use, &before, &out);
+    check_passed_fence(w, use);
+    act(w, c, use, &out);
+}
+
+/* Who is told of the lease is told of its risk, too, as soon as it lasts. */
+static void tell(struct world *w, unsigned c) {
+    struct use *use = &w->clients[c].uses[w->clients[c].begun - 1];
+
+    if (!use->untold)
+        return;
+    use->untold = false;
+    evl_lease_warn_anew(lease_of(use));
+    ring(w, c);
+    promise(w, !use->unheard || use->lost || !lease_of(use)->warned, "who has a lease that is at risk is told");
+}
+
+static void relay_attempt(struct world *w, unsigned c) {
+    struct use *use = &w->clients[c].uses[w->clients[c].begun - 1];
+    const struct lease_terms *terms = terms_of_heir(w, use);
+
+    if (lease_of(use)->state != LEASE_ACQUIRING)
+        return;
+    w->relays--;
+    evl_lease_inherit(lease_of(use), terms);
+    promise(w, lease_of(use)->terms == terms, "an attempt goes by the terms of who makes it");
+}
+
+static void show(struct world *w, unsigned c) {
+    struct use *use = &w->clients[c].uses[w->clients[c].begun - 1];
+
+    if (lease_of(use)->state != LEASE_HELD)
+        return;
+    use->tied = true;
+    evl_lease_tie(lease_of(use));
 }
 
 /* --- Promises -------------------------------------------------------------------------------------------------------
@@ -749,12 +909,41 @@ static bool is_forgotten(const struct world *w, const struct use *use) {
     return confirmed > w->scope->nodes / 2 && sure <= w->scope->nodes / 2;
 }
 
+/* Nobody is granted a smaller fence there, as long as the holder believes. */
+static bool counts(const struct world *w, unsigned n, int64_t fence) {
+    const struct node *node = &w->nodes[n];
+    bool excluded = node->wiped;
+
+    for (unsigned c = 0; c < CLIENTS; c++)
+        excluded &= (w->time - node->wiped) * w->clients[c].rate < manners_of(w)->terms.max_ttl;
+    return node->server.counter >= fence || excluded || (w->scope->nodes == 1 && !node->server.counter);
+}
+
+static void check_fence(struct world *w, const struct use *use) {
+    unsigned count = 0;
+
+    for (unsigned n = 0; n < w->scope->nodes; n++)
+        count += counts(w, n, lease_of(use)->fence);
+    promise(w, !use->fenced || w->scope->flaw || count > w->scope->nodes / 2,
+            "a quorum has counted the holder's fence");
+}
+
+/* Who has it by now did not choose when it was granted. */
+static void check_renewed(struct world *w, unsigned c, const struct use *use) {
+    const struct lease *lease = lease_of(use);
+    int64_t most = lease->terms->max_hold;
+    bool hung = most != LEASE_NEVER && client_clock(w, c) >= use->had_from + most;
+
+    promise(w, !lease->terms->interval || hung || lease->due != LEASE_NEVER,
+            "a lease is renewed for as long as it may be held");
+}
+
 /* A node that lacks the token, and can be asked for it, is seen to some time. */
 static void check_mended(struct world *w, unsigned c, const struct use *use) {
     const struct lease *lease = lease_of(use);
     int64_t last = lease->terms->max_hold == LEASE_NEVER ? LEASE_NEVER : lease->since + lease->terms->max_hold;
 
-    if ((!lease->terms->interval && lease->extension) || lease->extending ||
+    if ((!lease->terms->interval && use->extended) || lease->extending ||
         client_clock(w, c) >= last) /* then after that, or never */
         return;
     for (unsigned n = 0; n < w->scope->nodes && w->scope->nodes > 1; n++) {
@@ -839,6 +1028,8 @@ static void check(struct world *w) {
                 excused |= is_forgotten(w, use);
                 check_holder(w, c, use);
                 check_mended(w, c, use);
+                check_fence(w, use);
+                check_renewed(w, c, use);
             } else {
                 promise(w, client->stalled || lease_of(use)->state != LEASE_HELD, "a loss is told by the deadline");
             }
@@ -871,6 +1062,7 @@ void world_begin(struct world *w, const struct scope *scope, unsigned clocks) {
     w->extends = scope->extends;
     w->faults = scope->faults;
     w->passes = scope->passes;
+    w->relays = scope->relays;
     for (unsigned c = 0; c < CLIENTS; c++) {
         w->clients[c].rate = rates[clocks][c % 2];
         for (unsigned n = 0; n < scope->nodes; n++)
@@ -878,8 +1070,10 @@ void world_begin(struct world *w, const struct scope *scope, unsigned clocks) {
         if (scope->queues)
             listen(w, c);
     }
-    for (unsigned n = 0; n < NODES; n++)
+    for (unsigned n = 0; n < NODES; n++) {
         w->nodes[n].rate = rates[clocks][2 + n % 3];
+        w->nodes[n].server.counter = scope->counted ? scope->counted + n % 2 : 0;
+    }
 }
 
 static void at_node(struct world *w, struct move move) {
@@ -949,6 +1143,18 @@ static void at_client(struct world *w, struct move move) {
     case RELEASE:
     case EXPORT:
         call(w, c, (enum happening)move.what);
+        break;
+    case SHOW:
+        show(w, c);
+        break;
+    case RELAY:
+        relay(w, c);
+        break;
+    case TELL:
+        tell(w, c);
+        break;
+    case RELAY_ATTEMPT:
+        relay_attempt(w, c);
         break;
     case REPLACE_LONGER:
     case REPLACE_SHORTER:

@@ -9,8 +9,9 @@
 
 #include "server.h"
 
-/* The quantum in which a world begins. */
-enum { LONG_AGO = 5000000 };
+/* The quantum in which a world begins, at which the nodes' clocks differ by a second: fences want that they agree
+ * within max_ttl, less a second. */
+enum { LONG_AGO = 500000 };
 
 /* Kinds of faults. */
 enum {
@@ -32,8 +33,8 @@ enum flaw { NO_FLAW, NO_EXCLUSION, NO_RAISING };
 
 /* How a lock is used. */
 struct manner {
-    struct lease_terms terms;
-    uint8_t spare; /* of what draws a fence: numbers that it asks for besides */
+    struct lease_terms terms, heirs; /* alike; the others are those of whom it is passed on to */
+    uint8_t spare;                   /* of what draws a fence: numbers that it asks for besides */
     bool fenced, own;
 };
 
@@ -46,6 +47,7 @@ struct scope {
     unsigned extends;
     unsigned faults; /* connections that break, refusals, restarts, stalls */
     unsigned passes; /* of time */
+    unsigned relays; /* leases, and attempts, that go on with another user of their client, who waits */
     unsigned clocks; /* which assignments of rates, by bit: see world_begin() */
     unsigned kinds;  /* of faults, by bit */
     bool renews;
@@ -56,6 +58,7 @@ struct scope {
     bool queues;   /* attempts may wait in the queue; of one node */
     bool lazy;     /* a command goes out by a move of its own, not as soon as it may */
     enum flaw flaw;
+    int64_t counted;              /* fences begin after it, on the second node one later; 0: with the clock */
     int64_t stride;               /* in quanta: time does not pass by more at once; 0: as where all is explored */
     const struct manner *manners; /* from which an attempt has one, all with one max_ttl; NULL: there is one */
 };
@@ -68,6 +71,10 @@ enum happening {
     CANCEL, /* also: the handle is freed */
     RELEASE,
     EXPORT,
+    SHOW,          /* its user is told the token */
+    RELAY,         /* a lease is passed on to another user, */
+    TELL,          /* who is told that later */
+    RELAY_ATTEMPT, /* an attempt is continued for another */
     REPLACE_LONGER,
     REPLACE_SHORTER,
     ADD,
@@ -105,15 +112,24 @@ struct move {
                    * replaced that is back */
 };
 
-/* One lease of a client, and what its user was told. */
+/* One lease of a client, and what its user was told: of one that was passed on, its last user. */
 struct use {
     _Alignas(struct lease) unsigned char lease[sizeof(struct lease) + NODES * sizeof(struct lease_slot)];
     bool begun, granted, lost, extending, releasing, done, over;
     bool leaves; /* its token need not be gone when it is over */
     bool late;   /* a lost command of it ran when a newer connection stood */
     bool fenced;
-    uint8_t spare; /* numbers that it asks for besides */
-    int64_t most;  /* until when it asked for the lock at the most */
+    bool extended;    /* its user has changed the ttl; */
+    bool tied;        /* its user, or another who knows the token, may still change it */
+    bool untold;      /* its user does not know yet that it was passed on, */
+    bool unheard;     /* nor that it is at risk */
+    bool endangered;  /* a risk was told since it was renewed last, */
+    uint8_t failed;   /* and there it could not be, by bit */
+    uint8_t manner;   /* how it is used */
+    uint8_t spare;    /* numbers that it asks for besides */
+    uint8_t relays;   /* how often it was passed on */
+    int64_t had_from; /* since when its user has it */
+    int64_t most;     /* until when it asked for the lock at the most */
     uint8_t token;
     uint8_t ticket; /* 0: it does not wait in a queue */
     uint8_t stale;  /* which nodes have forgotten what they said yes to, by bit */
@@ -160,7 +176,8 @@ struct client {
 struct node {
     struct server server;
     unsigned rate;
-    uint8_t setter;       /* which attempt of its client set the key */
+    uint8_t setter;       /* which attempt of its client set the key, */
+    bool brought_back;    /* after it was exported */
     int64_t wiped;        /* when it lost its data last, in quanta; 0: never */
     int forgotten;        /* the token that it had then, */
     int64_t would_expire; /* and until when it would have kept it */
@@ -171,8 +188,10 @@ struct world {
     const char *broken;                         /* the promise that is, or NULL */
     int64_t time;                               /* true time, in quanta of 200 us */
     unsigned attempts, extends, faults, passes; /* that are left */
+    unsigned relays;                            /* the same */
     int handed_over;                            /* a token; 0: none */
     int64_t fence;                              /* the last that was granted, or could be passed on to */
+    int64_t told;                               /* the last that a user was told */
     bool twice, backwards;                      /* two held it at a time, a fence did not grow: where that may be */
     bool forced, lapsed;                        /* somebody broke in, a node has lapsed */
     struct client clients[CLIENTS];
