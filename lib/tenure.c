@@ -587,6 +587,8 @@ void evl_tenure_pass(struct tenure *tenure, struct evlock *to) {
     evl_lease_pass(evl_tenure_lease(tenure), &to->config->terms, now, &out);
     if (out.wake)
         tenure_act(tenure, now, &out, "");
+    else
+        tenure_set_alarm(tenure);
     evl_handle_unref(from);
 }
 
@@ -804,6 +806,16 @@ static bool tenure_has_ticket(struct tenure *tenure) {
            evl_tickets_find(&tenure_family_of(tenure)->tickets, evl_tenure_ticket(tenure), &rest) == tenure;
 }
 
+/* Its alarm does not ring later than the lease has something to do. */
+static void tenure_check_alarm(struct tenure *tenure) {
+    const struct turn *turn = tenure_turn_of(tenure);
+    const struct lease *lease = evl_tenure_lease(tenure);
+    int64_t next = evl_lease_next(lease);
+    int64_t latest = evl_max(evl_max(next, evl_lease_next_patiently(lease, turn->patient)), turn->alarms.base);
+
+    implies(next != LEASE_NEVER, tenure->alarm.set && (int64_t)tenure->alarm.at <= latest);
+}
+
 void evl_tenure_check(struct tenure *tenure) {
     const struct lease *lease = evl_tenure_lease(tenure);
 
@@ -811,7 +823,7 @@ void evl_tenure_check(struct tenure *tenure) {
     assert(evl_tenure_rest(tenure)->acting == 0);
     implies(!tenure_ghost(tenure), evl_config_of_terms(evl_lease_terms(lease)) == tenure->lock->config);
     assert(tenure_has_ticket(tenure) == (evl_lease_in_line(lease) && !tenure_ghost(tenure)));
-    implies(evl_lease_next(lease) != LEASE_NEVER, tenure->alarm.set);
+    tenure_check_alarm(tenure);
     for (unsigned i = 0; i < evl_lease_nodes(lease); i++)
         evl_request_check(evl_tenure_request(tenure, i));
 }
