@@ -1010,6 +1010,7 @@ static void lease_answer_acquiring(struct lease *lease, unsigned node, enum leas
 static void lease_answer_held(struct lease *lease, unsigned node, enum lease_command command,
                               const struct lease_answer *answer, int64_t now, struct lease_out *out) {
     bool late = command == LEASE_ACQUIRE || command == LEASE_ADOPT;
+    bool moves;
 
     if (!late && answer->ttl > lease->terms->ttl) /* somebody who knows it has made it live longer */
         lease->tied = true;
@@ -1021,12 +1022,11 @@ static void lease_answer_held(struct lease *lease, unsigned node, enum lease_com
         lease_note_raised(lease, node, answer, out);
     else
         lease_note_prolonged(lease, node, command, answer, now, out);
-    if (answer->verdict != LEASE_YES)
-        lease_see_to(lease, node, command, now);
-    else if (late || (evl_lease_prolongs(command) && lease->due == LEASE_NEVER))
-        lease_plan_mends(lease, now); /* the deadline may have moved out beyond theirs */
-    else if (lease_arms(command) && lease_lacks(lease, &lease->slots[node]))
-        lease_see_to(lease, node, command, now); /* it has, while this was under way */
+    moves = late || (evl_lease_prolongs(command) && lease->due == LEASE_NEVER);
+    if (answer->verdict == LEASE_YES && moves)
+        lease_plan_mends(lease, now); /* the deadline may be beyond those of other nodes now, */
+    else if (answer->verdict != LEASE_YES || (lease_arms(command) && lease_lacks(lease, &lease->slots[node])))
+        lease_see_to(lease, node, command, now); /* or beyond what was asked for here */
 }
 
 /* The token is given back, and nobody waits any more for what else was sent. */
