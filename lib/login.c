@@ -828,10 +828,10 @@ bool evl_login_ask_for_coming(struct login *login) {
 static const int64_t history_stale = 1000000;
 
 /* A master that fails over ends no connection. (A Sentinel has it end all.) */
-void evl_login_confirm(struct login *login, int64_t now) {
+void evl_login_confirm_history(struct login *login, int64_t now) {
     const char *words[] = {"INFO", "replication"};
 
-    if (!login->in_cluster || !login_is_to_wait(login) || login->asked_history_at ||
+    if (!login_is_to_wait(login) || login->asked_history_at ||
         (login->confirmed_at && now - login->confirmed_at <= history_stale))
         return;
     login->asked_history_at = now;

@@ -105,9 +105,16 @@ bool evl_login_ask_table(struct login *login);
 /* What is sent next is for a slot that is on its way there; false: out of memory. */
 bool evl_login_ask_for_coming(struct login *login);
 
-/* What is sent next may begin or prolong a belief, and must not run in another history than was waited out. Unless that
- * was confirmed lately, the server is asked, and one that has another is left before the answer is heard. */
-void evl_login_confirm(struct login *login, int64_t now);
+/* In a cluster, what is sent next may begin or prolong a belief, and must not run in another history than was waited
+ * out. Unless that was confirmed lately, the server is asked, and one that has another is left before the answer is
+ * heard. */
+void evl_login_confirm_history(struct login *login, int64_t now);
+
+/* The same, wherever it is. */
+static inline void evl_login_confirm(struct login *login, int64_t now) {
+    if (login->in_cluster)
+        evl_login_confirm_history(login, now);
+}
 
 /* Digests are of no use on this connection: scripts are sent whole from now on. */
 void evl_login_spell(struct login *login, const char *why);
