@@ -8,6 +8,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+
+#include "../redis/users.h"
 
 enum { MASTERS = 2, FIRST_REPLICA = 3 };
 
@@ -687,6 +690,167 @@ static void a_server_without_wait_ends_the_acquire(void **state) {
     server_stop(&own);
 }
 
+/* --- Leases that are passed on ------------------------------------------------------------------------------------ */
+
+enum { USERS = 6, PASSES = 2 };
+
+static evlock_options confirmed(evlock_options options, int64_t timeout_ms) {
+    options.min_replicas = 1;
+    options.replica_timeout_ms = timeout_ms;
+    return options;
+}
+
+/* It is the first node's and its replica's. */
+static void is_confirmed(struct fixture *f, struct user *user) {
+    char token[64];
+    ssize_t len;
+    await_held(f, user);
+    len = key_value(&nodes[0], "a", token, sizeof(token));
+    assert_true(len > 0 && key_is(&nodes[FIRST_REPLICA], "a", token, (size_t)len));
+}
+
+static void all_have_it_in_order(struct fixture *f, struct user *users, int count) {
+    for (int i = 0; i < count; i++) {
+        is_confirmed(f, &users[i]);
+        for (int j = i + 1; j < count; j++)
+            assert_int_equal(users[j].record.count, 0);
+        release(&users[i]);
+    }
+    await(f, !key_exists(&nodes[0], "a"));
+}
+
+/* Once for each lease, however many have it. */
+static void replicas_are_asked_once_of_a_lease_that_is_passed_on(void **state) {
+    struct fixture *f = *state;
+    const evlock_options options[] = {confirmed(passing(PASSES), WAIT_MS / 2),
+                                      confirmed(passing_in_queue(PASSES), WAIT_MS / 2)};
+    for (size_t way = 0; way < 2; way++) {
+        struct user users[USERS];
+        long long asked = server_calls(&nodes[0], "wait");
+        uint64_t before = passed(f);
+        crowd(f, users, USERS, &options[way]);
+        all_have_it_in_order(f, users, USERS);
+        assert_int_equal(server_calls(&nodes[0], "wait") - asked, USERS / (PASSES + 1));
+        assert_int_equal(passed(f) - before, USERS * PASSES / (PASSES + 1));
+    }
+}
+
+/* None of them is told, and the group goes on asking. */
+static void a_group_goes_on_until_the_replica_is_back(void **state) {
+    struct fixture *f = *state;
+    const evlock_options options[] = {confirmed(passing(USERS), 100), confirmed(passing_in_queue(USERS), 100)};
+    for (size_t way = 0; way < 2; way++) {
+        struct user users[USERS];
+        uint64_t before = passed(f);
+        server_pause(&nodes[FIRST_REPLICA]);
+        long long asked = server_calls(&nodes[0], "wait");
+        make(f, users, USERS, &options[way]);
+        for (int i = 0; i < USERS; i++)
+            acquire(&users[i]);
+        await(f, server_calls(&nodes[0], "wait") >= asked + 3);
+        for (int i = 0; i < USERS; i++)
+            assert_true(!users[i].record.count && !evlock_is_held(users[i].lock));
+        server_resume(&nodes[FIRST_REPLICA]);
+        all_have_it_in_order(f, users, USERS);
+        assert_int_equal(passed(f) - before, USERS - 1);
+    }
+}
+
+/* Another client has the lock, and a group waits, whose replicas do not answer. Then they are asked for its first,
+ * which has so much time. */
+static void ask_for_first(struct fixture *f, struct user *users, const evlock_options *options, int64_t ms) {
+    evlock_options plain = quick_options();
+    plain.wait = options->wait;
+    evlock_client *other = f->clients_len > 1 ? f->clients[1] : client_new(f, NULL, NULL);
+    struct user holder = {.lock = lock_new_on(f, other, "a", &plain)};
+    assert_status(await_acquire(f, holder.lock, NULL), EVLOCK_OK);
+    make(f, users, USERS, options);
+    acquire_for(&users[0], ms);
+    for (int i = 1; i < USERS; i++)
+        acquire(&users[i]);
+    if (options->wait == EVLOCK_WAIT_QUEUE)
+        await(f, ask_waiters(f, holder.lock) == 1);
+    server_pause(&nodes[FIRST_REPLICA]);
+    assert_status(await_release(f, holder.lock), EVLOCK_OK);
+    await(f, server_integer(&nodes[0], "EVAL %s 0", waiting) == 1);
+}
+
+enum leave { BY_CANCEL, BY_FREE, BY_TIME, LEAVES };
+
+static void leaves(struct fixture *f, struct user *user, enum leave how) {
+    if (how == BY_CANCEL)
+        assert_status(evlock_cancel(user->lock), EVLOCK_OK);
+    else if (how == BY_FREE)
+        lock_free(f, user->lock);
+    await(f, user->record.count);
+    assert_ended(&user->record, how == BY_TIME ? EVLOCK_ETIMEDOUT : EVLOCK_ECANCELLED);
+}
+
+/* What was not confirmed for it is nobody's: the lock is asked for anew, and the replicas, too. */
+static void who_leaves_while_replicas_are_asked_leaves_no_lease(void **state) {
+    struct fixture *f = *state;
+    const evlock_options options[] = {confirmed(passing(USERS), LONG_TTL),
+                                      confirmed(passing_in_queue(USERS), LONG_TTL)};
+    for (int round = 0; round < 2 * LEAVES; round++) {
+        enum leave how = (enum leave)(round % LEAVES);
+        struct user users[USERS];
+        char token[64], next[64];
+        ssize_t len;
+        ask_for_first(f, users, &options[round / LEAVES], how == BY_TIME ? 600 : LONG_TTL);
+        len = key_value(&nodes[0], "a", token, sizeof(token));
+        leaves(f, &users[1], BY_CANCEL);
+        assert_true(len > 0 && key_is(&nodes[0], "a", token, (size_t)len));
+        leaves(f, &users[0], how);
+        await(f, key_value(&nodes[0], "a", next, sizeof(next)) > 0 && strcmp(next, token) != 0);
+        for (int i = 2; i < USERS; i++)
+            assert_int_equal(users[i].record.count, 0);
+        server_resume(&nodes[FIRST_REPLICA]);
+        all_have_it_in_order(f, users + 2, USERS - 2);
+    }
+    assert_int_equal(passed(f), 2 * LEAVES * (USERS - 3));
+}
+
+/* Its time was up when the answer was read. It is confirmed, whoever has it. */
+static void a_confirmed_lease_goes_to_who_still_waits(void **state) {
+    struct fixture *f = *state;
+    const evlock_options options[] = {confirmed(passing(USERS), LONG_TTL),
+                                      confirmed(passing_in_queue(USERS), LONG_TTL)};
+    for (size_t way = 0; way < 2; way++) {
+        struct user users[USERS];
+        int64_t begun = evlock_clock_us();
+        long long asked = server_calls(&nodes[0], "wait");
+        ask_for_first(f, users, &options[way], 600);
+        server_resume(&nodes[FIRST_REPLICA]);
+        while (server_integer(&nodes[0], "EVAL %s 0", waiting) || evlock_clock_us() < begun + 700 * 1000)
+            usleep(1000); /* no loop runs */
+        all_have_it_in_order(f, users + 1, USERS - 1);
+        assert_ended(&users[0].record, EVLOCK_ETIMEDOUT);
+        assert_int_equal(server_calls(&nodes[0], "wait") - asked, 1);
+    }
+}
+
+/* In both directions. */
+static void who_needs_other_replicas_waits_by_itself(void **state) {
+    struct fixture *f = *state;
+    evlock_options options[] = {confirmed(passing_in_queue(USERS), WAIT_MS / 2),
+                                confirmed(passing_in_queue(USERS), WAIT_MS / 2)};
+    options[0].min_replicas = 0;
+    for (int way = 0; way < 2; way++) {
+        struct user users[2], stranger = {.lock = lock_new(f, "a", &options[1 - way])};
+        uint64_t before = passed(f);
+        crowd(f, users, 2, &options[way]);
+        acquire(&stranger);
+        await(f, ask_waiters(f, stranger.lock) == 1);
+        release(&users[0]);
+        await_held(f, &users[1]);
+        assert_int_equal(stranger.record.count, 0);
+        release(&users[1]);
+        await_held(f, &stranger);
+        assert_status(await_release(f, stranger.lock), EVLOCK_OK);
+        assert_int_equal(passed(f) - before, 1);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         REPLICAS_TEST(a_grant_is_on_the_replica_when_told),
@@ -719,6 +883,11 @@ int main(void) {
         REPLICAS_TEST(a_second_connection_that_is_refused_confirms_nothing),
         REPLICAS_TEST(a_primary_that_is_demoted_is_waited_for),
         REPLICAS_TEST(a_server_without_wait_ends_the_acquire),
+        REPLICAS_TEST(replicas_are_asked_once_of_a_lease_that_is_passed_on),
+        REPLICAS_TEST(a_group_goes_on_until_the_replica_is_back),
+        REPLICAS_TEST(who_leaves_while_replicas_are_asked_leaves_no_lease),
+        REPLICAS_TEST(a_confirmed_lease_goes_to_who_still_waits),
+        REPLICAS_TEST(who_needs_other_replicas_waits_by_itself),
     };
     return run_quorum_suite("replicas", tests);
 }
