@@ -1,10 +1,14 @@
 /*
  * Leases that are passed on inside a client, and what goes wrong amid that.
  */
-#include "harness.h"
-
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include "users.h"
+#include "waiters.h"
 
 static evlock_options passing_for(int64_t ttl_ms) {
     evlock_options options = with_ttl(ttl_ms);
@@ -110,12 +114,132 @@ static void a_pass_that_is_over_before_it_was_told_is_waited_for_again(void **st
     assert_ended(&record, EVLOCK_OK);
 }
 
+/* --- A process that is stopped ------------------------------------------------------------------------------------ */
+
+enum { GROUP = 20, STOPPED_TTL = 500 };
+
+/* All of them have a place, by themselves or with others. */
+static bool are_in_line(struct fixture *own, struct user *users) {
+    for (int i = 0; i < GROUP;) {
+        struct record record = {0};
+        if (!ends(own, evlock_query(users[i].lock, EVLOCK_QUERY_PLACE, record_answer, &record), &record, EVLOCK_OK))
+            return false;
+        i = record.answer.place > 0 ? i + 1 : 0;
+    }
+    return true;
+}
+
+/* In a process of its own: says that all wait, and ends with 0 when all have held, in order. */
+static int wait_together(const struct server *of, int ready) {
+    struct server server = *of;
+    struct fixture own;
+    struct user users[GROUP];
+    evlock_options options = passing_in_queue(GROUP);
+
+    server.side = NULL;
+    options.ttl_ms = STOPPED_TTL;
+    if (!fixture_init(&own, &server) || !client_new(&own, NULL, NULL))
+        return 2;
+    make(&own, users, GROUP, &options);
+    for (int i = 0; i < GROUP; i++)
+        acquire(&users[i]);
+    if (!are_in_line(&own, users) || write(ready, "", 1) != 1)
+        return 3;
+    for (int i = 0; i < GROUP; i++) {
+        if (!ends(&own, EVLOCK_OK, &users[i].record, EVLOCK_OK))
+            return 4;
+        if (evlock_release(users[i].lock, NULL, NULL) != EVLOCK_OK)
+            return 5;
+    }
+    fixture_free(&own);
+    return 0;
+}
+
+static pid_t group_start(struct fixture *f) {
+    int ready[2];
+    char byte;
+
+    assert_int_equal(pipe2(ready, O_NONBLOCK), 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        alarm(2 * WAIT_MS / 1000);
+        _exit(wait_together(f->server, ready[1]));
+    }
+    close(ready[1]);
+    await(f, read(ready[0], &byte, 1) == 1);
+    close(ready[0]);
+    return pid;
+}
+
+/* The channel of who is first in line. */
+static void first_channel(struct fixture *f, char channel[128]) {
+    redisReply *waiter = server_command(f->server, "ZRANGE " QUEUE " 0 0");
+
+    assert_int_equal(waiter->elements, 1);
+    assert_int_equal(sscanf(waiter->element[0]->str, "%127s", channel), 1);
+    freeReplyObject(waiter);
+}
+
+/* What was said on a channel, as a connection has heard that listens to it. What is asked of the server now is answered
+ * behind all of it. */
+static int messages(redisContext *hears) {
+    redisReply *reply;
+    int count = 0;
+
+    assert_int_equal(redisAppendCommand(hears, "PING"), REDIS_OK);
+    for (;; count++) {
+        assert_int_equal(redisGetReply(hears, (void **)&reply), REDIS_OK);
+        bool said = reply->type == REDIS_REPLY_ARRAY && strcmp(reply->element[0]->str, "message") == 0;
+        freeReplyObject(reply);
+        if (!said)
+            return count;
+    }
+}
+
+/* The lock is granted to it once, and not to each of its handles in turn. It goes on as one when it runs again. */
+static void a_stopped_group_has_one_turn(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = patient(60000), next = queueing(60000);
+    struct record record = {0};
+    char channel[128];
+    int status;
+    evlock *holder = held(f, "a", &options);
+    pid_t child = group_start(f);
+
+    assert_int_equal(waiting(f), 1);
+    first_channel(f, channel);
+    redisContext *hears = redisConnectUnix(f->server->socket);
+    redisReply *reply = redisCommand(hears, "SUBSCRIBE %s", channel);
+    assert_non_null(reply);
+    freeReplyObject(reply);
+    evlock *lock = joins(f, f->client, &next, &record);
+    assert_int_equal(kill(child, SIGSTOP), 0);
+    assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+    assert_status(await_release(f, holder), EVLOCK_OK);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
+    assert_int_equal(messages(hears), 1);
+    assert_int_equal(waiting(f), 0);
+    assert_int_equal(kill(child, SIGCONT), 0);
+    await(f, waiting(f) == 1); /* it has come again */
+    assert_true(evlock_is_held(lock));
+    assert_int_equal(waitpid(child, &status, WNOHANG), 0);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    await(f, waitpid(child, &status, WNOHANG) == child);
+    assert_int_equal(status, 0);
+    redisFree(hears);
+    leaves_nothing(f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_grant_goes_to_who_still_waits),
         TEST(a_pass_that_is_over_before_it_was_told_is_waited_for_again),
         TEST(a_pass_that_is_over_before_it_was_told_ends_as_a_wait),
         TEST(a_client_that_is_freed_passes_nothing_on),
+        TEST(a_stopped_group_has_one_turn),
     };
 
     return run_suite("passing_faults", tests);
