@@ -796,7 +796,7 @@ static void who_leaves_while_replicas_are_asked_leaves_no_lease(void **state) {
         struct user users[USERS];
         char token[64], next[64];
         ssize_t len;
-        ask_for_first(f, users, &options[round / LEAVES], how == BY_TIME ? 600 : LONG_TTL);
+        ask_for_first(f, users, &options[round / LEAVES], how == BY_TIME ? 2000 : LONG_TTL);
         len = key_value(&nodes[0], "a", token, sizeof(token));
         leaves(f, &users[1], BY_CANCEL);
         assert_true(len > 0 && key_is(&nodes[0], "a", token, (size_t)len));
@@ -819,9 +819,9 @@ static void a_confirmed_lease_goes_to_who_still_waits(void **state) {
         struct user users[USERS];
         int64_t begun = evlock_clock_us();
         long long asked = server_calls(&nodes[0], "wait");
-        ask_for_first(f, users, &options[way], 600);
+        ask_for_first(f, users, &options[way], 2000);
         server_resume(&nodes[FIRST_REPLICA]);
-        while (server_integer(&nodes[0], "EVAL %s 0", waiting) || evlock_clock_us() < begun + 700 * 1000)
+        while (server_integer(&nodes[0], "EVAL %s 0", waiting) || evlock_clock_us() < begun + 2100 * 1000)
             usleep(1000); /* no loop runs */
         all_have_it_in_order(f, users + 1, USERS - 1);
         assert_ended(&users[0].record, EVLOCK_ETIMEDOUT);
