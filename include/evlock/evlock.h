@@ -70,11 +70,12 @@
  * are not held there: evlock_is_held() is false. evlock_remaining_ms(), evlock_keepers(), evlock_fence() and
  * evlock_waited_ms() are 0, evlock_token() is NULL, and evlock_client_connection() is EVLOCK_AWAY. The child may free
  * the objects, if they belong to the thread that forked. This gives back memory, and closes the child's copies of
- * sockets and timers. The parent's leases, connections and event registrations stay as they are. No callback of the
- * parent's calls comes, and no run's `done`. evlock_client_free() also frees the handles of evlock_run() that the child
- * has not freed before. A child that is made inside a callback or a body may return from it. The child may run its copy
- * of the event loop after event_reinit() or uv_loop_fork(), best with everything freed before. A child by vfork() or
- * posix_spawn() has no copy, and may call nothing.
+ * sockets and timers. libevent may print a warning then: an epoll failed. It means nothing. The parent's leases,
+ * connections and event registrations stay as they are. No callback of the parent's calls comes, and no run's `done`.
+ * evlock_client_free() also frees the handles of evlock_run() that the child has not freed before. A child that is made
+ * inside a callback or a body may return from it. The child may run its copy of the event loop after event_reinit() or
+ * uv_loop_fork(), best with everything freed before. A child by vfork() or posix_spawn() has no copy, and may call
+ * nothing.
  *
  * STRINGS. Names and tokens are any bytes, with a length. EVLOCK_CSTRING as the length means that the bytes are a C
  * string. evlock copies what it is given: nothing has to outlive the call.
@@ -871,7 +872,8 @@ typedef struct evlock_acquire_options {
  * again, until max_attempts or max_wait_ms is used up. It gives up before a pause that would last to the end of its
  * wait, or longer. When its wait ends in the middle of an attempt, it reports at once, and the attempt is undone in the
  * background. An attempt whose outcome is unknown is always undone. An acquire on a handle whose lease was lost gives
- * that lease up first.
+ * that lease up first. An acquire that has failed leaves the handle free, even before its callback comes. Another
+ * acquire is accepted then. The callbacks come in the order of the calls.
  *
  * `options` may be NULL; `cb` may be NULL. The callback's status:
  *   EVLOCK_OK            held; evlock_remaining_ms() of it are left
