@@ -47,6 +47,7 @@ struct said {
 static const struct said cases[] = {
     /* As it should be. */
     {.name = "answers", .bytes = "+OK\r\n$1\r\na\r\n:1\r\n$-1\r\n-ERR no\r\n", .asked = 5, .answers = 5},
+    {.name = "a status after a longer one", .bytes = "+QUEUED\r\n+OK\r\n", .asked = 2, .answers = 2},
     {.name = "a long string", .bytes = "$119989\r\n0\r\n", .times = 10000, .asked = 1, .answers = 1},
     {.name = "a small array", .bytes = "*2\r\n:1\r\n$-1\r\n", .asked = 1, .answers = 1},
     {.name = "an empty array", .bytes = "*0\r\n", .asked = 1, .answers = 1},
@@ -205,16 +206,20 @@ static void hear(void **state) {
     }
 }
 
-/* Short ones are the guard's own, long ones hiredis's: users cannot tell. */
+/* Short ones are the guard's own, long ones hiredis's: users cannot tell. Nothing is written beyond the guard. */
 CASE(a_status_of_any_length_comes_through_whole) {
     char bytes[160] = "+";
 
     for (size_t len = 0; len < 150; len++) {
-        struct reply_guard guard;
+        struct {
+            struct reply_guard guard;
+            char behind;
+        } guarded = {.behind = 'x'};
         struct said said = {.bytes = bytes, .asked = 1};
         memset(bytes + 1, 'x', len);
         strcpy(bytes + 1 + len, "\r\n");
-        struct heard heard = converse(&said, CHUNK, &guard);
+        struct heard heard = converse(&said, CHUNK, &guarded.guard);
+        assert_int_equal(guarded.behind, 'x');
         assert_int_equal(heard.answers, 1);
         assert_string_equal(heard.words, converse(&said, CHUNK, NULL).words);
     }
