@@ -624,6 +624,25 @@ static void waits_on_if_it_is_lost_untold(void **state) {
     asks_again_turn_by_turn(f, &users[0]); /* nothing is left of that pass */
 }
 
+/* Others may wait in the queue by then, and are not overtaken. */
+static void joins_the_queue_if_it_is_lost_untold(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing_in_queue(10);
+    struct user users[2];
+    long long joined;
+
+    options.ttl_ms = 300;
+    crowd(f, users, 2, &options);
+    await(f, channels(f) == 1);
+    assert_int_equal(ask_waiters(f, users[0].lock), 0); /* the client has heard of that, too */
+    joined = server_calls(f->server, "zadd");
+    users[0].released = (struct record){.then = sleep_then};
+    assert_status(evlock_release(users[0].lock, record_end, &users[0].released), EVLOCK_OK);
+    await_held(f, &users[1]);
+    assert_int_equal(server_calls(f->server, "zadd"), joined + 1);
+    assert_int_equal(passed(f), 0);
+}
+
 /* --- What is not passed on ---------------------------------------------------------------------------------------- */
 
 static void is_released_after(struct fixture *f, void (*meddle)(struct fixture *f, evlock *lock)) {
@@ -1311,6 +1330,7 @@ int main(void) {
         TEST(goes_on_from_one_that_is_freed_untold),
         TEST(goes_on_from_a_holder_that_is_freed),
         TEST(waits_on_if_it_is_lost_untold),
+        TEST(joins_the_queue_if_it_is_lost_untold),
         TEST(is_not_passed_on_with_a_known_token),
         TEST(is_not_passed_on_once_added_to),
         TEST(is_not_passed_on_once_replaced),
