@@ -1703,6 +1703,13 @@ CASE(no_look_follows_at_once_however_short_the_retry_delay_is) {
     assert_int_in_range(look_pause(options, "5000000 0 20000"), 50 * 1000, 100 * 1000);
 }
 
+/* Nor is a message that was lost missed for long by who waits far behind. */
+CASE(no_look_is_far_away_however_many_wait_ahead) {
+    evlock_options options = {.size = sizeof(evlock_options)};
+
+    assert_int_in_range(look_pause(options, "5000000 1000000 -1"), 15 * 1000 * 1000, 30 * 1000 * 1000);
+}
+
 enum { IN_LINE = 20, STEP = 100, ROUND = 32 * STEP };
 
 /* They wait behind others, and listen. */
@@ -2080,6 +2087,7 @@ int main(void) {
         cmocka_unit_test(a_grant_of_unknown_time_is_looked_at),
         cmocka_unit_test(no_look_is_as_old_as_ten_ttls),
         cmocka_unit_test(no_look_follows_at_once_however_short_the_retry_delay_is),
+        cmocka_unit_test(no_look_is_far_away_however_many_wait_ahead),
         cmocka_unit_test(who_listens_again_looks_at_a_moment_of_its_own),
         cmocka_unit_test(that_moment_stays_if_it_listens_again_meanwhile),
         cmocka_unit_test(an_answer_on_its_way_does_not_put_off_that_moment),
