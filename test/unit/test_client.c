@@ -1561,6 +1561,38 @@ CASE(a_lease_that_is_handed_to_an_heir_counts_from_the_look_before) {
     finish_at_socket(client);
 }
 
+/* Its wait has ended, and the loop has not turned since. */
+CASE(a_lease_that_is_handed_past_the_end_of_a_wait_goes_to_the_heir) {
+    char message[128];
+    evlock_options options = {.size = sizeof(evlock_options), .wait = EVLOCK_WAIT_QUEUE, .max_passes = 1};
+    evlock_options brief = options;
+    evlock_client *client = client_at_socket();
+    struct listener *listener;
+    evlock *lock, *heir;
+    evlock_stats stats;
+
+    brief.max_wait_ms = PASSED / 1000;
+    lock = queueing_as(client, brief);
+    heir = lock_with(client, &options);
+    listener = listening(client);
+    ring();
+    answer(client, request_of(lock), text(REPLY_STRING, "5000000 0 20000"));
+    assert_int_equal(evlock_acquire(heir, NULL, ended, NULL), EVLOCK_OK);
+    snprintf(message, sizeof(message), "%s 5000000 0", evl_tenure_ticket(lock->tenure));
+    loop.now += PASSED;
+    listener->hooks->heard(listener, message);
+    evl_turn_rearm(evl_client_turn(client));
+    ring();
+    assert_false(evlock_is_held(lock));
+    assert_true(evlock_is_held(heir));
+    assert_int_equal(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
+    assert_int_equal(stats.handed, 1);
+    assert_true(heir->crowded);
+    evlock_free(lock);
+    evlock_free(heir);
+    finish_at_socket(client);
+}
+
 /* Whether it holds by a message that comes so long after its look, on a connection that has listened for less. */
 static bool holds_by_a_new_connection(int64_t (*later)(int64_t ttl)) {
     char message[128];
@@ -2095,6 +2127,7 @@ int main(void) {
         cmocka_unit_test(no_grant_is_believed_that_no_server_would_tell),
         cmocka_unit_test(who_was_ahead_of_all_looks_at_once),
         cmocka_unit_test(a_lease_that_is_handed_to_an_heir_counts_from_the_look_before),
+        cmocka_unit_test(a_lease_that_is_handed_past_the_end_of_a_wait_goes_to_the_heir),
         cmocka_unit_test(a_grant_by_a_new_connection_counts_from_the_look_or_is_looked_at),
         cmocka_unit_test(a_listener_that_is_connected_is_in_the_log),
         cmocka_unit_test(a_listener_follows_a_node_that_does_not_say_who_it_is),
