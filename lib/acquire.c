@@ -433,6 +433,7 @@ void evl_acquire_failed(struct call *call, struct trouble why) {
 static void acquire_wait_behind(struct call *call) {
     if (call->lock->config->queue)
         evl_queue_open(evl_locks_of(call->lock), evl_handle_home(call->lock));
+    call->acquire.attempts++; /* another is made before its own: it does not get the lock at once */
     evl_acquire_note(call, (struct trouble){EVLOCK_EHELD, "waiting behind other handles of this client"});
     evl_call_wake(call, call->acquire.wait_until);
 }

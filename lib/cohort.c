@@ -255,7 +255,7 @@ static void cohort_inherit(struct call *heir, const struct call *call) {
     heir->acquire.contended = call->acquire.contended;
     heir->acquire.looked = call->acquire.looked;
     heir->acquire.looks_anew = call->acquire.looks_anew;
-    heir->acquire.attempts = call->acquire.attempts;
+    heir->acquire.attempts += call->acquire.attempts;
     heir->acquire.handed = call->acquire.handed;
     heir->acquire.asked_at = call->acquire.asked_at;
     heir->acquire.asked_time = call->acquire.asked_time;

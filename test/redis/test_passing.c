@@ -71,6 +71,21 @@ static void is_counted_for_each_holder(void **state) {
     assert_int_equal(holds, 2);
 }
 
+/* Nobody got the lock at once but the first, though nobody asked for it in vain. */
+static void counts_who_waited_without_asking(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(1);
+    struct user users[3];
+
+    crowd(f, users, 3, &options);
+    release(&users[0]);
+    await_held(f, &users[1]);
+    release(&users[1]);
+    await_held(f, &users[2]);
+    assert_int_equal(passed(f), 1);
+    assert_int_equal(stats_of(f->client).waited, 2);
+}
+
 static void is_not_passed_on_by_default(void **state) {
     struct fixture *f = *state;
     evlock_options options = with_ttl(60000);
@@ -1320,6 +1335,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(goes_to_those_who_wait_in_order),
         TEST(is_counted_for_each_holder),
+        TEST(counts_who_waited_without_asking),
         TEST(is_not_passed_on_by_default),
         TEST(ends_passing_at_the_bound),
         TEST(leaves_the_lock_to_others_at_the_bound),

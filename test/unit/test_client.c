@@ -1561,6 +1561,26 @@ CASE(a_lease_that_is_handed_to_an_heir_counts_from_the_look_before) {
     finish_at_socket(client);
 }
 
+/* The attempt that it was granted is another's first. */
+CASE(who_inherits_an_attempt_has_waited) {
+    evlock_options options = {.size = sizeof(evlock_options), .max_passes = 1};
+    evlock_client *client = client_at_socket();
+    evlock *lock = lock_with(client, &options), *heir = lock_with(client, &options);
+    evlock_stats stats;
+
+    assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
+    assert_int_equal(evlock_acquire(heir, NULL, ended, NULL), EVLOCK_OK);
+    evlock_free(lock);
+    answer(client, request_of(heir), text(REPLY_OK, "OK"));
+    evl_turn_rearm(evl_client_turn(client));
+    ring();
+    assert_true(evlock_is_held(heir));
+    assert_int_equal(evlock_client_stats(client, &stats, sizeof(stats)), EVLOCK_OK);
+    assert_int_equal(stats.waited, 1);
+    evlock_free(heir);
+    finish_at_socket(client);
+}
+
 /* Its wait has ended, and the loop has not turned since. */
 CASE(a_lease_that_is_handed_past_the_end_of_a_wait_goes_to_the_heir) {
     char message[128];
@@ -2127,6 +2147,7 @@ int main(void) {
         cmocka_unit_test(no_grant_is_believed_that_no_server_would_tell),
         cmocka_unit_test(who_was_ahead_of_all_looks_at_once),
         cmocka_unit_test(a_lease_that_is_handed_to_an_heir_counts_from_the_look_before),
+        cmocka_unit_test(who_inherits_an_attempt_has_waited),
         cmocka_unit_test(a_lease_that_is_handed_past_the_end_of_a_wait_goes_to_the_heir),
         cmocka_unit_test(a_grant_by_a_new_connection_counts_from_the_look_or_is_looked_at),
         cmocka_unit_test(a_listener_that_is_connected_is_in_the_log),
