@@ -1561,6 +1561,39 @@ CASE(a_lease_that_is_handed_to_an_heir_counts_from_the_look_before) {
     finish_at_socket(client);
 }
 
+static int risks;
+
+static void on_risk(evlock *lock, int trouble, void *arg) {
+    (void)lock, (void)trouble, (void)arg;
+    risks++;
+}
+
+/* The report of the grant took long. */
+CASE(a_risk_from_before_the_grant_is_told_in_time) {
+    evlock_options options = {.size = sizeof(evlock_options), .auto_renewal = true, .on_at_risk = on_risk};
+    evlock_client *client = client_new();
+    evlock *lock;
+
+    options.ttl_ms = 30000;
+    lock = lock_with(client, &options);
+    assert_int_equal(evlock_acquire(lock, NULL, ended, NULL), EVLOCK_OK);
+    grant(client, lock);
+    risks = 0;
+    for (int i = 0; i < 2; i++) {
+        loop.now += 12 * 1000 * 1000;
+        evl_client_turn(client)->heard = loop.now;
+        evl_tenure_ring(&lock->tenure->alarm, loop.now);
+    }
+    assert_int_equal(risks, 0);
+    ring();
+    assert_true(evlock_is_held(lock));
+    while (risks == 0 && evlock_is_held(lock))
+        ring_next();
+    assert_int_equal(risks, 1);
+    evlock_free(lock);
+    finish(client);
+}
+
 /* The attempt that it was granted is another's first. */
 CASE(who_inherits_an_attempt_has_waited) {
     evlock_options options = {.size = sizeof(evlock_options), .max_passes = 1};
@@ -2147,6 +2180,7 @@ int main(void) {
         cmocka_unit_test(no_grant_is_believed_that_no_server_would_tell),
         cmocka_unit_test(who_was_ahead_of_all_looks_at_once),
         cmocka_unit_test(a_lease_that_is_handed_to_an_heir_counts_from_the_look_before),
+        cmocka_unit_test(a_risk_from_before_the_grant_is_told_in_time),
         cmocka_unit_test(who_inherits_an_attempt_has_waited),
         cmocka_unit_test(a_lease_that_is_handed_past_the_end_of_a_wait_goes_to_the_heir),
         cmocka_unit_test(a_grant_by_a_new_connection_counts_from_the_look_or_is_looked_at),
