@@ -26,8 +26,7 @@ static inline bool evl_cohort_enter(struct call *call) {
     return !evl_cohort_is_for(call->lock) || evl_cohort_join(call);
 }
 
-/* The same at the head, if its handle holds for a cohort: it had been granted a lease, which is gone before it was
- * told.
+/* The same at the head, if its handle holds for a cohort: it had been granted a lease that is gone before it was told.
  */
 bool evl_cohort_enter_again(struct call *call);
 

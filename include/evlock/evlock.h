@@ -815,10 +815,9 @@ typedef struct evlock_options {
  * that waits when it is asked for. Only to these is the lease passed on.
  *
  * A release that passes the lease on reports EVLOCK_OK by the deadline alone. No server was asked. Say another client
- * breaks the lock, or the server loses its data. Then the lease may be passed on for up to a quarter of its ttl,
- * or half of it where a pass does not renew. Each
- * of those holders believes that it holds. A renewal finds the loss, and whoever has the lease then hears of it. After
- * a break by this client itself, the next release asks the server.
+ * breaks the lock, or the server loses its data. Then the lease may be passed on for up to a quarter of its ttl, or
+ * half of it where a pass does not renew. Each of those holders believes that it holds. A renewal finds the loss, and
+ * whoever has the lease then hears of it. After a break by this client itself, the next release asks the server.
  *
  * These leases are released, and not passed on:
  *   - one whose user asked for the token, or extended it
