@@ -111,7 +111,7 @@ struct heard {
     size_t len;      /* of these */
 };
 
-static void write_word(struct heard *heard, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void write_word(struct heard *heard, const char *format, ...) {
     size_t room = sizeof(heard->words) - heard->len;
     va_list args;
     int len;
