@@ -121,8 +121,7 @@ static bool print_record(redisContext *store) {
     return good;
 }
 
-/* --- A worker: takes the lock with a fence, and writes under it ----------------------------------------------------
- */
+/* --- A worker: takes the lock with a fence, and writes under it --------------------------------------------------- */
 
 struct worker {
     const char *name;
@@ -252,8 +251,7 @@ static int run_worker(const char *name, int director, const char *url) {
     return worker.failed;
 }
 
-/* --- The director: owns the store, and makes the trouble ------------------------------------------------------------
- */
+/* --- The director: owns the store, and makes the trouble ---------------------------------------------------------- */
 
 struct process {
     const char *name;

@@ -122,8 +122,7 @@ static void cluster_ask_soon(struct cluster *cluster) {
     cluster_wake(cluster);
 }
 
-/* --- Slots that have other masters ----------------------------------------------------------------------------------
- */
+/* --- Slots that have other masters -------------------------------------------------------------------------------- */
 
 /* Slots that move one by one are told together. */
 static void cluster_tell_soon(struct cluster *cluster) {

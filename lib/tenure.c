@@ -315,8 +315,7 @@ static bool tenure_renews(struct request *request, struct bytes *ret_key) {
     return evl_lease_wanted(evl_tenure_lease(tenure), request->vote) == LEASE_RENEW;
 }
 
-/* --- Of a cluster: a lease's commands go to where its slot is, and what was lost may be owed by another master ------
- */
+/* --- Of a cluster: a lease's commands go to where its slot is, and what was lost may be owed by another master ---- */
 
 /* A master that loses commands owes their settling. Of two that do, the later one does not settle for both. */
 static void tenure_note_owing(struct tenure *tenure, unsigned node) {

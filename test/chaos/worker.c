@@ -273,8 +273,7 @@ static void change_handle(struct hand *hand) {
     rest(hand, 20);
 }
 
-/* --- What a hand gets ----------------------------------------------------------------------------------------------
- */
+/* --- What a hand gets --------------------------------------------------------------------------------------------- */
 
 static int64_t brief_ttl(const struct hand *hand) {
     return hand->name->ttl_ms < MAX_TTL_MS ? hand->name->ttl_ms : MAX_TTL_MS;

@@ -181,8 +181,7 @@ unsigned world_moves(const struct world *w, struct move moves[MOVES]) {
     return list.count;
 }
 
-/* --- Words ----------------------------------------------------------------------------------------------------------
- */
+/* --- Words -------------------------------------------------------------------------------------------------------- */
 
 static const char *const commands[] = {"nothing", "acquire", "adopt", "raise",   "renew",  "refresh",
                                        "rearm",   "mend",    "add",   "replace", "release"};

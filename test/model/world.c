@@ -57,8 +57,7 @@ static struct use *use_living(struct client *client, unsigned attempt) {
     return use->begun && !use->over ? use : NULL;
 }
 
-/* --- Answers to the users -------------------------------------------------------------------------------------------
- */
+/* --- Answers to the users ----------------------------------------------------------------------------------------- */
 
 static bool believes(const struct world *w, unsigned c, const struct use *use) {
     return use->begun && !use->over && client_clock(w, c) < evl_lease_deadline(lease_of(use));
@@ -126,8 +125,7 @@ static void hear(struct world *w, unsigned c, struct use *use, const struct leas
     hear_end(w, use, out);
 }
 
-/* --- To the nodes ---------------------------------------------------------------------------------------------------
- */
+/* --- To the nodes ------------------------------------------------------------------------------------------------- */
 
 static int trouble(const struct world *w, unsigned c, unsigned n, const struct lease *lease) {
     if (!w->clients[c].channels[n].up)
@@ -233,8 +231,7 @@ static void send(struct world *w, unsigned c, unsigned n) {
     }
 }
 
-/* --- Timers ---------------------------------------------------------------------------------------------------------
- */
+/* --- Timers ------------------------------------------------------------------------------------------------------- */
 
 static void forget_stray(struct channel *channel, unsigned i) {
     channel->lost--;
@@ -391,8 +388,7 @@ static void stall(struct world *w, unsigned c) {
         pass(w, false, 0);
 }
 
-/* --- Servers --------------------------------------------------------------------------------------------------------
- */
+/* --- Servers ------------------------------------------------------------------------------------------------------ */
 
 /* A waiter was granted the lock; if its client does not listen, the message is lost. */
 static void tell_grant(struct world *w, unsigned n, const struct grant_note *told) {
@@ -467,8 +463,7 @@ static void refuse(struct channel *channel, enum lease_verdict verdict) {
     m->verdict = (uint8_t)verdict;
 }
 
-/* --- Grants that are heard of ----------------------------------------------------------------------------------------
- */
+/* --- Grants that are heard of ------------------------------------------------------------------------------------- */
 
 static void forget_grant(struct ears *ears, unsigned i) {
     ears->count--;
@@ -511,8 +506,7 @@ static void look(struct world *w, unsigned c) {
     act(w, c, use, &out);
 }
 
-/* --- Connections ----------------------------------------------------------------------------------------------------
- */
+/* --- Connections -------------------------------------------------------------------------------------------------- */
 
 /* Of what was heard, what matters to whom the lease is passed on to. */
 static void note_heard(struct use *use, unsigned n, const struct message *m) {
@@ -703,8 +697,7 @@ static void break_in(struct world *w, unsigned n, int64_t longer) {
         }
 }
 
-/* --- Users ----------------------------------------------------------------------------------------------------------
- */
+/* --- Users -------------------------------------------------------------------------------------------------------- */
 
 static void begin(struct world *w, unsigned c, enum happening how, unsigned with) {
     struct client *client = &w->clients[c];
@@ -769,8 +762,7 @@ static void call(struct world *w, unsigned c, enum happening what) {
     act(w, c, use, &out);
 }
 
-/* --- Passing on -----------------------------------------------------------------------------------------------------
- */
+/* --- Passing on --------------------------------------------------------------------------------------------------- */
 
 static const struct lease_terms *terms_of_heir(const struct world *w, const struct use *use) {
     const struct manner *manner = manners_of(w) + use->manner;
@@ -876,8 +868,7 @@ static void show(struct world *w, unsigned c) {
     evl_lease_tie(lease_of(use));
 }
 
-/* --- Promises -------------------------------------------------------------------------------------------------------
- */
+/* --- Promises ----------------------------------------------------------------------------------------------------- */
 
 /* Whether a node keeps the token, or keeps others from having one, in all quanta up to this one. */
 static bool keeps(const struct world *w, unsigned n, int token, int64_t last) {
@@ -1045,8 +1036,7 @@ static void check(struct world *w) {
     w->twice = true;
 }
 
-/* --- What happens ---------------------------------------------------------------------------------------------------
- */
+/* --- What happens ------------------------------------------------------------------------------------------------- */
 
 void world_begin(struct world *w, const struct scope *scope, unsigned clocks) {
     static const unsigned rates[CLOCKS][5] = {

@@ -374,8 +374,7 @@ static void a_grant_that_is_lost_meanwhile_is_not_confirmed(void **state) {
     assert_deadline_is_backed(lock, 1);
 }
 
-/* --- A client whose second connection goes through a relay ----------------------------------------------------------
- */
+/* --- A client whose second connection goes through a relay -------------------------------------------------------- */
 
 /* A client through a relay that leads to node 0. The relay's first connection is the client's own, the second its
  * side, which stands once a lock asks for replicas. */

@@ -321,8 +321,7 @@ CASE(extensions_end_with_a_release) {
     is_over(&b);
 }
 
-/* --- What is asked for is the most that counts ----------------------------------------------------------------------
- */
+/* --- What is asked for is the most that counts -------------------------------------------------------------------- */
 
 #define AGES (INT64_C(10) * 366 * 24 * 3600 * SECOND)
 

@@ -405,8 +405,7 @@ CASE(a_grant_that_is_told_brings_them_too) {
     fence_is(&b, 8);
 }
 
-/* --- Mending -------------------------------------------------------------------------------------------------------
- */
+/* --- Mending ------------------------------------------------------------------------------------------------------ */
 
 /* Two of three have granted and drawn, the third is away. */
 static void held_without_the_third(struct bench *b) {

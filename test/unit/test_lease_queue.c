@@ -370,8 +370,7 @@ CASE(a_lease_that_is_gone_may_be_in_the_queue) {
     is_over(&b);
 }
 
-/* --- A look that was lost may run later, and join the queue again ---------------------------------------------------
- */
+/* --- A look that was lost may run later, and join the queue again ------------------------------------------------- */
 
 static void until_it_cannot_run(struct bench *b) {
     int asked = 0;
