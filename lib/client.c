@@ -96,12 +96,19 @@ int evlock_client_node(const evlock_client *client, size_t index, evlock_node_in
 
 /* --- Credentials -------------------------------------------------------------------------------------------------- */
 
+/* A node that a user may name: one that is counted, or that on_login names. A cluster's masters are counted when its
+ * table is known, and on_login is asked before that. */
+static bool client_has_node(const struct deployment *deployment, size_t node) {
+    return node < evl_deployment_count(deployment) || node < evl_deployment_identities(deployment) ||
+           node == EVLOCK_ALL_NODES;
+}
+
 static struct trouble client_validate_login(const evlock_client *client, size_t node, const char *user,
                                             const char *password) {
     const struct deployment *deployment = client ? &client->locks.tenures.deployment : NULL;
     struct trouble trouble;
 
-    if (!client || (node >= evl_deployment_count(deployment) && node != EVLOCK_ALL_NODES))
+    if (!client || !client_has_node(deployment, node))
         return (struct trouble){EVLOCK_EINVAL, client ? "there is no such node" : "the client is NULL"};
     trouble = evl_locks_validate_caller(&client->locks);
     if (trouble.status != EVLOCK_OK)

@@ -8,12 +8,11 @@ import sys
 import command
 from command import start
 
-# Says each signal that it gets, and ends with 3 by SIGTERM. A handler may come in the midst of a print(), and must then
-# not print itself: it writes.
+# Says each signal that it gets, and ends with 3 by SIGTERM.
 SAYS = [sys.executable, "-c", """
 import os, signal, sys
 def say(number, frame):
-    os.write(1, signal.Signals(number).name.encode() + b"\\n")
+    print(signal.Signals(number).name, flush=True)
     if number == signal.SIGTERM:
         sys.exit(3)
 for name in "TERM INT HUP QUIT USR1 USR2 WINCH".split():
