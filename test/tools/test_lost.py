@@ -26,7 +26,7 @@ PATIENT = ["--ttl", "3s", "-k", "1400ms"]
 READS = [sys.executable, "-c", """
 import os, signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-signal.signal(signal.SIGUSR1, lambda *_: print('warned', flush=True))
+signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b'warned\\n'))
 for line in open(int(os.environ['EVLOCK_FD'])):
     print(line, end='', flush=True)
 """]

@@ -8,11 +8,12 @@ import sys
 import command
 from command import start
 
-# Says each signal that it gets, and ends with 3 by SIGTERM.
+# Says each signal that it gets, and ends with 3 by SIGTERM. A handler may come in the midst of a print(), and must then
+# not print itself: it writes.
 SAYS = [sys.executable, "-c", """
 import os, signal, sys
 def say(number, frame):
-    print(signal.Signals(number).name, flush=True)
+    os.write(1, signal.Signals(number).name.encode() + b"\\n")
     if number == signal.SIGTERM:
         sys.exit(3)
 for name in "TERM INT HUP QUIT USR1 USR2 WINCH".split():
