@@ -8,6 +8,7 @@
 #include "command.h"
 #include "exits.h"
 #include "json.h"
+#include "output.h"
 #include "say.h"
 #include "script.h"
 
@@ -20,14 +21,16 @@ struct acquire {
     int64_t remaining_ms;
 };
 
-static void acquire_on_left(struct script *script) {
-    const struct acquire *acquire = (const struct acquire *)script;
+/* Returns 0, or the exit status if that did not arrive. */
+static int acquire_print(const struct acquire *acquire) {
+    const struct script *script = &acquire->script;
     const struct options *options = script->session.options;
     struct json json = {.out = stdout};
     if (!options->json) {
-        if (acquire->fence)
-            printf("%" PRIu64 "\n", acquire->fence);
-        return;
+        if (!acquire->fence)
+            return 0;
+        printf("%" PRIu64 "\n", acquire->fence);
+        return output_arrived();
     }
     json_open(&json, NULL, '{');
     json_text(&json, "name", script->name);
@@ -40,9 +43,10 @@ static void acquire_on_left(struct script *script) {
     json_number(&json, "remaining_ms", acquire->remaining_ms);
     json_close(&json, '}');
     json_end(&json);
+    return output_arrived();
 }
 
-/* Who cannot be told the token could not give the lock back. */
+/* Who cannot be told the token could not give the lock back, and who was not told the fence would not use it. */
 static void acquire_on_acquired(evlock *lock, int status, void *arg) {
     struct acquire *acquire = arg;
     struct session *session = &acquire->script.session;
@@ -55,10 +59,12 @@ static void acquire_on_acquired(evlock *lock, int status, void *arg) {
     size_t length = 0;
     const void *token = evlock_token(lock, &length);
     int exit = token_write(acquire->fd, token, token ? length : 0);
+    if (exit == 0)
+        exit = acquire_print(acquire);
     if (exit)
         session_end(session, exit);
     else
-        script_leave(&acquire->script, EXIT_OK, acquire_on_left);
+        script_leave(&acquire->script, EXIT_OK, NULL);
 }
 
 static int acquire_run(const struct options *options, int count, char **operands) {

@@ -1,9 +1,7 @@
-/* A command that evlock runs, with all that it starts. */
+/* A command that evlock runs, with all that it starts, as evlock sees it. */
 #include <errno.h>
-#include <fcntl.h>
+#include <evlock/loop.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -15,7 +13,7 @@
 #include "say.h"
 #include "terminal.h"
 
-/* How often what was killed is looked for, at first and at last, in milliseconds. */
+/* How often what evlock has killed itself is looked for, at first and at last, in milliseconds. */
 enum { CHILD_LOOK_MS = 10, CHILD_LOOK_MOST_MS = 1000 };
 
 static void child_set_timer(struct child *child, int64_t ms) {
@@ -23,108 +21,168 @@ static void child_set_timer(struct child *child, int64_t ms) {
     event_add(child->killer, &span);
 }
 
+static void child_order_all(const struct child *child, int number) {
+    supervisor_order(&child->supervisor, (struct supervisor_order){SUPERVISOR_ALL, .number = number});
+}
+
 /* --- Ending ------------------------------------------------------------------------------------------------------- */
 
-/* Sends a signal to all; returns how many live. Without /proc these are the members of the group. */
-static int child_signal_all(const struct child *child, int number) {
-    int living = descendants_signal(&child->descendants, number);
-    if (living >= 0)
-        return living;
-    pid_t target = child->group > 0 ? -child->group : child->pid;
-    return target != 0 && kill(target, number) == 0;
+/* Frees what child_start() has made. */
+static void child_forget(struct child *child) {
+    if (child->terminal && child->supervisor.page)
+        terminal_take(atomic_load(&child->supervisor.page->group));
+    signals_end(&child->signals);
+    if (child->words)
+        event_free(child->words);
+    if (child->killer)
+        event_free(child->killer);
+    supervisor_end(&child->supervisor);
+}
+
+/* How the command has ended, or why it was not run, which is said here. */
+static int child_exit(const struct child *child) {
+    const struct supervisor_page *page = child->supervisor.page;
+    int status = atomic_load(&page->status), error = atomic_load(&page->error), exit = atomic_load(&page->not_run);
+    if (child->look_ms > 0)
+        return EXIT_TROUBLE; /* that was said when the supervisor was killed */
+    if (exit == EXIT_TROUBLE)
+        return say_error(exit, "cannot start a process: %s", strerror(error));
+    if (exit)
+        return say_error(exit, "cannot run '%s': %s", child->wishes.words[0], strerror(error));
+    return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static void child_finish(struct child *child) {
-    signals_end(&child->signals);
-    event_free(child->killer);
-    child->struck = guard_struck(&child->guard);
-    guard_end(&child->guard);
-    if (child->terminal)
-        terminal_take(child->group);
-    child->wishes.on_end(child->status, child->wishes.arg);
+    int exit = child_exit(child);
+    child->struck = atomic_load(&child->supervisor.page->struck);
+    child->not_run = atomic_load(&child->supervisor.page->not_run) != 0;
+    child_forget(child);
+    child->wishes.on_end(exit, child->wishes.arg);
 }
 
-static void child_on_kill(evutil_socket_t fd, short what, void *arg) {
-    struct child *child = arg;
-    (void)fd, (void)what;
-    child->look_ms = child->look_ms == 0 ? CHILD_LOOK_MS : 2 * child->look_ms;
-    if (child->look_ms > CHILD_LOOK_MOST_MS)
-        child->look_ms = CHILD_LOOK_MOST_MS;
-    if (child_signal_all(child, SIGKILL) == 0 && child->pid == 0)
-        child_finish(child);
-    else
-        child_set_timer(child, child->look_ms);
+void child_signal(struct child *child, int number) {
+    supervisor_order(&child->supervisor, (struct supervisor_order){SUPERVISOR_PASS, .number = number});
 }
 
 void child_end(struct child *child, int64_t grace_ms) {
-    struct timeval due, now;
-    if (child->look_ms > 0)
+    int64_t moment = evlock_clock_us() + grace_ms * 1000;
+    supervisor_order(&child->supervisor, (struct supervisor_order){SUPERVISOR_END, .moment = moment});
+    if (child->look_ms > 0 || moment >= child->kill_at)
         return;
-    if (!child->ending) {
-        child->ending = true;
-        child_signal_all(child, child->wishes.end_signal);
-        child_signal_all(child, SIGCONT); /* what is stopped hears no other signal */
-    } else if (event_pending(child->killer, EV_TIMEOUT, &due)) {
-        event_base_gettimeofday_cached(child->base, &now);
-        if ((due.tv_sec - now.tv_sec) * 1000 + (due.tv_usec - now.tv_usec) / 1000 <= grace_ms)
-            return;
-    }
-    child_set_timer(child, grace_ms);
+    child->kill_at = moment;
+    child_set_timer(child, grace_ms + CHILD_LOOK_MS);
 }
 
-/* The command has ended; and with it, or a little later, all that it started. */
-static void child_go_on_ending(struct child *child) {
-    if (child->pid != 0)
-        return;
-    bool gone = (child->wishes.leave && !child->ending) || child_signal_all(child, 0) == 0;
-    if (gone)
+void child_set_deadline(struct child *child, int64_t deadline) {
+    supervisor_set_deadline(&child->supervisor, deadline);
+}
+
+/* --- In the supervisor's place ------------------------------------------------------------------------------------ */
+
+/* The number is the command's as long as nobody has waited for it. */
+static void child_kill_group(const struct child *child) {
+    pid_t pid = atomic_load(&child->supervisor.page->pid), group = atomic_load(&child->supervisor.page->group);
+    if (pid != 0)
+        kill(group ? -group : pid, SIGKILL);
+}
+
+/* The supervisor was killed: its children became evlock's, beside those that evlock had before. */
+static void child_kill_all(struct child *child) {
+    pid_t refused = 0, group = atomic_load(&child->supervisor.page->group);
+    int left = descendants_signal(SIGKILL, child->since, &refused);
+    if (left < 0) /* without /proc they are the group */
+        left = group && kill(-group, SIGKILL) == 0;
+    if (left == 0) {
         child_finish(child);
+        return;
+    }
+    child_set_timer(child, child->look_ms);
+    child->look_ms = 2 * child->look_ms < CHILD_LOOK_MOST_MS ? 2 * child->look_ms : CHILD_LOOK_MOST_MS;
+}
+
+/* Also when the supervisor should have killed them by now, and may be frozen. */
+static void child_on_kill(evutil_socket_t fd, short what, void *arg) {
+    struct child *child = arg;
+    (void)fd, (void)what;
+    if (child->look_ms > 0)
+        child_kill_all(child);
     else
-        child_end(child, child->wishes.grace_ms);
+        child_kill_group(child);
+}
+
+/* Called before the supervisor, or any child of its, was waited for. */
+static void child_bereave(struct child *child) {
+    say_error(0, "the parent of the command was killed; ending the command");
+    child->since = descendants_birth(child->supervisor.pid);
+    child->look_ms = CHILD_LOOK_MS;
+    child_kill_group(child);
+    child_set_timer(child, 0);
 }
 
 /* --- Stopping and going on ---------------------------------------------------------------------------------------- */
 
 static void child_go_on(struct child *child) {
-    if (guard_struck(&child->guard) || !child->wishes.may_go_on(child->wishes.arg)) {
+    pid_t group = atomic_load(&child->supervisor.page->group);
+    if (atomic_load(&child->supervisor.page->struck) || !child->wishes.may_go_on(child->wishes.arg)) {
         child_end(child, 0);
         return;
     }
-    if (child->terminal && terminal_is_ours() && child->pid != 0)
-        terminal_give(child->group);
-    child_signal_all(child, SIGCONT);
+    if (child->terminal && terminal_is_ours() && atomic_load(&child->supervisor.page->pid) != 0)
+        terminal_give(group);
+    child_order_all(child, SIGCONT);
 }
 
 /* Stops evlock, after the command: whoever stopped the one meant the other. It returns when evlock goes on. */
 static void child_stop_too(struct child *child) {
-    child_signal_all(child, SIGSTOP);
+    child_order_all(child, SIGSTOP);
     if (child->terminal)
-        terminal_take(child->group);
+        terminal_take(atomic_load(&child->supervisor.page->group));
     raise(SIGSTOP);
     child_go_on(child);
 }
 
-/* --- Signals ------------------------------------------------------------------------------------------------------ */
+/* --- What is heard ------------------------------------------------------------------------------------------------ */
 
-void child_signal(struct child *child, int number) {
-    if (child->pid != 0)
-        kill(child->group > 0 ? -child->group : child->pid, number);
+static void child_on_words(evutil_socket_t fd, short what, void *arg) {
+    struct child *child = arg;
+    struct supervisor_word word;
+    bool gone;
+    (void)fd, (void)what;
+    while (supervisor_hear(&child->supervisor, &word, &gone)) {
+        if (word.what == SUPERVISOR_REFUSED)
+            child->wishes.on_refused(word.number, child->wishes.arg);
+        else if (child->terminal && word.number != SIGSTOP)
+            child_stop_too(child);
+    }
+    if (gone)
+        event_del(child->words); /* SIGCHLD says the rest */
+}
+
+/* Waits for the next that has ended, or for a supervisor that was stopped, which nobody but evlock sees. True if all
+ * is over. */
+static bool child_reap_one(struct child *child, const siginfo_t *info) {
+    int status;
+    bool its = info->si_pid == child->supervisor.pid, ended = false;
+    if (its && info->si_code == CLD_STOPPED)
+        kill(info->si_pid, SIGCONT);
+    else if (its) {
+        ended = atomic_load(&child->supervisor.page->ended);
+        if (!ended)
+            child_bereave(child);
+        child->supervisor.pid = 0;
+    }
+    waitpid(info->si_pid, &status, WNOHANG | WUNTRACED);
+    return ended;
 }
 
 static void child_reap(struct child *child) {
-    int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0;) {
-        if (pid == child->guard.pid)
-            child->guard.pid = 0; /* killed by someone; the command goes on without it */
-        if (pid != child->pid)
-            continue;
-        if (!WIFSTOPPED(status)) {
-            child->pid = 0;
-            child->status = status;
-        } else if (child->terminal && WSTOPSIG(status) != SIGSTOP)
-            child_stop_too(child);
+    siginfo_t info = {0};
+    while (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
+        if (child_reap_one(child, &info)) {
+            child_finish(child);
+            return;
+        }
     }
-    child_go_on_ending(child);
 }
 
 static void child_on_signal(int number, void *arg) {
@@ -136,129 +194,50 @@ static void child_on_signal(int number, void *arg) {
         child_stop_too(child);
     else if (number == SIGCONT)
         child_go_on(child);
-    else if (child->group > 0 || !from_terminal || !terminal_is_input()) /* the terminal sends them to both */
+    else if (!child->wishes.foreground || !from_terminal || !terminal_is_input()) /* the terminal sends them to both */
         child_signal(child, number);
 }
 
 /* --- Starting ----------------------------------------------------------------------------------------------------- */
 
-/* As if evlock had never caught a signal. What was ignored before stays so. */
-static void child_reset_signals(const sigset_t *mask) {
-    struct sigaction action;
-    for (int number = 1; number < NSIG; number++) {
-        if (sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-            signal(number, SIG_DFL);
-    }
-    sigprocmask(SIG_SETMASK, mask, NULL);
-}
-
-/* Gives the command its descriptor: shells know numbers of one digit best. What closes at exec is free for that. */
-static int child_pass_on(const struct child *child, int report) {
-    int number = STDERR_FILENO + 1, flags = 0;
-    char text[12];
-    while (number == report || ((flags = fcntl(number, F_GETFD)) >= 0 && !(flags & FD_CLOEXEC)))
-        number++;
-    if (number == child->wishes.inherits)
-        fcntl(number, F_SETFD, 0);
-    else if (dup2(child->wishes.inherits, number) < 0)
-        return -1;
-    snprintf(text, sizeof text, "%d", number);
-    return setenv(child->wishes.variable, text, 1);
-}
-
-/* In the new process. All signals are blocked. What goes wrong is reported through `report`. */
-__attribute__((noreturn)) static void child_exec(const struct child *child, pid_t parent, bool in_front,
-                                                 const sigset_t *mask, int report) {
-    if (!child->wishes.foreground && setpgid(0, 0) == 0 && in_front)
-        terminal_give(getpgrp());
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) /* which had ended before it could be asked for */
-        _exit(EXIT_TROUBLE);
-    if (child_pass_on(child, report) == 0) {
-        child_reset_signals(mask);
-        execvp(child->wishes.words[0], child->wishes.words);
-    }
-    int error = errno;
-    ssize_t written = write(report, &error, sizeof error);
-    (void)written;
-    _exit(EXIT_NOT_RUN);
-}
-
-/* Why the command is not run, once its process was there. The pipe ends without a word when it is. */
-static int child_wait_for_exec(int report) {
-    int error = 0;
-    while (read(report, &error, sizeof error) < 0 && errno == EINTR) {
-    }
-    return error;
-}
-
-/* Starts the process and waits until it runs the command. Returns 0, or an exit status after saying why. */
-static int child_fork(struct child *child) {
-    int ends[2];
-    sigset_t all, mask;
-    pid_t parent = getpid();
-    bool in_front = child->terminal && terminal_is_ours();
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return say_error(EXIT_TROUBLE, "cannot start a process: %s", strerror(errno));
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &mask);
-    child->pid = fork();
-    if (child->pid == 0)
-        child_exec(child, parent, in_front, &mask, ends[1]);
-    int error = child->pid < 0 ? errno : 0;
-    close(ends[1]);
-    if (child->pid > 0 && !child->wishes.foreground) {
-        setpgid(child->pid, child->pid); /* here too, so that it is done when the first signal is passed on */
-        child->group = child->pid;
-        guard_set_group(&child->guard, child->group);
-    }
-    if (child->pid > 0 && (error = child_wait_for_exec(ends[0])) != 0)
-        waitpid(child->pid, NULL, 0);
-    close(ends[0]);
-    sigprocmask(SIG_SETMASK, &mask, NULL);
-    if (child->pid < 0)
-        return say_error(EXIT_TROUBLE, "cannot start a process: %s", strerror(error));
-    if (error)
-        return say_error(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN, "cannot run '%s': %s", child->wishes.words[0],
-                         strerror(error));
-    return 0;
-}
-
-/* What has to be there before the command is. Returns as child_fork(). */
+/* What has to be there before the command is. Returns 0, or -1. */
 static int child_prepare(struct child *child) {
     static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1,
                                   SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH, 0};
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    signal(SIGCHLD, SIG_DFL); /* to ignore it would be to reap nothing */
-    descendants_begin(&child->descendants, getpid());
-    int started = guard_start(&child->guard, &child->descendants, child->wishes.remaining_ms);
-    if (started != 0)
-        return say_error(EXIT_TROUBLE, "cannot start a process: %s", strerror(errno));
-    descendants_spare(&child->descendants, child->guard.pid);
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* for what a supervisor leaves that is killed */
+    signal(SIGCHLD, SIG_DFL);         /* to ignore it would be to reap nothing */
     child->killer = event_new(child->base, -1, 0, child_on_kill, child);
-    if (child->killer && signals_catch(&child->signals, child->base, numbers, child_on_signal, child) == 0)
+    return child->killer ? signals_catch(&child->signals, child->base, numbers, child_on_signal, child) : -1;
+}
+
+static int child_supervise(struct child *child) {
+    const struct child_wishes *wishes = &child->wishes;
+    struct supervisor_wishes wanted = {
+        .launch = {.words = wishes->words,
+                   .group = wishes->foreground ? getpgrp() : 0,
+                   .in_front = child->terminal && terminal_is_ours(),
+                   .inherits = wishes->inherits,
+                   .variable = wishes->variable},
+        .deadline = wishes->deadline,
+        .grace_us = wishes->grace_ms * 1000,
+        .end_signal = wishes->end_signal,
+        .leave = wishes->leave,
+    };
+    if (supervisor_start(&child->supervisor, &wanted) != 0)
+        return say_error(EXIT_TROUBLE, "cannot start a process: %s", strerror(errno));
+    child->words = event_new(child->base, child->supervisor.socket, EV_READ | EV_PERSIST, child_on_words, child);
+    if (child->words && event_add(child->words, NULL) == 0)
         return 0;
-    return say_error(EXIT_TROUBLE, "the system refuses to wait for signals");
+    return say_error(EXIT_TROUBLE, "the system refuses to wait for a process");
 }
 
 int child_start(struct child *child, struct event_base *base, const struct child_wishes *wishes) {
-    *child = (struct child){.wishes = *wishes, .base = base, .guard = {.alive = -1}};
+    *child = (struct child){.wishes = *wishes, .base = base, .supervisor = {.socket = -1}, .kill_at = INT64_MAX};
     child->terminal = !wishes->foreground && terminal_is_for_one();
     child->wishes.foreground = wishes->foreground || (terminal_is_input() && !child->terminal);
-    int exit = child_prepare(child);
-    if (exit == 0)
-        exit = child_fork(child);
-    if (exit == 0)
-        return 0;
-    signals_end(&child->signals);
-    if (child->killer)
-        event_free(child->killer);
-    guard_end(&child->guard);
-    if (child->terminal)
-        terminal_take(child->group);
+    int exit = child_prepare(child) == 0 ? child_supervise(child)
+                                         : say_error(EXIT_TROUBLE, "the system refuses to wait for signals");
+    if (exit)
+        child_forget(child);
     return exit;
-}
-
-void child_set_remaining(struct child *child, int64_t ms) {
-    guard_set_remaining(&child->guard, ms);
 }

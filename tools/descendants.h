@@ -1,32 +1,27 @@
 /*
- * The descendants of a process, as /proc has them: also those that left its group or session. It finds them and sends
- * them signals. It never waits for any.
+ * The descendants of this process, as /proc has them: also those that left its group or session. It finds them from
+ * child to child, reads of no other process, and sends them signals. It never waits for any.
  */
 #ifndef DESCENDANTS_H
 #define DESCENDANTS_H
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <sys/types.h>
 
-enum { DESCENDANTS_SPARED = 32 };
-
-/** Whose descendants, and which of its children are none of our business, with all that they started. */
-struct descendants {
-    pid_t root;
-    pid_t spared[DESCENDANTS_SPARED];
-    size_t count; /**< of those spared */
+/** When a process began. All zero is before all others. */
+struct descendants_birth {
+    unsigned long long ticks;
+    pid_t pid; /**< the later one of those that began in the same tick has the greater number */
 };
 
-/** Begins with `root`, and spares the children that it has now. */
-void descendants_begin(struct descendants *descendants, pid_t root);
-
-/** Spares one more. */
-void descendants_spare(struct descendants *descendants, pid_t pid);
+/** When the process `pid` began; all zero where /proc does not know it. */
+struct descendants_birth descendants_birth(pid_t pid);
 
 /**
- * Sends a signal to each, and returns how many live: zombies are dead, once all their threads are. Signal 0 counts
- * them alone. Where there is no /proc, or that of another namespace, the result is -1, and none got it.
+ * Sends a signal to each, but for children that began before `since` and what they started. Returns how many there
+ * were. Where there is no /proc, or that of another namespace, the result is -1, and none got it. `ret_refused` becomes
+ * one that this process may not signal, and is left alone if there is none.
  */
-int descendants_signal(const struct descendants *descendants, int number);
+int descendants_signal(int number, struct descendants_birth since, pid_t *ret_refused);
 
 #endif

@@ -14,6 +14,7 @@
 #include "duration.h"
 #include "exits.h"
 #include "json.h"
+#include "output.h"
 #include "say.h"
 #include "session.h"
 #include "signals.h"
@@ -84,12 +85,12 @@ static void hold_on_at_risk(evlock *lock, int status, void *arg) {
         evlock_strerror(status));
 }
 
-static void hold_print(const struct hold *hold) {
+/* Returns 0, or the exit status if that did not arrive. */
+static int hold_print(const struct hold *hold) {
     struct json json = {.out = stdout};
     if (!hold->session.options->json) {
         printf("%" PRIu64 "\n", evlock_fence(hold->lock));
-        fflush(stdout);
-        return;
+        return output_arrived();
     }
     json_open(&json, NULL, '{');
     json_text(&json, "name", hold->name);
@@ -98,6 +99,7 @@ static void hold_print(const struct hold *hold) {
     json_number(&json, "ttl_ms", hold->session.options->ttl_ms);
     json_close(&json, '}');
     json_end(&json);
+    return output_arrived();
 }
 
 static void hold_on_acquired(evlock *lock, int status, void *arg) {
@@ -108,7 +110,9 @@ static void hold_on_acquired(evlock *lock, int status, void *arg) {
         hold->held = true;
         if (hold_at_most_ms)
             event_add(hold->limit, &limit);
-        hold_print(hold);
+        int exit = hold_print(hold);
+        if (exit) /* who cannot be told gets no lock */
+            session_end(&hold->session, exit);
     } else
         session_end(&hold->session, session_not_had(&hold->session, hold->name, status));
 }

@@ -1,13 +1,12 @@
 /* evlock, the command: finds the subcommand, reads its options, and runs it. What it does is in the subcommand's file.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "commands.h"
 #include "completion.h"
 #include "exits.h"
+#include "output.h"
 #include "say.h"
 
 static const char about[] = "Usage: evlock COMMAND [OPTION...] [OPERAND...]\n"
@@ -22,13 +21,6 @@ static const char completion[] =
     "Usage: evlock completion bash | zsh\nPrint what the shell needs to complete evlock's words.\n\n"
     "In bash: source <(evlock completion bash)\n"
     "In zsh: write it to a file _evlock in a folder of $fpath.";
-
-/* What was printed has to have arrived. */
-static int main_end(int exit) {
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return exit;
-    return say_error(EXIT_TROUBLE, "cannot write to the standard output");
-}
 
 static int main_help(void) {
     fputs(about, stdout);
@@ -73,32 +65,22 @@ static int main_command(const struct command *command, int argc, char **argv) {
     return command->run(options_shared(), count, operands);
 }
 
-/* Else a connection may get the number of the standard error, and have evlock's words written to it. */
-static void main_open_standards(void) {
-    int fd;
-    do
-        fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0)
-        close(fd);
-}
-
 int main(int argc, char **argv) {
-    main_open_standards();
+    output_begin();
     const char *word = argc > 1 ? argv[1] : "";
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || (argc == 2 && strcmp(word, "help") == 0))
-        return main_end(main_help());
+        return output_end(main_help());
     if (strcmp(word, "--version") == 0)
-        return main_end(printf("evlock %s\n", evlock_version()) < 0);
+        return output_end(printf("evlock %s\n", evlock_version()) < 0);
     if (strcmp(word, "help") == 0 && argc == 3)
-        return main_end(main_help_of(argv[2]));
+        return output_end(main_help_of(argv[2]));
     if (strcmp(word, "completion") == 0 && argc == 3)
-        return main_end(completion_print(argv[2], commands));
+        return output_end(completion_print(argv[2], commands));
     if (strcmp(word, "completion") == 0)
         return say_error(EXIT_TROUBLE, "usage: evlock completion bash | zsh");
     const struct command *command = commands_find(word);
     if (!command)
         return say_error(EXIT_TROUBLE, *word ? "there is no command '%s'; see evlock --help" : "see evlock --help%s",
                          word);
-    return main_end(main_command(command, argc - 1, argv + 1));
+    return output_end(main_command(command, argc - 1, argv + 1));
 }

@@ -8,6 +8,7 @@
 #include "command.h"
 #include "duration.h"
 #include "exits.h"
+#include "leave.h"
 #include "say.h"
 #include "terminal.h"
 #include "work.h"
@@ -17,8 +18,10 @@ static int64_t run_at_least_ms;
 struct run {
     struct work work; /* the first member: a work of run's is its run */
     struct session session;
+    struct leave leave;
     struct event *rest; /* pending: the lock is kept for the rest of --at-least */
-    int64_t left;       /* milliseconds of it */
+    bool extending;     /* it is not known yet whether the server keeps it */
+    bool impatient;     /* a signal has come */
     int exit;
 };
 
@@ -31,24 +34,34 @@ static void run_on_rest(evutil_socket_t fd, short what, void *arg) {
 /* The lock ends by itself on the server, and evlock need not wait for that. */
 static void run_on_extended(evlock *lock, int status, void *arg) {
     struct run *run = arg;
-    char token[EVLOCK_TOKEN_MAX];
-    size_t length;
-    if (status == EVLOCK_OK && evlock_export(lock, token, sizeof token, &length) == EVLOCK_OK)
-        session_end(&run->session, run->exit);
+    (void)lock;
+    run->extending = false;
+    if (status == EVLOCK_OK || run->impatient)
+        leave(&run->leave, run->exit);
+}
+
+/* What is left of the lease then is more than a rest which could not be left to the server. */
+static void run_on_signal(struct work *work, int exit) {
+    struct run *run = (struct run *)work;
+    run->exit = exit;
+    run->impatient = true;
+    if (!run->extending)
+        leave(&run->leave, exit);
 }
 
 static void run_on_end(struct work *work, int exit) {
     struct run *run = (struct run *)work;
+    int64_t left = run_at_least_ms - (evlock_clock_us() - work->granted) / 1000;
+    struct timeval span = duration_span(left);
     run->exit = exit;
-    run->left = run_at_least_ms - (evlock_clock_us() - work->granted) / 1000;
-    struct timeval span = duration_span(run->left);
-    if (work->lost || run->left <= 0 || event_add(run->rest, &span) != 0) {
+    if (!evlock_is_held(work->lock) || left <= 0 || event_add(run->rest, &span) != 0) {
         session_end(&run->session, exit);
         return;
     }
-    work->kept = true;
+    work->on_signal = run_on_signal;
     /* What cannot be left to the server is waited for: a rest that is very short, or a server that is away. */
-    evlock_extend(work->lock, run->left, EVLOCK_EXTEND_REPLACE, run_on_extended, run);
+    int status = evlock_extend(work->lock, left, EVLOCK_EXTEND_REPLACE, run_on_extended, run);
+    run->extending = status == EVLOCK_OK;
 }
 
 static int run_run(const struct options *options, int count, char **operands) {
@@ -61,9 +74,13 @@ static int run_run(const struct options *options, int count, char **operands) {
     run.rest = event_new(run.session.base, -1, 0, run_on_rest, &run);
     if (!run.rest)
         exit = say_error(EXIT_TROUBLE, "the system refuses a timer");
-    if (exit || (exit = work_open(&run.work)) != 0 || (exit = work_stand(&run.work)) != 0)
+    if (exit || (exit = leave_open(&run.leave, &run.session)) != 0 || (exit = work_open(&run.work)) != 0 ||
+        (exit = work_stand(&run.work)) != 0)
         session_end(&run.session, exit);
+    run.leave.lock = run.work.lock;
+    run.leave.name = run.work.name;
     exit = session_loop(&run.session);
+    leave_close(&run.leave);
     work_close(&run.work);
     session_forget(run.rest);
     session_free(&run.session);

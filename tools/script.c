@@ -1,6 +1,5 @@
 /* What the subcommands for scripts share. */
 #include <signal.h>
-#include <string.h>
 
 #include "exits.h"
 #include "lookup.h"
@@ -12,20 +11,15 @@ static void script_on_signal(int number, void *arg) {
     session_end(&script->session, EXIT_SIGNAL + number);
 }
 
-static void script_on_again(evutil_socket_t fd, short what, void *arg) {
-    struct script *script = arg;
-    (void)fd, (void)what;
-    script_leave(script, script->exit, script->left);
-}
-
 int script_open(struct script *script, const struct options *options, const char *name, const evlock_options *wanted) {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, 0};
     *script = (struct script){.name = name};
     int exit = session_open(&script->session, options);
     if (exit)
         return exit;
-    script->again = event_new(script->session.base, -1, 0, script_on_again, script);
-    if (!script->again || signals_catch(&script->signals, script->session.base, numbers, script_on_signal, script) != 0)
+    if ((exit = leave_open(&script->leave, &script->session)) != 0)
+        return exit;
+    if (signals_catch(&script->signals, script->session.base, numbers, script_on_signal, script) != 0)
         return say_error(EXIT_TROUBLE, "the system refuses to wait for signals");
     return session_lock(&script->session, name, wanted, &script->lock);
 }
@@ -53,26 +47,18 @@ static int script_adopt(struct script *script, const struct token *token, void (
 
 /* --- Leaving ------------------------------------------------------------------------------------------------------ */
 
-/* While an unanswered command could change the lease, it cannot be left. */
+static void script_on_left(void *arg) {
+    struct script *script = arg;
+    script->left(script);
+}
+
 void script_leave(struct script *script, int exit, void (*left)(struct script *script)) {
-    static const struct timeval soon = {.tv_usec = 10000};
-    char token[EVLOCK_TOKEN_MAX];
-    size_t length;
-    if (script->session.ending)
-        return;
-    script->exit = exit;
     script->left = left;
-    int status = evlock_export(script->lock, token, sizeof token, &length);
-    explicit_bzero(token, sizeof token);
-    if (status == EVLOCK_EALREADY && event_add(script->again, &soon) == 0)
-        return;
-    if (status == EVLOCK_OK && left)
-        left(script);
-    if (status == EVLOCK_ELOST || status == EVLOCK_ENOTHELD)
-        exit = say_error(EXIT_LOST, "lost %s: %s", script->name, evlock_strerror(status));
-    else if (status != EVLOCK_OK)
-        exit = say_status(script->name, status);
-    session_end(&script->session, exit);
+    script->leave.lock = script->lock;
+    script->leave.name = script->name;
+    script->leave.left = left ? script_on_left : NULL;
+    script->leave.arg = script;
+    leave(&script->leave, exit);
 }
 
 int script_run(struct script *script, int exit) {
@@ -82,7 +68,7 @@ int script_run(struct script *script, int exit) {
         session_end(&script->session, exit);
     exit = session_loop(&script->session);
     signals_end(&script->signals);
-    session_forget(script->again);
+    leave_close(&script->leave);
     evlock_free(script->lock);
     session_free(&script->session);
     return exit;

@@ -5,6 +5,7 @@
 #ifndef SCRIPT_H
 #define SCRIPT_H
 
+#include "leave.h"
 #include "session.h"
 #include "signals.h"
 #include "token.h"
@@ -12,11 +13,10 @@
 struct script {
     struct session session;
     struct signals signals;
-    struct event *again; /* for a lease that cannot be left yet */
+    struct leave leave;
     evlock *lock;
     const char *name;
     void (*adopted)(struct script *script);
-    int exit; /* when it has been left */
     void (*left)(struct script *script);
 };
 

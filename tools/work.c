@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "duration.h"
@@ -100,13 +99,7 @@ static void work_lose(struct work *work, const char *why) {
     work_tell(work, "lost\n");
 }
 
-static int work_exit(const struct work *work, int status) {
-    if (work->lost)
-        return EXIT_LOST;
-    return WIFSIGNALED(status) ? EXIT_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
-}
-
-static void work_on_child_end(int status, void *arg) {
+static void work_on_child_end(int exit, void *arg) {
     struct work *work = arg;
     if (work->child.struck || !evlock_is_held(work->lock))
         work_lose(work, "its time is over");
@@ -114,7 +107,23 @@ static void work_on_child_end(int status, void *arg) {
     event_del(work->tick);
     event_del(work->limit);
     work_close_pipe(work);
-    work->on_end(work, work_exit(work, status));
+    if (work->child.not_run)
+        session_end(work->session, exit);
+    else
+        work->on_end(work, work->lost ? EXIT_LOST : exit);
+}
+
+/* What evlock cannot kill works on. So the lock is renewed until it has ended, also behind --at-most. */
+static void work_on_refused(pid_t pid, void *arg) {
+    struct work *work = arg;
+    char who[64] = "what it finds no more without /proc";
+    if (pid != 0)
+        snprintf(who, sizeof who, "process %d, which it may not signal", (int)pid);
+    work->refused = true;
+    if (evlock_is_held(work->lock))
+        say_error(0, "evlock cannot end %s: %s is kept until it ends", who, work->name);
+    else
+        say_error(0, "evlock cannot end %s: it goes on without %s", who, work->name);
 }
 
 /* --- The lease ---------------------------------------------------------------------------------------------------- */
@@ -124,6 +133,8 @@ static void work_on_lost(evlock *lock, int status, void *arg) {
     (void)lock;
     if (!work->running)
         return;
+    if (work->lost && work->refused)
+        say_error(0, "lost %s: %s; what evlock cannot end goes on without it", work->name, evlock_strerror(status));
     work_lose(work, evlock_strerror(status));
     work_end_child(work);
 }
@@ -154,26 +165,33 @@ static bool work_may_go_on(void *arg) {
     return false;
 }
 
-/* The guard is a little later than evlock itself. */
+/* When the command is dead. */
+static int64_t work_dead_by(const struct work *work) {
+    int64_t at_most_ms = work->session->options->at_most_ms, dead = work->deadline - work->margin * 1000;
+    return at_most_ms ? work_at_most(dead, work->granted + at_most_ms * 1000) : dead;
+}
+
+/* The clock is read first: if evlock is stopped in between, the deadline is too early, and never too late. */
 static void work_look(struct work *work) {
-    int64_t left = evlock_remaining_ms(work->lock);
-    if (left > 0)
-        work->deadline = evlock_clock_us() + left * 1000;
-    if (left > 0 && work->running)
-        child_set_remaining(&work->child, left - work->margin / 2);
+    int64_t now = evlock_clock_us(), left = evlock_remaining_ms(work->lock);
+    work->deadline = now + left * 1000;
 }
 
 static void work_on_tick(evutil_socket_t fd, short what, void *arg) {
+    struct work *work = arg;
     (void)fd, (void)what;
-    work_look(arg);
+    if (!evlock_is_held(work->lock))
+        return;
+    work_look(work);
+    child_set_deadline(&work->child, work_dead_by(work));
 }
 
 /* --- Beginning ---------------------------------------------------------------------------------------------------- */
 
 static int work_start_child(struct work *work) {
-    work_look(work);
     work->granted = evlock_clock_us();
-    work->lost = false;
+    work->lost = work->refused = false;
+    work_look(work);
     if (work_open_pipe(work) != 0 || work_set_environment(work) != 0)
         return say_error(EXIT_TROUBLE, "cannot tell the command of its lock: %s", strerror(errno));
     struct child_wishes wishes = {
@@ -182,11 +200,12 @@ static int work_start_child(struct work *work) {
         .leave = work->session->options->leave,
         .end_signal = work->session->options->end_signal,
         .grace_ms = work->kill_after,
-        .remaining_ms = evlock_remaining_ms(work->lock) - work->margin / 2,
+        .deadline = work_dead_by(work),
         .inherits = work->told[0],
         .variable = "EVLOCK_FD",
         .on_end = work_on_child_end,
         .may_go_on = work_may_go_on,
+        .on_refused = work_on_refused,
         .arg = work,
     };
     int exit = child_start(&work->child, work->session->base, &wishes);
@@ -217,15 +236,14 @@ static void work_on_acquired(evlock *lock, int status, void *arg) {
 
 static void work_on_signal(int number, void *arg) {
     struct work *work = arg;
-    char token[EVLOCK_TOKEN_MAX];
-    size_t length;
     if (number != SIGUSR1 && number != SIGUSR2)
         work->stopped_by = number;
     if (work->running) /* the command gets it */
         return;
-    if (work->kept)
-        evlock_export(work->lock, token, sizeof token, &length);
-    session_end(work->session, EXIT_SIGNAL + number);
+    if (work->on_signal)
+        work->on_signal(work, EXIT_SIGNAL + number);
+    else
+        session_end(work->session, EXIT_SIGNAL + number);
 }
 
 int work_stand(struct work *work) {
@@ -269,7 +287,6 @@ int work_open(struct work *work) {
     options.auto_renewal = true;
     options.lost_lead_ms = lead ? lead : EVLOCK_NO_LEAD;
     options.at_risk_percent = risk > 33 ? risk : 33;
-    options.max_hold_ms = work->session->options->at_most_ms;
     options.on_lost = work_on_lost;
     options.on_at_risk = work_on_at_risk;
     options.arg = work;

@@ -20,6 +20,7 @@ struct work {
     const char *name;
     char **words;
     void (*on_end)(struct work *work, int exit);
+    void (*on_signal)(struct work *work, int exit); /* a signal to end, behind on_end; NULL: it ends the session */
 
     evlock *lock;
     struct signals signals;
@@ -29,12 +30,12 @@ struct work {
     struct event *limit; /* --at-most */
     int told[2];         /* the pipe of EVLOCK_FD; -1: none */
     int64_t kill_after;  /* milliseconds, as is margin */
-    int64_t margin;      /* what is killed is dead so long before the deadline */
+    int64_t margin;      /* the command is killed so long before the deadline */
     int64_t granted;     /* when, by evlock_clock_us(), as is deadline */
     int64_t deadline;    /* as it was last known */
     bool running;        /* the command runs */
-    bool lost;           /* the command must end, or had to */
-    bool kept;           /* a signal to end leaves the lock to its ttl */
+    bool lost;           /* the command must end, or had to; the lock may be held still, behind --at-most */
+    bool refused;        /* evlock cannot end all of it */
     int stopped_by;      /* a signal to end that came while it ran; 0: none */
 };
 

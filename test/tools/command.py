@@ -5,6 +5,7 @@ processes, and their states. A test file ends with command.main(globals()); its 
 import ctypes
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -49,6 +50,19 @@ def status(context, *arguments, **how):
     return run(context, *arguments, **how).returncode
 
 
+def unheard(context, *arguments):
+    """Runs evlock once for each way in which what it prints does not arrive: the statuses."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    statuses = []
+    for way in ">/dev/full", ">&-", f">&{writing}":
+        script = f"{shlex.join(words(context, *arguments))} {way}"
+        how = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "pass_fds": [writing]}
+        statuses.append(subprocess.run(["sh", "-c", script], timeout=PATIENCE, check=False, **how).returncode)
+    os.close(writing)
+    return statuses
+
+
 def wait(program):
     """Waits for the end of a program that start() began; its status."""
     return program.process.wait(timeout=PATIENCE)
@@ -61,6 +75,12 @@ def state(pid):
     except (FileNotFoundError, ProcessLookupError):
         return "Z"
     return text.rpartition(")")[2].split()[0]
+
+
+def pending(pid):
+    """Whether signals have come to a process that it has not looked at."""
+    text = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return any(int(line.split()[1], 16) for line in text.splitlines() if line.startswith(("SigPnd", "ShdPnd")))
 
 
 def lives(pid):

@@ -67,6 +67,12 @@ def test_is_held_for_at_most_so_long(context):
     assert not command.held(context)
 
 
+def test_gives_back_what_nobody_was_told(context):
+    for how in [], ["--json"]:
+        assert command.unheard(context, "hold", *how, "a") == [125, 125, 125]
+        assert not command.held(context)
+
+
 def test_is_not_had(context):
     command.block(context)
     assert status(context, "hold", "-n", "-E", 5, "a") == 5

@@ -190,6 +190,29 @@ def test_keeps_the_lock_though_it_is_ended(context):
     command.unblock(context)
 
 
+def test_keeps_the_lock_though_it_is_ended_while_the_server_is_slow(context):
+    """The rest is shorter than the lease, and a lease that is to be shortened cannot be left before the answer."""
+    program = start(context, "run", "--at-least", "60s", "--ttl", "100s", "a", "sh", "-c", "echo ran; read line")
+    program.line("ran")
+    context.server.freeze()
+    program.say("end")
+    command.wait_for(lambda: not command.children(program.process.pid), "the end of the command")
+    program.signal(signal.SIGTERM)
+    command.wait_for(lambda: not command.pending(program.process.pid), "a look at the signal")
+    context.server.thaw()
+    assert command.wait(program) == 128 + signal.SIGTERM
+    assert 30000 < context.server.command("PTTL", "a") <= 60000
+    command.unblock(context)
+
+
+def test_keeps_the_lock_though_its_command_took_too_long(context):
+    result = run(context, "run", "--at-least", "60s", "--at-most", "1s", "-k", "500ms", "a", "sleep", "1000")
+    assert result.returncode == 124 and "--at-most" in result.stderr, result
+    left = context.server.command("PTTL", "a")
+    assert 20000 < left <= 59500, left
+    command.unblock(context)
+
+
 def test_ends_the_command_after_at_most_so_long(context):
     result = run(context, "run", "--at-most", "1s", "-k", "500ms", "a", "sleep", "1000")
     assert result.returncode == 124 and "--at-most" in result.stderr, result

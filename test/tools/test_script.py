@@ -138,6 +138,15 @@ def test_a_token_that_nobody_gets_is_given_back(context):
     assert not command.held(context)
 
 
+def test_a_fence_that_nobody_reads_is_given_back(context):
+    for how in ["--fence"], ["--json"], ["--fence", "--json"]:
+        assert command.unheard(context, "acquire", *how, "--token-file", token_file(context), "a") == [TROUBLE] * 3
+        assert not command.held(context)
+    with open("/dev/full", "wb") as full:
+        assert status(context, "acquire", "--token-fd", full.fileno(), "a", pass_fds=[full.fileno()]) == TROUBLE
+    assert not command.held(context)
+
+
 def test_a_signal_ends_a_wait_for_the_lock(context):
     command.block(context)
     program = start(context, "acquire", "--token-file", token_file(context), "a")

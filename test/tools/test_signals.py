@@ -116,24 +116,5 @@ def test_takes_its_command_along_when_it_is_killed(context):
     context.server.command("DEL", "a")
 
 
-def test_goes_on_without_its_guard(context):
-    program = start(context, "run", "a", *SAYS)
-    pid = int(program.line(""))
-    guard, = [child for child in command.children(program.process.pid) if child != pid]
-    os.kill(guard, signal.SIGKILL)
-    command.gone(guard)
-    program.signal(signal.SIGTERM)
-    assert command.wait(program) == 3
-
-
-def test_leaves_no_guard_behind(context):
-    program = start(context, "run", "a", *SAYS)
-    pid = int(program.line(""))
-    guard, = [child for child in command.children(program.process.pid) if child != pid]
-    program.signal(signal.SIGTERM)
-    assert command.wait(program) == 3
-    assert not command.lives(guard)
-
-
 if __name__ == "__main__":
     command.main(globals())

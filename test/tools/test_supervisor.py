@@ -1,0 +1,228 @@
+"""evlock run: the parent of its command, by which nothing of the command lives when another holds the lock."""
+
+import os
+import pathlib
+import random
+import resource
+import shlex
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import command
+from command import start
+from test_signals import FAMILY, SAYS, family
+
+PR_CAPBSET_DROP, CAP_KILL = 24, 5
+NOBODY = 65534
+
+# Runs a program without the right to signal other users.
+MAY_NOT_KILL = [sys.executable, "-c", f"""
+import ctypes, os, sys
+ctypes.CDLL(None).prctl({PR_CAPBSET_DROP}, {CAP_KILL}, 0, 0, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""]
+
+# Becomes another user, and stays.
+STAYS_AS_NOBODY = [sys.executable, "-c", f"""
+import os, signal
+os.setuid({NOBODY})
+print(os.getpid(), flush=True)
+while True:
+    signal.pause()
+"""]
+
+
+class Lives:
+    """When those that ran alive.c under a lock began and ended."""
+
+    def __init__(self, context, name):
+        self.path = os.path.join(context.server.folder, f"lives-{name}")
+        with open(self.path, "wb") as file:
+            file.truncate(16 * 1000)
+
+    def words(self, milliseconds):
+        return [os.environ["EVLOCK_TEST_ALIVE"], self.path, str(milliseconds)]
+
+    def records(self):
+        records = list(struct.iter_unpack("qq", pathlib.Path(self.path).read_bytes()))
+        return records[1:records[0][0] + 1]
+
+
+def parent(program):
+    """The command's parent."""
+    return command.wait_for(lambda: command.children(program.process.pid), "a child of evlock")[0]
+
+
+def stop(pid, numbers):
+    """Stops evlock, and with "all" what it has started by now."""
+    os.kill(pid, signal.SIGSTOP)
+    for other in list(command.descendants(pid)) if numbers == "all" else []:
+        try:
+            os.kill(other, signal.SIGSTOP)
+        except ProcessLookupError:
+            pass
+
+
+def go_on(pid):
+    for other in [*command.descendants(pid), pid]:
+        try:
+            os.kill(other, signal.SIGCONT)
+        except ProcessLookupError:
+            pass
+
+
+def test_never_begins_its_command_behind_its_deadline(context):
+    """evlock is stopped a moment after the grant, until another has the lock."""
+    for whom in "evlock", "all":
+        rounds = []
+        for number in range(8):
+            name = f"{whom}{number}"
+            mine, others = Lives(context, name), Lives(context, name + "-others")
+            holder = start(context, "run", "--ttl", "1s", name, *mine.words(5000))
+            command.wait_for(lambda name=name: command.held(context, name), "the lock")
+            time.sleep(random.uniform(0, 0.006))
+            stop(holder.process.pid, whom)
+            rounds.append((holder, start(context, "run", name, *others.words(300)), mine, others))
+        for holder, other, mine, others in rounds:
+            command.wait_for(others.records, "the next holder")
+            go_on(holder.process.pid)
+            command.wait(holder)
+            assert command.wait(other) == 0
+            late = [life for life in mine.records() if life[0] >= others.records()[0][0]]
+            assert not late, f"it began beside the next holder's: {late}, {others.records()}"
+
+
+def test_is_dead_when_the_next_holder_begins(context):
+    """evlock is stopped while its command runs, beside many processes."""
+    crowd = subprocess.Popen(["sh", "-c", "for i in $(seq 300); do sleep 1000 & done; wait"])
+    mine, others = Lives(context, "mine"), Lives(context, "others")
+    holder = start(context, "run", "--ttl", "4s", "a", *mine.words(60000))
+    command.wait_for(mine.records, "the command")
+    stop(holder.process.pid, "evlock")
+    other = start(context, "run", "a", *others.words(100))
+    assert command.wait(other) == 0
+    go_on(holder.process.pid)
+    assert command.wait(holder) == 124
+    (_, last), (first, _) = mine.records()[0], others.records()[0]
+    assert last < first, f"it lived for {last - first} us beside the next one"
+    for pid in [*command.descendants(crowd.pid), crowd.pid]:
+        os.kill(pid, signal.SIGKILL)
+    crowd.wait()
+
+
+def processor_time(context):
+    """What a few runs cost, in seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for _ in range(10):
+        assert command.status(context, "run", "a", "true") == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_costs_no_more_beside_many_processes(context):
+    processor_time(context)
+    alone = processor_time(context)
+    crowd = subprocess.Popen(["sh", "-c", "for i in $(seq 1000); do sleep 1000 & done; echo; wait"],
+                             stdout=subprocess.PIPE)
+    crowd.stdout.read(1)
+    beside = processor_time(context)
+    for pid in [*command.descendants(crowd.pid), crowd.pid]:
+        os.kill(pid, signal.SIGKILL)
+    crowd.wait()
+    assert beside < 2 * alone, f"{beside:.3f} s, and {alone:.3f} s alone"
+
+
+def test_spares_all_that_are_not_its_commands(context):
+    """A shell becomes evlock: it leaves it forty children, one of which makes a daemon while the command runs."""
+    words = " ".join(command.words(context, "run", "--ttl", "2s", "a", "sh", "-c", "'read line; exit 4'"))
+    late = "sh -c 'read go <$0/go; setsid sleep 1000 >/dev/null 2>&1 & echo $! >$0/made; exit' \"$0\""
+    script = f"for i in $(seq 40); do sleep 1000 >/dev/null 2>&1 & echo $!; done; {late} & exec {words} <$0/end"
+    folder = pathlib.Path(context.server.folder)
+    for name in "go", "made", "end":
+        os.mkfifo(folder / name)
+    shell = subprocess.Popen(["sh", "-c", script, str(folder)], stdout=subprocess.PIPE, text=True)
+    with open(folder / "end", "w", encoding="utf-8") as end:
+        helpers = [int(shell.stdout.readline()) for _ in range(40)]
+        command.wait_for(lambda: command.held(context), "the lock")
+        (folder / "go").write_text("go\n", encoding="utf-8")
+        helpers.append(int((folder / "made").read_text(encoding="utf-8")))
+        end.write("end\n")
+    assert shell.wait(timeout=command.PATIENCE) == 4
+    assert all(map(command.lives, helpers)), "it ended what was not its own"
+    for pid in helpers:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_takes_all_of_the_command_along_when_it_is_killed(context):
+    program = start(context, "run", "a", *FAMILY)
+    pids = family(program)
+    program.signal(signal.SIGKILL)
+    command.gone(*pids)
+    assert command.wait(program) == -signal.SIGKILL
+    context.server.command("DEL", "a")
+
+
+def test_ends_the_command_when_its_parent_is_killed(context):
+    words = shlex.join(command.words(context, "run", "a", *FAMILY))
+    program = command.harness.Program(["sh", "-c", f"sleep 1000 >/dev/null 2>&1 & echo $!; exec {words}"])
+    context.programs.append(program)
+    helper, pids = int(program.line("")), family(program)
+    supervisor, = [pid for pid in command.children(program.process.pid) if pid != helper]
+    os.kill(supervisor, signal.SIGKILL)
+    assert command.wait(program) == 125
+    assert not any(map(command.lives, pids)) and not command.held(context)
+    assert any("parent of the command was killed" in line for line in program.errors), program.errors
+    assert command.lives(helper), "it is none of the command's"
+    os.kill(helper, signal.SIGKILL)
+
+
+def test_wakes_the_parent_when_it_is_stopped(context):
+    program = start(context, "run", "--ttl", "2s", "a", *SAYS)
+    program.line("")
+    os.kill(parent(program), signal.SIGSTOP)
+    program.signal(signal.SIGUSR1)
+    program.line("SIGUSR1")
+    os.kill(parent(program), signal.SIGSTOP)
+    context.server.command("DEL", "a")
+    program.line("SIGTERM")
+    assert command.wait(program) == 124
+
+
+def test_leaves_no_parent_behind(context):
+    program = start(context, "run", "a", *SAYS)
+    program.line("")
+    supervisor = parent(program)
+    program.signal(signal.SIGTERM)
+    assert command.wait(program) == 3
+    assert not command.lives(supervisor)
+
+
+def test_gets_what_the_command_sends_to_its_parent(context):
+    program = start(context, "run", "a", "sh", "-c", "trap 'echo got; exit 5' USR1; kill -USR1 $PPID; while :; do :; done")
+    program.line("got")
+    assert command.wait(program) == 5
+
+
+def test_keeps_the_lock_while_it_may_not_end_the_command(context):
+    """evlock has no right to send signals to other users, and its command becomes one."""
+    if os.geteuid() != 0:
+        print("# skipped: it needs the rights of root")
+        return
+    words = command.words(context, "run", "--ttl", "3s", "--at-most", "1s", "-k", "200ms", "a", *STAYS_AS_NOBODY)
+    program = command.harness.Program([*MAY_NOT_KILL, *words])
+    context.programs.append(program)
+    pid = int(program.line(""))
+    command.wait_for(lambda: any(f"cannot end process {pid}" in line for line in program.errors), "words")
+    renewals = context.server.attempts()
+    command.wait_for(lambda: context.server.attempts() >= renewals + 4, "renewals")
+    assert command.status(context, "run", "-n", "a", "true") == 1, "it has the lock beside a command that lives"
+    os.kill(pid, signal.SIGKILL)
+    assert command.wait(program) == 124
+    assert not command.held(context)
+
+
+if __name__ == "__main__":
+    command.main(globals())
