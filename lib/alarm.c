@@ -9,7 +9,6 @@
  */
 #include "alarm.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "check.h"
@@ -21,10 +20,11 @@
 /* How many are sorted anew at a time: what an alarm that rings costs, about, when they lie scattered in memory. */
 #define PORTION 12
 
-/* In place of a bucket: in a group. */
+/* In place of a bucket: in a group, or put off. */
 #define GROUPED 0xff
+#define PUT_OFF 0xfe
 
-_Static_assert(ALARM_LEVELS *ALARM_DIGITS <= GROUPED, "buckets and groups are told apart");
+_Static_assert(ALARM_LEVELS *ALARM_DIGITS <= PUT_OFF, "buckets are told apart from what is in place of one");
 
 /* --- Buckets ------------------------------------------------------------------------------------------------------ */
 
@@ -115,6 +115,25 @@ static void alarm_quit(struct alarms *alarms, struct alarm *alarm) {
     group->alarm.set = 0;
 }
 
+/* --- Put off ------------------------------------------------------------------------------------------------------ */
+
+bool evl_alarm_is_put_off(const struct alarm *alarm) {
+    return alarm->set && alarm->bucket == PUT_OFF;
+}
+
+static void alarm_bring_back(struct alarms *alarms, struct alarm *alarm) {
+    if (alarms->resumed == alarm)
+        alarms->resumed = TAILQ_PREV(alarm, alarm_list, link);
+    TAILQ_REMOVE(&alarms->put_off, alarm, link);
+}
+
+void evl_alarms_resume(struct alarms *alarms) {
+    if (!evl_alarms_have_put_off(alarms))
+        return;
+    alarms->resumed = TAILQ_LAST(&alarms->put_off, alarm_list);
+    alarms->put_off_until = INT64_MAX;
+}
+
 /* --- The set ------------------------------------------------------------------------------------------------------ */
 
 static void alarm_enter(struct alarms *alarms, struct alarm *alarm) {
@@ -135,6 +154,8 @@ static void alarm_enter(struct alarms *alarms, struct alarm *alarm) {
 __attribute__((noinline)) static void alarm_leave(struct alarms *alarms, struct alarm *alarm) {
     if (alarm->bucket == GROUPED)
         alarm_quit(alarms, alarm);
+    else if (alarm->bucket == PUT_OFF)
+        alarm_bring_back(alarms, alarm);
     else
         alarm_take_out(alarms, alarm);
     if (alarms->last == alarm)
@@ -144,7 +165,7 @@ __attribute__((noinline)) static void alarm_leave(struct alarms *alarms, struct 
 
 __attribute__((noinline)) static void alarm_move(struct alarms *alarms, struct alarm *alarm, int64_t at) {
     at = evl_max(evl_min(at, LAST_MOMENT), alarms->base);
-    if (alarm->set && (int64_t)alarm->at == at)
+    if (alarm->set && (int64_t)alarm->at == at && alarm->bucket != PUT_OFF)
         return;
     if (alarm->set)
         alarm_leave(alarms, alarm);
@@ -159,10 +180,33 @@ void evl_alarm_set(struct alarms *alarms, struct alarm *alarm, int64_t at) {
         alarm_leave(alarms, alarm);
 }
 
-int64_t evl_alarms_next(const struct alarms *alarms) {
+void evl_alarm_put_off(struct alarms *alarms, struct alarm *alarm, int64_t by) {
+    if (alarm->set)
+        alarm_leave(alarms, alarm);
+    if (TAILQ_EMPTY(&alarms->put_off)) {
+        TAILQ_INIT(&alarms->put_off);
+        alarms->put_off_until = by;
+    }
+    TAILQ_INSERT_TAIL(&alarms->put_off, alarm, link);
+    alarms->put_off_until = evl_min(alarms->put_off_until, by);
+    alarm->at = (uint64_t)evl_min(by, LAST_MOMENT) & LAST_MOMENT;
+    alarm->bucket = PUT_OFF;
+    alarm->set = 1;
+}
+
+/* Of those that are sorted. */
+static int64_t alarms_next_moment(const struct alarms *alarms) {
     if (alarms->unsorted)
         return alarms->base;
     return alarms->levels ? alarms->buckets[alarm_first_bucket(alarms)].earliest : INT64_MAX;
+}
+
+int64_t evl_alarms_next(const struct alarms *alarms) {
+    int64_t next = alarms_next_moment(alarms);
+
+    if (TAILQ_EMPTY(&alarms->put_off))
+        return next;
+    return evl_min(next, alarms->resumed ? alarms->base : alarms->put_off_until);
 }
 
 static void alarm_sort_some(struct alarms *alarms) {
@@ -189,9 +233,18 @@ static struct alarm *alarm_take_first(struct alarms *alarms, struct alarm_list *
     return alarm;
 }
 
-struct alarm *evl_alarms_due(struct alarms *alarms) {
+/* Where the moment of one has come, each is looked at. */
+static struct alarm *alarms_take_put_off(struct alarms *alarms) {
+    if (!alarms->resumed)
+        evl_alarms_resume(alarms);
+    return alarm_take_first(alarms, &alarms->put_off);
+}
+
+struct alarm *evl_alarms_due(struct alarms *alarms, int64_t now) {
     unsigned first;
 
+    if (alarms_next_moment(alarms) > now)
+        return alarms_take_put_off(alarms);
     assert(alarms->levels && !(alarms->unsorted && alarm_level_of(alarms->unsorted) == 0));
     if (!alarms->unsorted) {
         first = alarm_first_bucket(alarms);

@@ -3,11 +3,13 @@
  * their owners, linked in buckets by the leading digit in which their moment differs from the present: the farther off,
  * the wider the bucket, and it is sorted finer when its time comes. Those that are set one after the other to the same
  * moment are a group, which is sorted as one. So setting one takes a few steps whatever their number, and cannot fail.
- * It never reads a clock and never allocates.
+ * Those that are put off lie in a list of their own until something else than time goes on. It never reads a clock and
+ * never allocates.
  */
 #ifndef EVL_ALARM_H
 #define EVL_ALARM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
@@ -58,17 +60,35 @@ struct alarms {
     uint16_t owner_size; /* of the owners of which there are many: they are fetched ahead; */
     uint16_t before;     /* so much of one lies before its alarm */
     struct alarm *last;  /* the one that was set last without a group to join */
+    struct alarm_list put_off; /* initialised while it has one */
+    int64_t put_off_until;     /* none of these is due by its moment before */
+    struct alarm *resumed;     /* the last of these that is due nevertheless; NULL: none is */
 };
 
 /* Sets an alarm to `at`, in place of what it was set to; INT64_MAX takes it out. What is long past is due at once;
  * what is more than a century off, in a century. */
 void evl_alarm_set(struct alarms *alarms, struct alarm *alarm, int64_t at);
 
+/* Puts an alarm off, in place of what it was set to: it is due when evl_alarms_resume() is called next, or at `by`. */
+void evl_alarm_put_off(struct alarms *alarms, struct alarm *alarm, int64_t by);
+
+/* All that were put off until now are due. */
+void evl_alarms_resume(struct alarms *alarms);
+
+/* Whether it is put off. */
+bool evl_alarm_is_put_off(const struct alarm *alarm);
+
+/* Whether any is. */
+static inline bool evl_alarms_have_put_off(const struct alarms *alarms) {
+    return alarms->put_off.tqh_first;
+}
+
 /* No alarm is due before this; INT64_MAX when none is set. It may be too early where one was taken out. */
 int64_t evl_alarms_next(const struct alarms *alarms);
 
 /* Goes on towards the earliest alarm: takes it out and returns it, or does a little of what has to be done before, and
- * returns NULL. To be called when the moment of evl_alarms_next() has come, and while it has. */
-struct alarm *evl_alarms_due(struct alarms *alarms);
+ * returns NULL. To be called when the moment of evl_alarms_next() has come, and while it has. Those that were put off
+ * come after those whose moment has come by `now`. */
+struct alarm *evl_alarms_due(struct alarms *alarms, int64_t now);
 
 #endif

@@ -1376,7 +1376,8 @@ void evl_lease_time(struct lease *lease, int64_t now, int64_t heard, struct leas
     evl_check(evl_lease_check(lease));
 }
 
-int64_t evl_lease_next_patiently(const struct lease *lease, int64_t patient) {
+/* When time matters next, if what is given up for want of an answer does not matter before `patient`. */
+static int64_t lease_next_from(const struct lease *lease, int64_t patient) {
     int64_t next = LEASE_NEVER;
 
     switch (lease->state) {
@@ -1404,7 +1405,11 @@ int64_t evl_lease_next_patiently(const struct lease *lease, int64_t patient) {
 }
 
 int64_t evl_lease_next(const struct lease *lease) {
-    return evl_lease_next_patiently(lease, 0);
+    return lease_next_from(lease, 0);
+}
+
+int64_t evl_lease_next_exact(const struct lease *lease) {
+    return lease_next_from(lease, LEASE_NEVER);
 }
 
 bool evl_lease_over(const struct lease *lease) {

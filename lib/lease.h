@@ -257,8 +257,8 @@ bool evl_lease_warn_anew(struct lease *lease);
 /* When evl_lease_time() is wanted next. */
 int64_t evl_lease_next(const struct lease *lease);
 
-/* The same, if more will have been heard at `patient` and not before. */
-int64_t evl_lease_next_patiently(const struct lease *lease, int64_t patient);
+/* The same, but for what is given up for want of an answer: for that, more may have to be heard first. */
+int64_t evl_lease_next_exact(const struct lease *lease);
 
 /* Until when the holder may believe in it; 0 when it does not hold. */
 int64_t evl_lease_deadline(const struct lease *lease);

@@ -110,13 +110,15 @@ static void tenure_withdraw_ticket(struct tenure *tenure) {
     evl_tickets_withdraw(&tenure_family_of(tenure)->tickets, tenure, evl_tenure_ticket(tenure));
 }
 
+/* Where nothing but an answer is overdue, the alarm is put off until more has been heard, or something else is due. */
 static void tenure_set_alarm(struct tenure *tenure) {
     struct turn *turn = tenure_turn_of(tenure);
-    int64_t at = evl_lease_next(evl_tenure_lease(tenure));
+    int64_t exact, at = evl_lease_next(evl_tenure_lease(tenure));
 
-    if (at < turn->patient)
-        at = evl_lease_next_patiently(evl_tenure_lease(tenure), turn->patient);
-    evl_turn_wake(turn, &tenure->alarm, at);
+    if (at <= turn->looked && (exact = evl_lease_next_exact(evl_tenure_lease(tenure))) > turn->looked)
+        evl_turn_put_off(turn, &tenure->alarm, 0, exact);
+    else
+        evl_turn_wake(turn, &tenure->alarm, at);
 }
 
 /* What the node has just said, or what is said of it, is kept for a call that may end by its time. */
@@ -809,8 +811,9 @@ static bool tenure_has_ticket(struct tenure *tenure) {
 static void tenure_check_alarm(struct tenure *tenure) {
     const struct turn *turn = tenure_turn_of(tenure);
     const struct lease *lease = evl_tenure_lease(tenure);
-    int64_t next = evl_lease_next(lease);
-    int64_t latest = evl_max(evl_max(next, evl_lease_next_patiently(lease, turn->patient)), turn->alarms.base);
+    int64_t next = evl_lease_next(lease), exact = evl_lease_next_exact(lease);
+    int64_t put_off = evl_alarm_is_put_off(&tenure->alarm) ? exact : evl_min(exact, turn->recovery);
+    int64_t latest = evl_max(evl_max(next, put_off), turn->alarms.base);
 
     implies(next != LEASE_NEVER, tenure->alarm.set && (int64_t)tenure->alarm.at <= latest);
 }

@@ -28,6 +28,7 @@ static void turn_note_ring(struct turn *turn, int64_t now) {
         turn->heard = turn->read;
     turn->rings[1] = turn->rings[0];
     turn->rings[0] = now;
+    evl_alarms_resume(&turn->alarms);
 }
 
 static void turn_on_timer(void *arg) {
@@ -112,15 +113,27 @@ static void turn_note_stall(struct turn *turn, int64_t due, int64_t now) {
         turn->stood = now;
         turn->recovery = now + evl_min(evl_max(stood, RECOVERY_LEAST), turn->recovery_most);
     }
-    turn->patient = evl_max(turn->recovery, now + 1);
+}
+
+/* What was not under way when the loop stood still has nothing to make up for. */
+static bool turn_is_fresh(const struct turn *turn, int64_t begun) {
+    return begun >= turn->stood;
+}
+
+void evl_turn_put_off(struct turn *turn, struct alarm *alarm, int64_t begun, int64_t by) {
+    if (turn->looked < turn->recovery && !turn_is_fresh(turn, begun))
+        evl_turn_wake(turn, alarm, evl_min(by, turn->recovery));
+    else
+        evl_alarm_put_off(&turn->alarms, alarm, by);
 }
 
 bool evl_turn_puts_off(struct turn *turn, struct alarm *alarm, int64_t begun, int64_t limit) {
-    bool fresh = begun >= turn->stood; /* what was not under way then has nothing to make up for */
-
-    if (limit <= (fresh ? turn->read : turn->heard))
+    if (limit <= (turn_is_fresh(turn, begun) ? turn->read : turn->heard))
         return false;
-    evl_turn_wake(turn, alarm, evl_max(limit, fresh ? turn->looked + 1 : turn->patient));
+    if (limit > turn->looked)
+        evl_turn_wake(turn, alarm, limit);
+    else
+        evl_turn_put_off(turn, alarm, begun, INT64_MAX);
     return true;
 }
 
@@ -141,7 +154,7 @@ bool evl_turn_ring(struct turn *turn, int64_t now) {
         return true;
     turn->gathering = true;
     for (; left > 0 && evl_alarms_next(&turn->alarms) <= now; left--)
-        if ((alarm = evl_alarms_due(&turn->alarms)))
+        if ((alarm = evl_alarms_due(&turn->alarms, now)))
             turn->hooks->ring[alarm->kind](alarm, now);
     turn->gathering = false;
     turn->hooks->rung(turn, now);
@@ -200,10 +213,13 @@ bool evl_turn_asked(struct turn *turn) {
     return atomic_load(&turn->asked) && atomic_exchange(&turn->asked, false);
 }
 
-/* When the timer must ring. By its rings alone a recovery comes to its end. */
+/* When the timer must ring. By its rings alone more is heard, and a recovery comes to its end. */
 static int64_t turn_next(const struct turn *turn) {
-    int64_t at = turn->hooks->waiting(turn) ? 0 : evl_alarms_next(&turn->alarms);
+    int64_t at;
 
+    if (turn->hooks->waiting(turn) || evl_alarms_have_put_off(&turn->alarms))
+        return 0;
+    at = evl_alarms_next(&turn->alarms);
     return turn_recovers(turn) ? evl_min(at, turn->recovery) : at;
 }
 

@@ -50,7 +50,6 @@ struct turn {
     int64_t rings[2];      /* and when the timer rang last, and the time before */
     int64_t read;          /* what had come by then has been read */
     int64_t heard;         /* the same, for what was under way when the loop stood still: not before `recovery` */
-    int64_t patient;       /* more will have been heard then, and not before */
     int64_t stood;         /* when it was seen that the loop had stood still; */
     int64_t recovery;      /* until then nothing more counts as heard */
     int64_t recovery_most; /* so long a recovery lasts at most */
@@ -130,6 +129,10 @@ bool evl_turn_ring(struct turn *turn, int64_t now);
 
 /* After a user's call: what it left to be done or woken is seen to on a later turn of the loop. */
 void evl_turn_rearm(struct turn *turn);
+
+/* What was begun at `begun` is not to be given up before more has been read: its alarm rings when that has, or at `by`
+ * for something else. However often a turn looks at what is due, it does not ring for this again in the same turn. */
+void evl_turn_put_off(struct turn *turn, struct alarm *alarm, int64_t begun, int64_t by);
 
 /* An alarm rang, which would give up what was begun at `begun`, because no answer came by `limit`. True: not all that
  * had come by then was read yet, so the alarm is set anew. */

@@ -16,7 +16,7 @@
 static struct alarm *due(struct alarms *alarms, int64_t now) {
     struct alarm *alarm = NULL;
     while (!alarm && evl_alarms_next(alarms) <= now && evl_alarms_next(alarms) != INT64_MAX)
-        alarm = evl_alarms_due(alarms);
+        alarm = evl_alarms_due(alarms, now);
     return alarm;
 }
 
@@ -79,7 +79,7 @@ CASE(many_become_due_by_portions) {
     memset(alarm, 0, sizeof(alarm));
     for (int i = 0; i < ALARMS; i++)
         evl_alarm_set(&alarms, &alarm[i], WIDE + (ALARMS - i) * 17);
-    assert_null(evl_alarms_due(&alarms));
+    assert_null(evl_alarms_due(&alarms, INT64_MAX));
     assert_true(evl_alarms_next(&alarms) <= WIDE + 17);
     evl_alarm_set(&alarms, &alarm[ALARMS - 1], INT64_MAX);
     evl_alarm_set(&alarms, &alarm[0], INT64_MAX);
@@ -101,7 +101,7 @@ CASE(a_step_sorts_only_few) {
     for (int i = 0; i < ALARMS; i++)
         evl_alarm_set(&alarms, &alarm[i], WIDE + i);
     unsigned wide = alarm[0].bucket;
-    assert_null(evl_alarms_due(&alarms));
+    assert_null(evl_alarms_due(&alarms, INT64_MAX));
     for (int i = 0; i < ALARMS; i++)
         sorted += alarm[i].bucket != wide;
     assert_int_in_range(sorted, 1, 20);
@@ -130,7 +130,7 @@ CASE(alarms_that_were_set_together_to_one_moment_are_sorted_as_one) {
         evl_alarm_set(&alarms, &alarm[i], MOMENT);
     assert_ptr_equal(due(&alarms, MOMENT), &other);
     for (int steps = 0; steps < ALARM_LEVELS; steps++)
-        if (evl_alarms_due(&alarms) == &alarm[0])
+        if (evl_alarms_due(&alarms, INT64_MAX) == &alarm[0])
             return;
     fail();
 }
@@ -155,6 +155,63 @@ CASE(one_that_was_taken_out_may_ring_in_vain_once) {
     evl_alarm_set(&alarms, &a, INT64_MAX);
     assert_null(due(&alarms, 5000));
     assert_true(evl_alarms_next(&alarms) == 5001);
+}
+
+CASE(what_is_put_off_is_due_when_resumed) {
+    struct alarms alarms = {0};
+    struct alarm a = {0}, b = {0}, later = {0};
+    evl_alarms_resume(&alarms);
+    evl_alarm_put_off(&alarms, &a, INT64_MAX);
+    evl_alarm_set(&alarms, &b, 100);
+    evl_alarm_put_off(&alarms, &b, INT64_MAX);
+    assert_true(evl_alarm_is_put_off(&a) && evl_alarm_is_put_off(&b));
+    assert_true(evl_alarms_have_put_off(&alarms));
+    assert_null(due(&alarms, 1000));
+    evl_alarms_resume(&alarms);
+    evl_alarm_put_off(&alarms, &later, INT64_MAX);
+    assert_ptr_equal(due(&alarms, 1000), &a);
+    evl_alarm_put_off(&alarms, &a, INT64_MAX);
+    assert_ptr_equal(due(&alarms, 1000), &b);
+    assert_null(due(&alarms, 1000));
+    evl_alarms_resume(&alarms);
+    assert_ptr_equal(due(&alarms, 1000), &later);
+    assert_ptr_equal(due(&alarms, 1000), &a);
+    assert_false(evl_alarms_have_put_off(&alarms));
+}
+
+CASE(what_is_put_off_is_due_at_its_moment_too) {
+    struct alarms alarms = {0};
+    struct alarm a = {0}, b = {0}, c = {0};
+    evl_alarm_put_off(&alarms, &a, 500);
+    evl_alarm_put_off(&alarms, &b, 300);
+    evl_alarm_set(&alarms, &c, 400);
+    assert_true(evl_alarms_next(&alarms) == 300);
+    assert_null(due(&alarms, 299));
+    assert_ptr_equal(due(&alarms, 400), &c); /* its moment has come for sure */
+    assert_ptr_equal(due(&alarms, 400), &a);
+    evl_alarm_put_off(&alarms, &a, 500);
+    assert_ptr_equal(due(&alarms, 400), &b);
+    assert_null(due(&alarms, 499));
+    assert_ptr_equal(due(&alarms, 500), &a);
+}
+
+CASE(what_is_put_off_can_be_set_and_taken_out) {
+    struct alarms alarms = {0};
+    struct alarm a = {0}, b = {0}, c = {0};
+    evl_alarm_put_off(&alarms, &a, 100);
+    evl_alarm_put_off(&alarms, &b, 100);
+    evl_alarm_put_off(&alarms, &c, 100);
+    evl_alarms_resume(&alarms);
+    evl_alarm_set(&alarms, &c, INT64_MAX); /* the last of those that are due */
+    evl_alarm_set(&alarms, &a, 100);
+    assert_false(evl_alarm_is_put_off(&a) || evl_alarm_is_put_off(&c));
+    assert_ptr_equal(due(&alarms, 50), &b);
+    assert_null(due(&alarms, 50));
+    assert_ptr_equal(due(&alarms, 100), &a);
+    evl_alarm_put_off(&alarms, &a, 200);
+    evl_alarms_resume(&alarms);
+    evl_alarm_set(&alarms, &a, INT64_MAX); /* the only one */
+    assert_true(evl_alarms_next(&alarms) == INT64_MAX);
 }
 
 /* --- Against a model ---------------------------------------------------------------------------------------------- */
@@ -217,7 +274,7 @@ static void run_against_model(unsigned seed, int64_t moments) {
             model_set(&model, owner, model.at[owner]);
             break;
         case 3: /* goes on, by one step at most */
-            if (evl_alarms_next(&model.alarms) <= now && (step_due = evl_alarms_due(&model.alarms)))
+            if (evl_alarms_next(&model.alarms) <= now && (step_due = evl_alarms_due(&model.alarms, now)))
                 evl_alarm_set(&model.alarms, step_due, model.at[step_due - model.alarm]);
             break;
         default:
@@ -251,6 +308,9 @@ int main(void) {
         cmocka_unit_test(alarms_that_were_set_together_to_one_moment_are_sorted_as_one),
         cmocka_unit_test(what_is_more_than_a_century_off_is_not_due_before),
         cmocka_unit_test(one_that_was_taken_out_may_ring_in_vain_once),
+        cmocka_unit_test(what_is_put_off_is_due_when_resumed),
+        cmocka_unit_test(what_is_put_off_is_due_at_its_moment_too),
+        cmocka_unit_test(what_is_put_off_can_be_set_and_taken_out),
         cmocka_unit_test(random_steps_agree_with_a_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

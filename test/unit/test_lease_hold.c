@@ -807,8 +807,7 @@ CASE(an_attempt_is_not_given_up_unheard) {
     unheard(&b, end + SECOND, end - 1);
     tells_nothing(&b);
     next_is(&b, end);
-    assert_int_equal(evl_lease_next_patiently(b.lease, end + 2 * SECOND), end + 2 * SECOND);
-    assert_int_equal(evl_lease_next_patiently(b.lease, end - 1), end);
+    assert_true(evl_lease_next_exact(b.lease) == LEASE_NEVER);
     unheard(&b, end + 2 * SECOND, end);
     tells(&b, LEASE_TELL_FAILED, EVLOCK_EQUORUM);
 }
@@ -820,7 +819,8 @@ CASE(an_extension_is_not_given_up_unheard) {
     int64_t end = b.now + 5 * SECOND;
     unheard(&b, end, end - 1);
     tells_nothing(&b);
-    assert_int_equal(evl_lease_next_patiently(b.lease, end + SECOND), evl_min(b.lease->due, end + SECOND));
+    assert_int_equal(evl_lease_next(b.lease), evl_min(b.lease->due, end));
+    assert_int_equal(evl_lease_next_exact(b.lease), evl_min(b.lease->due, evl_lease_deadline(b.lease) - LEAD));
     unheard(&b, end, end);
     tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EUNREACHABLE);
 }
@@ -832,7 +832,8 @@ CASE(a_release_is_not_given_up_unheard) {
     int64_t end = b.now + 5 * SECOND;
     unheard(&b, end, end - 1);
     tells_nothing(&b);
-    assert_int_equal(evl_lease_next_patiently(b.lease, end + SECOND), end + SECOND);
+    next_is(&b, end);
+    assert_true(evl_lease_next_exact(b.lease) == LEASE_NEVER);
     unheard(&b, end, end);
     tells(&b, LEASE_TELL_RELEASED, EVLOCK_EUNREACHABLE);
 }
@@ -853,7 +854,7 @@ CASE(a_deadline_is_kept_unheard) {
     struct bench b = bench_new();
     held_by_one(&b);
     int64_t end = evl_lease_deadline(b.lease) - LEAD;
-    assert_int_equal(evl_lease_next_patiently(b.lease, end + SECOND), evl_min(b.lease->due, end));
+    assert_int_equal(evl_lease_next_exact(b.lease), evl_min(b.lease->due, end));
     unheard(&b, end, 0);
     tells_lost(&b, EVLOCK_EEXPIRED);
 }

@@ -13,6 +13,10 @@ static void *timer_arg;
 static struct turn turn;
 static int rung;
 
+/* What a ring is for, and what is done at the end of a turn; NULL: nothing. */
+static void (*rings)(struct alarm *alarm);
+static void (*ends)(void);
+
 static int64_t now(void *data) {
     (void)data;
     return clock_now;
@@ -42,9 +46,10 @@ static void timer_free(void *timer) {
 }
 
 static void on_ring(struct alarm *alarm, int64_t at) {
-    (void)alarm;
     assert_true(turn.gathering && at == clock_now);
     rung++;
+    if (rings)
+        rings(alarm);
 }
 
 static void on_rung(struct turn *of, int64_t at) {
@@ -54,6 +59,8 @@ static void on_rung(struct turn *of, int64_t at) {
 
 static void on_end(struct turn *of) {
     (void)of;
+    if (ends)
+        ends();
 }
 
 static bool no_left(struct turn *of) {
@@ -82,6 +89,8 @@ static int set_up(void **state) {
     memset(&turn, 0, sizeof(turn));
     clock_now = BEGAN;
     rung = 0;
+    rings = NULL;
+    ends = NULL;
     return evl_turn_init(&turn, &loop, &hooks, &log, RECOVERY_MOST) ? 0 : -1;
 }
 
@@ -163,6 +172,86 @@ CASE(a_recovery_lasts_no_longer_than_its_most) {
     assert_true(timer_at == BEGAN + 900000 + RECOVERY_MOST);
 }
 
+/* --- Put off ------------------------------------------------------------------------------------------------------ */
+
+enum { MANY = 2000, LIMIT = 100 };
+
+static struct alarm many[MANY];
+static int given_up;
+
+static void give_up_or_put_off(struct alarm *alarm) {
+    given_up += !evl_turn_puts_off(&turn, alarm, BEGAN, BEGAN + LIMIT);
+}
+
+/* Each user who is called has what is due looked at anew. */
+static void call_many_users(void) {
+    for (int i = 0; i < MANY; i++) {
+        clock_now += 10;
+        evl_turn_ring(&turn, clock_now);
+    }
+}
+
+/* Every alarm of the many is for an answer that is overdue. */
+static void wake_many(void) {
+    given_up = 0;
+    memset(many, 0, sizeof(many));
+    rings = give_up_or_put_off;
+    for (int i = 0; i < MANY; i++)
+        wake(&many[i], BEGAN + LIMIT);
+}
+
+CASE(what_is_put_off_rings_once_a_turn_however_many_are_called) {
+    wake_many();
+    ends = call_many_users;
+    ring_at(LIMIT);
+    assert_int_equal(rung, MANY);
+    for (int turns = 2; turns <= 3; turns++) {
+        assert_true(timer_at <= clock_now); /* by its rings alone more is heard */
+        ring_at(clock_now - BEGAN + 100);
+        assert_int_equal(rung, turns * MANY);
+    }
+    assert_int_equal(given_up, MANY);
+    assert_int_equal(timer_at, INT64_MAX);
+}
+
+CASE(what_is_put_off_is_cut_into_slices) {
+    wake_many();
+    ring_at(LIMIT);
+    assert_int_in_range(rung, 1, MANY / 2);
+    for (int turns = 2, before; given_up < MANY; turns++) {
+        assert_true(turns < 20);
+        before = rung;
+        ring_at(LIMIT + turns * 100);
+        assert_int_in_range(rung - before, 1, MANY / 2);
+    }
+    assert_true(rung <= 2 * MANY);
+}
+
+static struct alarm with_moment;
+
+static void put_off_until_moment(struct alarm *alarm) {
+    assert_ptr_equal(alarm, &with_moment);
+    if (clock_now < BEGAN + 5000)
+        evl_turn_put_off(&turn, alarm, BEGAN, BEGAN + 5000);
+}
+
+static void call_a_slow_user(void) {
+    for (int i = 0; i < 100; i++) {
+        clock_now += 100;
+        evl_turn_ring(&turn, clock_now);
+        assert_int_equal(rung, clock_now < BEGAN + 5000 ? 1 : 2);
+    }
+}
+
+CASE(what_is_put_off_rings_in_the_same_turn_if_its_own_moment_comes) {
+    memset(&with_moment, 0, sizeof(with_moment));
+    rings = put_off_until_moment;
+    ends = call_a_slow_user;
+    wake(&with_moment, BEGAN + 100);
+    ring_at(100);
+    assert_int_equal(rung, 2);
+}
+
 CASE(what_was_due_before_the_beginning_is_no_stall) {
     struct alarm alarm = {0};
     wake(&alarm, BEGAN - 5000);
@@ -201,6 +290,9 @@ int main(void) {
         TURN_TEST(what_was_begun_after_a_stall_waits_for_no_recovery),
         TURN_TEST(a_recovery_is_not_begun_anew_within_itself),
         TURN_TEST(a_recovery_lasts_no_longer_than_its_most),
+        TURN_TEST(what_is_put_off_rings_once_a_turn_however_many_are_called),
+        TURN_TEST(what_is_put_off_is_cut_into_slices),
+        TURN_TEST(what_is_put_off_rings_in_the_same_turn_if_its_own_moment_comes),
         TURN_TEST(what_was_due_before_the_beginning_is_no_stall),
         TURN_TEST(who_asks_for_a_turn_gets_one),
         TURN_TEST(who_asks_while_the_timer_is_set_gets_a_turn),
