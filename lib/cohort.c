@@ -210,7 +210,7 @@ void evl_cohort_end_hold(struct evlock *lock, bool released) {
     if (leader) {
         leader->acquire.contended = lock->config->queue;
         if (released && !lock->config->queue)
-            cohort->rests_until = cohort_now_of(lock) + evl_call_pause(leader);
+            cohort->rests_until = cohort_now_of(lock) + leader->acquire.retry_delay;
         cohort_wake(cohort, leader);
     }
     cohort_end_empty(cohort_family_of(lock), cohort);

@@ -246,6 +246,24 @@ static void leaves_the_lock_free_for_a_pause_when_it_polls(void **state) {
     }
 }
 
+/* All of it: what is random of other pauses keeps waiters apart, and here there are none. */
+static void leaves_the_lock_free_for_the_whole_pause(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(1);
+    struct user users[5];
+
+    options.retry_delay_ms = 300;
+    options.retry_jitter = 100;
+    crowd(f, users, 5, &options);
+    for (int i = 0; i < 4; i++) {
+        int64_t released = evlock_clock_us();
+        release(&users[i]);
+        await_held(f, &users[i + 1]);
+        if (i % 2 && users[i + 1].record.at - released < 300000)
+            fail_msg("the lock was left free for %d us", (int)(users[i + 1].record.at - released));
+    }
+}
+
 /* Else it would poll for the lock once, while others take turns. */
 static void listens_before_it_has_to_wait_for_others(void **state) {
     struct fixture *f = *state;
@@ -1343,6 +1361,7 @@ int main(void) {
         TEST(leaves_the_lock_to_others_at_the_bound),
         TEST(joins_the_queue_at_once_at_the_bound),
         TEST(leaves_the_lock_free_for_a_pause_when_it_polls),
+        TEST(leaves_the_lock_free_for_the_whole_pause),
         TEST(leaves_the_lock_to_others_though_its_first_is_cancelled),
         TEST(leaves_the_lock_to_others_though_the_wait_of_its_first_ends),
         TEST(listens_before_it_has_to_wait_for_others),
