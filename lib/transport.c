@@ -16,11 +16,15 @@ void redisProcessCallbacks(redisAsyncContext *context);
 /* So many pieces are read before what they say is handed on. */
 #define PIECES 4
 
+/* Bytes: no server that reads has TLS owe it so much that is not said for commands. */
+#define OWED_MOST 65536
+
 /* So often a socket is read that is about to be closed: a server that never ends to speak is not heard out. */
 #define DRAINED 64
 
 struct trouble evl_transport_begin(struct transport *transport, const char *host, int port, struct words *words) {
     transport->connected = transport->open = transport->full = false;
+    transport->owed = 0;
     return transport->tls ? evl_tls_begin(&transport->peer, transport->tls, host, port, words) : evl_no_trouble;
 }
 
@@ -99,6 +103,8 @@ static struct trouble transport_send_sealed(struct transport *transport, const r
         return transport_fail(errno);
     evl_tls_sent(transport->peer, (size_t)sent);
     transport->full = (size_t)sent < len;
+    if (!transport->full)
+        transport->owed = 0;
     return evl_no_trouble;
 }
 
@@ -160,10 +166,31 @@ static struct trouble transport_first(struct trouble first, struct trouble secon
     return first.status != EVLOCK_OK ? first : second;
 }
 
+static size_t transport_unsent(const struct transport *transport) {
+    const char *bytes;
+
+    return evl_tls_sealed(transport->peer, &bytes);
+}
+
+/* Opens what was heard, and sends what TLS answers by itself: new keys are confirmed, a new handshake is refused. A
+ * server that asks for such without end and reads nothing would have that grow without end. To read no more before it
+ * does could have both wait for each other: it is the end. */
+static struct trouble transport_answer(struct transport *transport, redisAsyncContext *context,
+                                       struct trouble *ret_unsealed) {
+    size_t before = transport_unsent(transport);
+    struct trouble unsent;
+
+    *ret_unsealed = transport_unseal(transport, context);
+    transport->owed += transport_unsent(transport) - before;
+    unsent = transport_send_sealed(transport, context);
+    if (transport->owed > OWED_MOST)
+        return (struct trouble){EVLOCK_EPROTOCOL, "TLS: the server asks for more and more, and reads no answer"};
+    return unsent;
+}
+
 static struct trouble transport_read_sealed(struct transport *transport, redisAsyncContext *context) {
-    struct trouble ended = transport_hear(transport, context);
-    struct trouble unsealed = transport_unseal(transport, context);
-    struct trouble unsent = transport_send_sealed(transport, context);
+    struct trouble ended = transport_hear(transport, context), unsealed;
+    struct trouble unsent = transport_answer(transport, context, &unsealed);
 
     if (transport->full)
         transport_await_room(context, true);

@@ -19,6 +19,7 @@ struct transport {
     bool connected;        /* the socket is */
     bool open;             /* bytes go both ways */
     bool full;             /* the socket did not take all that was written */
+    size_t owed;           /* bytes that TLS answered by itself since the socket last took all */
 };
 
 /* The next context's socket is not connected yet, and nothing is queued. EVLOCK_OK, or as evl_tls_begin(), whose words

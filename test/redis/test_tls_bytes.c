@@ -259,6 +259,51 @@ static void a_renegotiation_is_refused(void **state) {
     assert_status(release_by_peer(f, lock), EVLOCK_OK);
 }
 
+/* The client's end of its connections takes little at a time. */
+static void narrow_sockets(void) {
+    struct sockaddr_in address;
+    int least = 1, narrowed = 0;
+    for (int fd = 3; fd < 1024; fd++) {
+        socklen_t len = sizeof(address);
+        if (getpeername(fd, (struct sockaddr *)&address, &len) == 0 && ntohs(address.sin_port) == peer.port)
+            narrowed += setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least)) == 0;
+    }
+    assert_true(narrowed > 0);
+}
+
+/* The server asks for something that TLS answers by itself, without end, and reads nothing. */
+static void is_ended(struct fixture *f, int version, void (*ask)(struct tls_peer *)) {
+    evlock_client *client = peer_client(f, &(struct tls_peer_options){.version = version});
+    f->away = (struct record){0};
+    await(f, tls_peer_pump(&peer) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+    narrow_sockets();
+    peer.pairs[0].deaf = true;
+    for (int i = 0; !f->away.count; i++) {
+        if (i > 2000)
+            fail_msg("a client goes on answering a server that reads nothing");
+        for (int asked = 0; asked < 50 && tls_peer_newest(&peer); asked++)
+            ask(&peer);
+        tls_peer_pump(&peer);
+        loop_turn(f->loop);
+    }
+    assert_status(f->away.status, EVLOCK_EPROTOCOL);
+    assert_non_null(strstr(f->away.error, "reads no answer"));
+    peer.pairs[0].deaf = false;
+    await(f, tls_peer_pump(&peer) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+    client_free(f, client);
+    tls_peer_stop(&peer);
+}
+
+static void ask_for_keys(struct tls_peer *of) {
+    tls_peer_update_keys(of, true);
+}
+
+/* Else a client would keep what it cannot send, without bound. */
+static void a_server_that_asks_without_end_and_reads_nothing_is_left(void **state) {
+    is_ended(*state, TLS1_3_VERSION, ask_for_keys);
+    is_ended(*state, TLS1_2_VERSION, tls_peer_renegotiate);
+}
+
 /* A client that had offered it could be asked for its certificate in the middle of anything. */
 static void a_certificate_cannot_be_asked_for_later(void **state) {
     struct fixture *f = *state;
@@ -309,18 +354,6 @@ static void a_peer_that_dies_raises_no_signal(void **state) {
     }
     assert_int_equal(sigaction(SIGPIPE, &before, NULL), 0);
     assert_int_equal(pipes, 0);
-}
-
-/* The client's end of its connections takes little at a time. */
-static void narrow_sockets(void) {
-    struct sockaddr_in address;
-    int least = 1, narrowed = 0;
-    for (int fd = 3; fd < 1024; fd++) {
-        socklen_t len = sizeof(address);
-        if (getpeername(fd, (struct sockaddr *)&address, &len) == 0 && ntohs(address.sin_port) == peer.port)
-            narrowed += setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least)) == 0;
-    }
-    assert_true(narrowed > 0);
 }
 
 /* Two hundred long commands fill the socket of a server that reads nothing. */
@@ -390,6 +423,7 @@ int main(void) {
         TLS_TEST(garbage_after_a_handshake),
         TLS_TEST(keys_may_be_updated),
         TLS_TEST(a_renegotiation_is_refused),
+        TLS_TEST(a_server_that_asks_without_end_and_reads_nothing_is_left),
         TLS_TEST(a_certificate_cannot_be_asked_for_later),
         TLS_TEST(a_peer_that_dies_raises_no_signal),
         TLS_TEST(a_server_that_does_not_read_is_waited_for),
