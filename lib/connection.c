@@ -17,6 +17,9 @@
 /* Bytes: more is not queued before some of it is written. It keeps the server at work for a turn of the loop. */
 #define QUEUE_SIZE 65536
 
+/* A connection lasted that was of use for so many times as long as the pause after it. */
+#define LASTING 8
+
 /* A fifth of the command timeout, and no more than this, is silence. */
 static const int64_t silence_most = 1000000;
 
@@ -502,16 +505,29 @@ static bool connection_is_mended_soon(const struct connection *connection, int s
     return status == EVLOCK_EUNREACHABLE || (status == EVLOCK_EAUTH && connection->config->renews_credentials);
 }
 
-/* One that was of use, or lasted, is worth an immediate try. One without commands may have been closed for idling. */
+/* It was READY for so long that the pause that it earns is little beside it. Else servers that end connections as soon
+ * as they have answered would be connected to without end. */
+static bool connection_lasted(const struct connection *connection) {
+    int64_t most = connection->config->backoff_max;
+
+    return connection->served - connection->ready_at >= evl_min(connection->brief * LASTING, most);
+}
+
+/* One that was of use, or lasted, is worth an immediate try, and the first that does not last is. Then there are pauses
+ * before that, which grow until one lasts. One without commands may have been closed for idling. */
 static void connection_end_served(struct connection *connection, int status) {
     const struct client_config *config = connection->config;
     bool worth;
 
     connection->served = evl_turn_now(connection->turn);
     worth = connection->proved || connection->served - connection->ready_at > config->backoff_max;
-    if (worth)
-        connection->backoff = config->backoff_min;
-    connection->quick = worth && connection_is_mended_soon(connection, status);
+    if (connection_lasted(connection))
+        connection->brief = 0;
+    connection->quick = worth && connection->brief == 0 && connection_is_mended_soon(connection, status);
+    if (worth) {
+        connection->backoff = evl_max(connection->brief, config->backoff_min);
+        connection->brief = evl_min(evl_max(2 * connection->brief, config->backoff_min), config->backoff_max);
+    }
     connection->status = status;
     if (connection->quick)
         evl_log(&connection->turn->log, connection->unanswered ? EVLOCK_LOG_WARN : EVLOCK_LOG_INFO,
@@ -887,6 +903,7 @@ void evl_connection_start(struct connection *connection) {
 
 void evl_connection_move(struct connection *connection) {
     connection->backoff = connection->config->backoff_min;
+    connection->brief = 0;
     switch (connection->state) {
     case CONNECTION_AWAY:
         connection->retry_at = 0;

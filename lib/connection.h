@@ -98,6 +98,7 @@ struct connection {
     int64_t since; /* RESOLVING, CONNECTING: the beginning. READY: the last reply, or the first command after none */
     int64_t connect_by; /* RESOLVING, CONNECTING: when that is given up */
     int64_t backoff;    /* the next pause */
+    int64_t brief;      /* the pause after one that serves, but does not last; 0: none */
     int64_t retry_at;   /* AWAY: when the present one ends */
     int64_t not_before; /* broken: it is of no use to try sooner; 0: it may be */
     int64_t ready_at;   /* since when it is, or the last one was, READY; 0: none was yet */

@@ -179,6 +179,89 @@ static void pauses_begin_anew_when_a_connection_was_of_use(void **state) {
     assert_int_in_range(last_pause(f, before), 0, 10);
 }
 
+/* One that answers and is ended then, time and again: the first is replaced at once, and pauses grow from there. */
+static void pauses_grow_while_connections_do_not_last(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = client_options(f);
+    evlock *lock;
+    options.backoff_min_ms = 400;
+    options.backoff_max_ms = 2 * WAIT_MS;
+    client_new(f, NULL, &options);
+    lock = lock_new(f, "a", NULL);
+    for (int ends = 0; ends < 4; ends++) {
+        size_t before = f->log_len;
+        assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+        assert_status(await_release(f, lock), EVLOCK_OK);
+        int connected = f->connection_states[EVLOCK_CONNECTED];
+        server_do(f->server, "CLIENT KILL TYPE normal");
+        await(f, f->connection_states[EVLOCK_CONNECTED] > connected);
+        if (ends == 0)
+            assert_int_equal(last_pause(f, before), -1);
+        else
+            assert_int_in_range(last_pause(f, before), 200 << (ends - 1), 400 << (ends - 1));
+    }
+}
+
+static void a_connection_that_lasts_is_replaced_at_once_again(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = client_options(f);
+    options.backoff_min_ms = 10;
+    options.backoff_max_ms = 2 * WAIT_MS;
+    client_new(f, NULL, &options);
+    for (int ends = 0; ends < 2; ends++) {
+        assert_status(await_release(f, held(f, ends ? "a" : "b")), EVLOCK_OK);
+        run_for(f, 8 * 10 + 1);
+        server_do(f->server, "CLIENT KILL TYPE normal");
+        await(f, f->connection_states[EVLOCK_CONNECTED] == ends + 2);
+        assert_int_equal(f->connection_states[EVLOCK_AWAY], 0);
+    }
+}
+
+static int count_ended(const struct record *records, int count) {
+    int ended = 0;
+    for (int i = 0; i < count; i++)
+        ended += records[i].count;
+    return ended;
+}
+
+/* A server that has memory for some clients only ends one as soon as it has answered another. */
+static void clients_that_the_server_has_no_memory_for_do_not_connect_without_end(void **state) {
+    enum { CLIENTS = MAX_CLIENTS, ROOM = CLIENTS / 2, MS = 2000 };
+    struct fixture *f = *state;
+    struct record records[CLIENTS] = {0};
+    evlock_options options = with_ttl(60000);
+    redisReply *reply = server_command(f->server, "CLIENT NO-EVICT on");
+    bool can = reply->type != REDIS_REPLY_ERROR;
+    freeReplyObject(reply);
+    if (!can) {
+        print_message("# the server evicts no clients\n");
+        skip();
+    }
+    options.wait = EVLOCK_WAIT_QUEUE;
+    server_do(f->server, "SET a another PX 600000");
+    for (int i = 0; i < CLIENTS; i++) {
+        evlock_client *client = client_new(f, NULL, NULL);
+        evlock *lock = lock_new_on(f, client, "a", &options);
+        await_connected(f, client);
+        assert_status(evlock_acquire(lock, NULL, record_end, &records[i]), EVLOCK_OK);
+    }
+    run_for(f, 300);
+    server_do(f->server, "CONFIG SET maxmemory-clients %lld",
+              server_info(f->server, "memory", "mem_clients_normal:") * ROOM / CLIENTS);
+    long long before = server_info(f->server, "stats", "total_connections_received:");
+    run_for(f, MS);
+    long long connections = server_info(f->server, "stats", "total_connections_received:") - before;
+    print_message("# %lld connections in %d ms, %lld clients evicted\n", connections, MS,
+                  server_info(f->server, "stats", "evicted_clients:"));
+    assert_int_in_range(server_info(f->server, "stats", "evicted_clients:"), CLIENTS - ROOM, INT32_MAX);
+    assert_int_in_range(connections, 1, 50 * CLIENTS); /* it was ten thousand a second */
+    server_do(f->server, "CONFIG SET maxmemory-clients 0");
+    server_do(f->server, "DEL a");
+    await(f, count_ended(records, CLIENTS) > 0);
+    for (int i = 0; i < CLIENTS; i++)
+        assert_true(records[i].count == 0 || records[i].status == EVLOCK_OK);
+}
+
 /* --- Silence ------------------------------------------------------------------------------------------------------ */
 
 /* Asked for inside a callback, it is written when the callback has returned, with no turn of the loop in between. */
@@ -416,6 +499,9 @@ int main(void) {
         OUTAGE_TEST(a_server_killed_and_restarted_loses_no_call),
         OUTAGE_TEST(a_connection_that_was_of_no_use_is_replaced_after_a_pause),
         OUTAGE_TEST(pauses_begin_anew_when_a_connection_was_of_use),
+        OUTAGE_TEST(pauses_grow_while_connections_do_not_last),
+        OUTAGE_TEST(a_connection_that_lasts_is_replaced_at_once_again),
+        OUTAGE_TEST(clients_that_the_server_has_no_memory_for_do_not_connect_without_end),
         OUTAGE_TEST(a_write_to_a_dead_server_loses_no_call),
         OUTAGE_TEST(client_pause_delays_the_answer_but_not_the_deadline),
         OUTAGE_TEST(a_long_client_pause_leaves_nothing),
