@@ -44,14 +44,15 @@ bool evl_sentinel_write_questions(const char *master, char **ret_about, char **r
     return *ret_about && *ret_address;
 }
 
-/* The epoch is asked for before and after the address: they belong together if it did not change between. */
+/* The epoch is asked for before and after the address: they belong together if it did not change between. A Sentinel
+ * that reads nothing is asked no more before it does, whatever it answers or tells. */
 void evl_sentinel_ask(struct sentinel *sentinel) {
     const char *const questions[] = {sentinel->about, sentinel->address, sentinel->about};
     struct connection *connection = &sentinel->asks.connection;
     int64_t now = evl_turn_now(connection->turn);
 
     sentinel->stale = true;
-    if (sentinel->unanswered > 0 || !evl_connection_is_usable(connection))
+    if (sentinel->unanswered > 0 || !evl_connection_takes(connection))
         return;
     sentinel->stale = false;
     sentinel->epoch = -1;
@@ -172,10 +173,19 @@ static void sentinel_on_entered(struct login *login, bool settled) {
     evl_connection_return(&login->connection);
 }
 
+static void sentinel_on_writable(struct connection *connection, int64_t now) {
+    struct sentinel *sentinel = sentinel_that_asks(connection);
+
+    (void)now;
+    if (sentinel->stale)
+        evl_sentinel_ask(sentinel);
+}
+
 static const struct connection_hooks asks_hooks = {
     .greet = sentinel_greet,
     .greeted = evl_login_greeted,
     .answered = sentinel_on_answered,
+    .writable = sentinel_on_writable,
     .lost = evl_login_lost,
     .ended = sentinel_on_ended,
     .away = sentinel_on_away,
