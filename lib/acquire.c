@@ -39,8 +39,24 @@ static bool acquire_may_log_in(const struct call *call, int status) {
     return status == EVLOCK_EAUTH && call->lock->config->deployment->config.renews_credentials;
 }
 
+/* What makes no sense once may be a bit that flipped on its way: the next connection, or the next attempt, is to tell.
+ * An attempt is answered while the connection is up. */
+static bool acquire_is_nonsense_again(struct call *call) {
+    const struct connection *connection = evl_node_connection_of(evl_handle_home(call->lock));
+    bool again = call->acquire.nonsense;
+
+    if (!evl_connection_is_open(connection))
+        return connection->nonsense > 1;
+    call->acquire.nonsense = true;
+    return again;
+}
+
 /* Waiting cannot mend it, unless it is to go on for ever. */
-static bool acquire_ends_by(const struct call *call, int status) {
+static bool acquire_ends_by(struct call *call, int status) {
+    if (status == EVLOCK_EPROTOCOL && !acquire_is_nonsense_again(call))
+        return false;
+    if (status != EVLOCK_EPROTOCOL && status != EVLOCK_EUNREACHABLE)
+        call->acquire.nonsense = false;
     return evl_acquire_is_refused(status) && !acquire_may_log_in(call, status) && !call->sort->hindered;
 }
 
@@ -352,7 +368,7 @@ static void acquire_see_refusal(struct call *call, const char *error) {
     evl_acquire_note(call, trouble);
     if (acquire_ends_by(call, trouble.status))
         evl_call_end(call, trouble.status, "");
-    else if (call->sort->hindered)
+    else if (call->sort->hindered || trouble.status == EVLOCK_EPROTOCOL)
         acquire_look_again(call, trouble);
     else
         acquire_go_on_waiting(call);
@@ -469,7 +485,7 @@ struct trouble evl_acquire_endlessly(struct call *call) {
     limits.attempts = limits.wait = EVLOCK_UNLIMITED;
     limits.fail_when_away = false;
     acquire_set_limits(call, &limits);
-    call->acquire.looked = false;
+    call->acquire.looked = call->acquire.nonsense = false;
     call->acquire.attempts = 0;
     return acquire_begin(call);
 }

@@ -57,9 +57,9 @@ struct alarms {
     uint16_t digits[ALARM_LEVELS]; /* by bit: the buckets that have one; the others are not initialised */
     struct alarm_bucket buckets[ALARM_LEVELS * ALARM_DIGITS];
     struct alarm_group groups[ALARM_GROUPS];
-    uint16_t owner_size; /* of the owners of which there are many: they are fetched ahead; */
-    uint16_t before;     /* so much of one lies before its alarm */
-    struct alarm *last;  /* the one that was set last without a group to join */
+    uint16_t owner_size;       /* of the owners of which there are many: they are fetched ahead; */
+    uint16_t before;           /* so much of one lies before its alarm */
+    struct alarm *last;        /* the one that was set last without a group to join */
     struct alarm_list put_off; /* initialised while it has one */
     int64_t put_off_until;     /* none of these is due by its moment before */
     struct alarm *resumed;     /* the last of these that is due nevertheless; NULL: none is */

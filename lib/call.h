@@ -85,6 +85,7 @@ struct call {
             bool contended;  /* another had the lock, and the next attempt joins the queue */
             bool handed;     /* told by a message */
             bool passed;     /* another handle's lease was passed on to it */
+            bool nonsense;   /* the last attempt that was answered was not in a way that makes sense */
             bool looks_anew; /* in a queue: its alarm is for a look that no earlier look stands for */
             uint32_t attempts;
             uint32_t ahead;     /* in a queue: how many waited ahead by the newest answered look, */

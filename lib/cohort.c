@@ -181,6 +181,7 @@ void evl_cohort_leave(struct call *call) {
     leader = evl_cohort_leader(call->lock, cohort);
     if (led && leader && !leader->lock->tenure) { /* it has not inherited the attempt */
         leader->acquire.contended |= call->acquire.contended;
+        leader->acquire.nonsense |= call->acquire.nonsense;
         cohort_wake(cohort, leader);
     }
     cohort_end_empty(cohort_family_of(call->lock), cohort);

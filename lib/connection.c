@@ -480,6 +480,8 @@ static void connection_back_off(struct connection *connection, int status) {
         pause = connection->config->backoff_min;
     connection->state = CONNECTION_AWAY;
     connection->status = status;
+    if (status == EVLOCK_EPROTOCOL && connection->nonsense < 2)
+        connection->nonsense++;
     connection->backoff = connection->not_before ? pause : evl_min(pause * 2, most);
     pause = pause / 2 + (int64_t)(evl_turn_random(connection->turn) % (uint64_t)(pause / 2 + 1));
     connection->retry_at = evl_max(evl_turn_now(connection->turn), connection->not_before) + pause;
@@ -502,7 +504,8 @@ static void connection_cancel_resolution(struct connection *connection) {
 
 /* By another connection, or by other credentials. */
 static bool connection_is_mended_soon(const struct connection *connection, int status) {
-    return status == EVLOCK_EUNREACHABLE || (status == EVLOCK_EAUTH && connection->config->renews_credentials);
+    return status == EVLOCK_EUNREACHABLE || status == EVLOCK_EPROTOCOL ||
+           (status == EVLOCK_EAUTH && connection->config->renews_credentials);
 }
 
 /* It was READY for so long that the pause that it earns is little beside it. Else servers that end connections as soon
@@ -755,6 +758,7 @@ static void connection_begin(struct connection *connection) {
 static void connection_serve(struct connection *connection) {
     connection->state = CONNECTION_READY;
     connection->proved = false;
+    connection->nonsense = 0;
     connection->ready_at = connection->since = evl_turn_now(connection->turn);
     connection_wake_at(connection, INT64_MAX);
     connection_changed(connection);
@@ -904,6 +908,7 @@ void evl_connection_start(struct connection *connection) {
 void evl_connection_move(struct connection *connection) {
     connection->backoff = connection->config->backoff_min;
     connection->brief = 0;
+    connection->nonsense = 0;
     switch (connection->state) {
     case CONNECTION_AWAY:
         connection->retry_at = 0;

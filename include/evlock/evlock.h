@@ -329,7 +329,9 @@ typedef struct evlock_client_options {
                                      for so long. A release or an extension is answered by then. Default 5,000 */
     int64_t backoff_min_ms;     /**< the first pause before connecting again; default 50. Pauses double. Each is
                                      drawn at random from its upper half. Where a quick return cannot help, as with
-                                     refused credentials, the first pause is as long as the longest */
+                                     refused credentials, the first pause is as long as the longest. A connection
+                                     that was of use is made again without a pause, unless the one before was also
+                                     lost soon */
     int64_t backoff_max_ms;     /**< the longest pause; default 5,000 */
     int64_t max_inflight;       /**< the most commands that are sent and unanswered, for each node; the others wait
                                      their turn; default 65,536 */
@@ -879,9 +881,10 @@ typedef struct evlock_acquire_options {
  *   EVLOCK_EHELD         the attempts are used up and another holds it
  *   EVLOCK_ETIMEDOUT     the wait ended; evlock_last_error() says what stood in the way last
  *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   the attempts are used up, the last for this reason; or fail_when_away is set
- *   EVLOCK_EAUTH, EVLOCK_ECERT, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL   at once:
- *                        waiting is no use (EVLOCK_EWRONGTYPE on one node; among several, what is not a lock counts
- *                        as a holder). With on_login or password_file, EVLOCK_EAUTH is as EVLOCK_EUNREACHABLE
+ *   EVLOCK_EAUTH, EVLOCK_ECERT, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EUNSUPPORTED   at once: waiting is no use
+ *                        (EVLOCK_EWRONGTYPE on one node; among several, what is not a lock counts as a holder). With
+ *                        on_login or password_file, EVLOCK_EAUTH is as EVLOCK_EUNREACHABLE
+ *   EVLOCK_EPROTOCOL     twice in a row: a server that makes no sense once is asked once more, if attempts are left
  *   EVLOCK_EQUORUM       the attempts are used up, and too few nodes agreed
  *   EVLOCK_EREPLICAS     the attempts are used up, and too few replicas confirmed the last
  *   EVLOCK_EFENCE        at once: the fence went backwards, so the server has lost more than it may; or its counter is

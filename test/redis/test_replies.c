@@ -695,6 +695,133 @@ static bool warned_of_eviction(struct fixture *f) {
     return warned;
 }
 
+/* --- What makes no sense ------------------------------------------------------------------------------------------ */
+
+static const char nil[] = "$-1\r\n"; /* another has the lock */
+
+/* What becomes of a word on its way, `left` times; and how often the server's refusal came as it was since. */
+static struct {
+    const char *word;
+    int byte;
+    unsigned char bits; /* that flip */
+    int left;
+    int whole;
+} flips;
+
+static void flip_bits(struct relay *relay, char *bytes, size_t len, bool to_server) {
+    bool flip = flips.left > 0 && to_server == (flips.word != nil);
+    char *at = memmem(bytes, len, flip ? flips.word : nil, strlen(flip ? flips.word : nil));
+    (void)relay;
+    if (!at)
+        return;
+    if (!flip) {
+        flips.whole++;
+        return;
+    }
+    at[flips.byte] = (char)(at[flips.byte] ^ flips.bits);
+    flips.left--;
+    flips.whole = 0;
+}
+
+/* A client at a relay, and a lock that another holds. */
+static void waiting_at_relay(struct fixture *f, int64_t pause_ms, struct record *record) {
+    evlock_client_options options = client_options(f);
+    evlock_options polling = with_ttl(60000);
+    options.command_timeout_ms = 300;
+    options.backoff_min_ms = options.backoff_max_ms = pause_ms;
+    polling.retry_delay_ms = 20;
+    flips.left = flips.whole = 0;
+    flips.word = nil;
+    server_do(f->server, "SET a another PX 600000");
+    relay_start(&f->relay, f->server);
+    f->relay.edit = flip_bits;
+    evlock_client *client = client_new(f, f->relay.url, &options);
+    evlock *lock = lock_new_on(f, client, "a", &polling);
+    assert_status(evlock_acquire(lock, NULL, record_end, record), EVLOCK_OK);
+    await(f, relay_pump(&f->relay) && flips.whole);
+}
+
+/* One flips in each place of this word. Whichever it is, the next answer tells. */
+static void flip_each_bit_of(struct fixture *f, const char *word, const struct record *record) {
+    flips.word = word;
+    for (size_t at = 0; at < 8 * strlen(word); at++) {
+        flips.byte = (int)(at / 8);
+        flips.bits = (unsigned char)(1U << at % 8);
+        await(f, relay_pump(&f->relay) && flips.whole);
+        flips.left = 1;
+        await(f, relay_pump(&f->relay) && (record->count || (flips.left == 0 && flips.whole > 1)));
+        if (record->count)
+            fail_msg("bit %zu of \"%s\" flipped, and the wait ended: %s (%s)", at, word,
+                     evlock_strerror(record->status), record->error);
+        flips.whole = 0;
+        relay_stop(&f->relay); /* which keeps count of some connections only */
+        relay_start(&f->relay, f->server);
+        f->relay.edit = flip_bits;
+    }
+}
+
+static void a_bit_that_flips_ends_no_wait(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    waiting_at_relay(f, 50, &record); /* in which an attempt is made */
+    flip_each_bit_of(f, nil, &record);
+    flip_each_bit_of(f, "NX", &record); /* of what is asked */
+    flip_each_bit_of(f, "PX", &record);
+    server_do(f->server, "DEL a");
+    await(f, relay_pump(&f->relay) && record.count);
+    assert_ended(&record, EVLOCK_OK);
+}
+
+/* A number is no answer to an attempt. */
+static void what_makes_no_sense_twice_ends_a_wait(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    waiting_at_relay(f, 1, &record);
+    flips.byte = 0;
+    flips.bits = '$' ^ ':';
+    flips.left = 2;
+    await(f, relay_pump(&f->relay) && record.count);
+    assert_ended(&record, EVLOCK_EPROTOCOL);
+    assert_int_equal(flips.left, 0);
+}
+
+/* With an answer in between it is each time the first. */
+static void what_makes_no_sense_now_and_then_ends_no_wait(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    waiting_at_relay(f, 1, &record);
+    flips.byte = 0;
+    flips.bits = '$' ^ ':';
+    for (int i = 0; i < 5; i++) {
+        flips.left = 1;
+        await(f, relay_pump(&f->relay) && (record.count || (flips.left == 0 && flips.whole > 0)));
+        assert_int_equal(record.count, 0);
+    }
+}
+
+/* Says what no server says to the next connection, in place of all that it is asked. */
+static void answer_login_with_nonsense(struct fixture *f) {
+    await(f, relay_say(&f->relay, "*1\r\n*1\r\n:1\r\n"));
+    relay_hang_up(&f->relay);
+}
+
+/* Of a connection's beginning the same is true. */
+static void nonsense_in_place_of_a_login_ends_a_wait_the_second_time(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    waiting_at_relay(f, 200, &record); /* in which attempts are made */
+    relay_cut(&f->relay, f->relay.count - 1);
+    answer_login_with_nonsense(f);
+    flips.whole = 0;
+    await(f, relay_pump(&f->relay) && (record.count || flips.whole));
+    assert_int_equal(record.count, 0);
+    relay_cut(&f->relay, f->relay.count - 1);
+    answer_login_with_nonsense(f);
+    answer_login_with_nonsense(f);
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_EPROTOCOL);
+}
+
 static void a_policy_that_evicts_locks_is_logged(void **state) {
     struct fixture *f = *state;
     server_do(f->server, "CONFIG SET maxmemory 0"); /* a server of 32 bits has a limit by itself */
@@ -747,6 +874,10 @@ int main(void) {
         REPLY_TEST(wrongtype_under_a_hold_ends_the_lease),
         REPLY_TEST_BARE(clusterdown_is_waited_out),
         REPLY_TEST_BARE(redirections_end_an_acquire),
+        REPLY_TEST_BARE(a_bit_that_flips_ends_no_wait),
+        REPLY_TEST_BARE(what_makes_no_sense_twice_ends_a_wait),
+        REPLY_TEST_BARE(what_makes_no_sense_now_and_then_ends_no_wait),
+        REPLY_TEST_BARE(nonsense_in_place_of_a_login_ends_a_wait_the_second_time),
         REPLY_TEST(a_policy_that_evicts_locks_is_logged),
     };
     return run_suite("replies", tests);
