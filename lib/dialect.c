@@ -266,8 +266,8 @@ static const struct ask_row ask_wait = {{NULL, 0, {ARG_WAIT, ARG_REPLICAS, ARG_T
     {                                                                                                                  \
         .commands = {[LEASE_ACQUIRE] = &(how_taken), [LEASE_ADOPT] = &row_adopt,     [LEASE_RAISE] = &row_raise,       \
                      [LEASE_RENEW] = &row_renew,     [LEASE_REFRESH] = &row_refresh, [LEASE_REARM] = &row_rearm,       \
-                     [LEASE_MEND] = &row_rearm,      [LEASE_ADD] = &row_add,         [LEASE_REPLACE] = &row_replace,   \
-                     [LEASE_RELEASE] = &(how_given)},                                                                  \
+                     [LEASE_MEND] = &row_rearm,      [LEASE_RESTORE] = &row_rearm,   [LEASE_ADD] = &row_add,           \
+                     [LEASE_REPLACE] = &row_replace, [LEASE_RELEASE] = &(how_given)},                                  \
         .asks = {[ASK_TOKEN] = &ask_get,       [ASK_SORT] = &ask_get,      [ASK_TTL] = &ask_pttl,                      \
                  [ASK_WAITERS] = &ask_zcard,   [ASK_PLACE] = &ask_zrank,   [ASK_STATE] = &ask_state,                   \
                  [ASK_WHOLE] = &ask_whole,     [ASK_MARK] = &ask_look,     [ASK_BREAK] = &(how_ended),                 \

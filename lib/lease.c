@@ -120,8 +120,12 @@ static bool lease_arms(enum lease_command command) {
     return command == LEASE_REARM || command == LEASE_MEND;
 }
 
+bool evl_lease_renews(enum lease_command command) {
+    return command == LEASE_RENEW || command == LEASE_REFRESH || command == LEASE_RESTORE;
+}
+
 bool evl_lease_prolongs(enum lease_command command) {
-    return command == LEASE_RENEW || command == LEASE_REFRESH || command == LEASE_ADD || command == LEASE_REPLACE;
+    return evl_lease_renews(command) || command == LEASE_ADD || command == LEASE_REPLACE;
 }
 
 static unsigned lease_votes(const struct lease *lease, unsigned vote) {
@@ -768,7 +772,7 @@ static void lease_note_prolonged(struct lease *lease, unsigned node, enum lease_
     slot->voting = false;
     if (answer->verdict != LEASE_UNKNOWN)
         slot->replacing_ms = LEASE_NO_CUT;
-    if (command == LEASE_REFRESH) /* but for its late effect, it is a renewal like any other */
+    if (evl_lease_renews(command)) /* but for their late effects, all are alike */
         command = LEASE_RENEW;
     if (command == LEASE_REPLACE && lease_did_not_run(answer->verdict))
         slot->deadline = slot->uncut;
@@ -909,7 +913,9 @@ static void lease_send(struct lease *lease, struct lease_slot *slot, enum lease_
     if (command != LEASE_RAISE) /* the lease counts from the acquire */
         slot->sent = now;
     slot->voting = command == LEASE_ADD || command == LEASE_REPLACE;
-    slot->twice |= lease_arms(command) && slot->trace != CLEAR;
+    slot->twice |= (lease_arms(command) || command == LEASE_RESTORE) && slot->trace != CLEAR;
+    if (command == LEASE_REFRESH)
+        slot->replacing_ms = lease_in_ms(lease->terms->ttl);
     if (lease_sets(command))
         slot->trace = lease_arms(command) && slot->trace == CLEAR ? ASKED : MAYBE;
     if (command == LEASE_REPLACE) { /* it may run from now on: a shorter time counts before it is sent */
@@ -920,16 +926,19 @@ static void lease_send(struct lease *lease, struct lease_slot *slot, enum lease_
 }
 
 /* The state has decided what is wanted. */
-enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t now) {
+enum lease_command evl_lease_take(struct lease *lease, unsigned node, enum lease_command renewal, int64_t now) {
     struct lease_slot *slot = &lease->slots[node];
     enum lease_command command = slot->want;
 
+    assert(evl_lease_renews(renewal) && (renewal != LEASE_RESTORE || lease->nodes == 1));
     if (slot->flying && command != LEASE_RELEASE)
         return LEASE_NOTHING;
     slot->want = LEASE_NOTHING;
     if ((command == LEASE_RENEW || lease_arms(command)) &&
         lease_hung(lease, now)) /* it has waited for the node so long */
         command = LEASE_NOTHING;
+    if (command == LEASE_RENEW)
+        command = renewal;
     if (command == LEASE_RELEASE)
         slot->releasing = true;
     else if (command != LEASE_NOTHING)
@@ -941,18 +950,6 @@ enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t no
 /* What is to last for weeks has a ttl that may not be known to the millisecond. */
 bool evl_lease_may_refresh(const struct lease *lease) {
     return !lease->adopted && !lease->own && !lease->tied && lease->longest_ms != LEASE_AGES;
-}
-
-bool evl_lease_refresh(struct lease *lease, unsigned node) {
-    struct lease_slot *slot = &lease->slots[node];
-
-    assert(slot->flying == LEASE_RENEW);
-    if (!evl_lease_may_refresh(lease))
-        return false;
-    slot->flying = LEASE_REFRESH;
-    slot->replacing_ms = lease_in_ms(lease->terms->ttl);
-    evl_check(evl_lease_check(lease));
-    return true;
 }
 
 int64_t evl_lease_ttl(const struct lease *lease, enum lease_command command, int64_t now) {
@@ -994,6 +991,8 @@ static void lease_note_landed(struct lease *lease, struct lease_slot *slot, enum
         return;
     if (slot->late != MAY_STILL_RUN) /* or one that was lost before is not settled with it */
         slot->late = UNSEEN;
+    if (command == LEASE_RESTORE && slot->stray != MAY_STILL_RUN) /* it may set the token after a release */
+        slot->stray = UNSEEN;
     if (lease->state == LEASE_UNDOING)
         lease_set_undo_limit(lease, now);
 }
@@ -1491,6 +1490,9 @@ static void lease_check_flying(const struct lease *lease, const struct lease_slo
     case LEASE_MEND:
         assert(lease->nodes > 1 && slot->stray == SETTLED);
         break;
+    case LEASE_RESTORE:
+        assert(lease->nodes == 1);
+        break;
     case LEASE_REFRESH:
         assert(slot->replacing_ms != LEASE_NO_CUT && !lease->adopted && !lease->own);
         break;
@@ -1510,7 +1512,7 @@ static void lease_check_slot(const struct lease *lease, const struct lease_slot 
     implies(lease->state == LEASE_ACQUIRING && slot->vote == YES, slot->deadline && slot->trace == THERE);
     implies(lease->state == LEASE_HELD && slot->deadline, slot->trace != CLEAR);
     implies(slot->mend_ms != LEASE_AGES, lease->granted && lease->nodes > 1);
-    implies(slot->twice, lease->granted && lease->nodes > 1);
+    implies(slot->twice, lease->granted);
     implies(slot->removed || slot->resent, lease->state >= LEASE_RELEASING);
     implies(slot->trouble, lease->granted);
     implies(lease->state == LEASE_HELD && lease->nodes == 1 && slot->trouble, lease->failing);

@@ -36,6 +36,7 @@ enum lease_command {
     LEASE_RAISE, /* give the node's fence counter at least the lease's last fence */
     LEASE_RENEW,
     LEASE_REFRESH, /* a renewal that sets the ttl: late, it would shorten what has become longer */
+    LEASE_RESTORE, /* a renewal that sets the token where the only node has forgotten it, and granted it to nobody */
     LEASE_REARM,   /* on a node that has not the token: take it, with all its ttl */
     LEASE_MEND,    /* the same, for what is left of the lease; if it has the token: not for less */
     LEASE_ADD,
@@ -124,7 +125,7 @@ struct lease_slot {
     bool fresh : 1;                /* confirmed since the renewal began */
     bool replaced : 1;             /* the server is not the process that last confirmed */
     bool spares : 1;               /* until it is held: the counter has the spare fences, after the number drawn */
-    bool twice : 1;                /* mended where it may have been: two commands may set it, one after a release */
+    bool twice : 1;                /* set again where it may have been: two commands may do so, one after a release */
     int8_t trouble;                /* while HELD: why the last renewal failed here; 0: it did not */
 };
 
@@ -159,6 +160,9 @@ struct lease {
     struct lease_slot slots[];
 };
 
+/* Whether a command is a renewal, of whichever form. */
+bool evl_lease_renews(enum lease_command command);
+
 /* Whether a command may let the token live longer where it is, and so has it there. */
 bool evl_lease_prolongs(enum lease_command command);
 
@@ -189,14 +193,11 @@ static inline size_t evl_lease_size(unsigned nodes) {
 void evl_lease_begin(struct lease *lease, const struct lease_terms *terms, unsigned nodes,
                      const struct lease_entry *entry, int64_t now, struct lease_out *out);
 
-/* The command to queue for a node right now, or LEASE_NOTHING. From here on it counts as sent. */
-enum lease_command evl_lease_take(struct lease *lease, unsigned node, int64_t now);
+/* The command to queue for a node right now, or LEASE_NOTHING. From here on it counts as sent. A renewal goes as
+ * `renewal` says: LEASE_RENEW, LEASE_REFRESH if it may, or LEASE_RESTORE. */
+enum lease_command evl_lease_take(struct lease *lease, unsigned node, enum lease_command renewal, int64_t now);
 
-/* The renewal that was just taken for a node is to be sent as one that sets the ttl; false: it must not, since the
- * token may have a longer ttl there, or get one from somebody else. */
-bool evl_lease_refresh(struct lease *lease, unsigned node);
-
-/* Whether such a renewal may be sent. */
+/* Whether a renewal may set the ttl: not if the token may have a longer one, or get one from somebody else. */
 bool evl_lease_may_refresh(const struct lease *lease);
 
 /* A node answered, or will never answer, its oldest command. */

@@ -144,20 +144,14 @@ static bool tenure_may_send(struct tenure *tenure, unsigned vote, int64_t now) {
     return wanted != LEASE_ACQUIRE && wanted != LEASE_ADOPT && evl_node_restores(tenure_node_of(tenure, vote), now);
 }
 
-/* Whether a renewal there may be the server's own command. */
-static bool tenure_may_refresh(struct tenure *tenure, const struct node *node, int64_t now) {
-    return now >= node->pipe.login.native.refreshes_from && evl_lease_may_refresh(evl_tenure_lease(tenure));
-}
-
-/* How a renewal that was just taken is sent. Nobody else can have a lock that this node may have forgotten: its renewal
- * sets it again. */
-static enum lease_command tenure_renewal(struct tenure *tenure, const struct node *node, unsigned vote, int64_t now) {
+/* How it is renewed there: by the server's own command, if it has one. Nobody else can have a lock that this node may
+ * have forgotten, so its renewal sets it again. */
+static enum lease_command tenure_renewal(struct tenure *tenure, const struct node *node, int64_t now) {
     if (evl_node_restores(node, now))
-        return LEASE_REARM;
-    if (!tenure_may_refresh(tenure, node, now))
-        return LEASE_RENEW;
-    evl_lease_refresh(evl_tenure_lease(tenure), vote);
-    return LEASE_REFRESH;
+        return LEASE_RESTORE;
+    if (now >= node->pipe.login.native.refreshes_from && evl_lease_may_refresh(evl_tenure_lease(tenure)))
+        return LEASE_REFRESH;
+    return LEASE_RENEW;
 }
 
 /* A node that does not serve may make the lease want something else; a release waits for it. `*words` become the node's
@@ -249,12 +243,10 @@ static const struct dialect *tenure_dialect_of(struct tenure *tenure) {
 
 /* The form of a command that was just taken. */
 static const struct form *tenure_form(struct tenure *tenure, struct request *request, const struct node *node,
-                                      enum lease_command kind, int64_t now) {
+                                      enum lease_command kind) {
     const struct dialect *dialect = tenure_dialect_of(tenure);
     const struct form *form;
 
-    if (kind == LEASE_RENEW)
-        kind = tenure_renewal(tenure, node, request->vote, now);
     if (kind != LEASE_RELEASE)
         return &dialect->commands[kind]->form;
     if (evl_tenure_rest(tenure)->plainly)
@@ -267,14 +259,14 @@ static const struct form *tenure_form(struct tenure *tenure, struct request *req
 static bool tenure_take(struct request *request, int64_t now, struct command *command) {
     struct tenure *tenure = evl_request_owner(request);
     struct lease *lease = evl_tenure_lease(tenure);
-    enum lease_command kind = evl_lease_take(lease, request->vote, now);
+    struct node *node = tenure_node_for(tenure, request);
+    enum lease_command kind = evl_lease_take(lease, request->vote, tenure_renewal(tenure, node, now), now);
 
     if (kind == LEASE_NOTHING)
         return false;
-    struct node *node = tenure_node_for(tenure, request);
     if (kind != LEASE_RELEASE)
         evl_login_confirm(&node->pipe.login, now);
-    const struct form *form = tenure_form(tenure, request, node, kind, now);
+    const struct form *form = tenure_form(tenure, request, node, kind);
     const struct subject subject = {
         .key = evl_handle_key(tenure->lock),
         .token = evl_tenure_token(tenure),
@@ -298,10 +290,11 @@ static bool tenure_join(struct request *request, int64_t now, struct renewal *re
     int64_t ttl = evl_lease_terms(lease)->ttl;
 
     if (evl_lease_wanted(lease, request->vote) != LEASE_RENEW || (ret->ttl && ret->ttl != ttl) ||
-        evl_node_restores(node, now) || tenure_may_refresh(tenure, node, now))
+        tenure_renewal(tenure, node, now) != LEASE_RENEW)
         return false;
-    if (evl_lease_take(lease, request->vote, now) == LEASE_NOTHING)
+    if (evl_lease_take(lease, request->vote, LEASE_RENEW, now) == LEASE_NOTHING)
         return false;
+    assert(evl_lease_unanswered(lease, request->vote) == LEASE_RENEW);
     evl_login_confirm(&tenure_node_for(tenure, request)->pipe.login, now);
     assert(evl_dialect_renews_plainly(tenure_dialect_of(tenure)));
     ret->ttl = ttl;
@@ -403,7 +396,7 @@ static bool tenure_answer(struct request *request, const struct reply *reply, in
         answer->verdict = LEASE_UNKNOWN;
         answer->status = EVLOCK_EPROTOCOL;
     }
-    if (kind == LEASE_RENEW || kind == LEASE_REFRESH || kind == LEASE_REARM)
+    if (evl_lease_renews(kind) || kind == LEASE_REARM)
         tenure_family_of(tenure)->deployment.stats.renewals += answer->verdict == LEASE_YES;
     if (reading.no_clock)
         evl_login_bring_clock(&tenure_node_for(tenure, request)->pipe.login, "a release could not hand on");

@@ -183,8 +183,11 @@ unsigned world_moves(const struct world *w, struct move moves[MOVES]) {
 
 /* --- Words -------------------------------------------------------------------------------------------------------- */
 
-static const char *const commands[] = {"nothing", "acquire", "adopt", "raise",   "renew",  "refresh",
-                                       "rearm",   "mend",    "add",   "replace", "release"};
+static const char *const commands[] = {
+    [LEASE_NOTHING] = "nothing", [LEASE_ACQUIRE] = "acquire", [LEASE_ADOPT] = "adopt",     [LEASE_RAISE] = "raise",
+    [LEASE_RENEW] = "renew",     [LEASE_REFRESH] = "refresh", [LEASE_RESTORE] = "restore", [LEASE_REARM] = "rearm",
+    [LEASE_MEND] = "mend",       [LEASE_ADD] = "add",         [LEASE_REPLACE] = "replace", [LEASE_RELEASE] = "release",
+};
 static const char *const verdicts[] = {"yes", "no", "again", "refused", "forbidden", "unknown", "queued"};
 static const char *const states[] = {"acquiring", "held", "lost", "releasing", "undoing", "ended"};
 

@@ -153,6 +153,7 @@ enum lease_verdict server_run(struct server *server, const struct request *reque
     case LEASE_ADOPT:
         answer->ttl = has ? left_of(server, clock, grain) : 0;
         return has ? LEASE_YES : LEASE_NO;
+    case LEASE_RESTORE:
     case LEASE_REARM:
     case LEASE_MEND:
         if (!taken(server, clock)) {

@@ -154,12 +154,11 @@ static void transmit(struct world *w, unsigned c, struct use *use, unsigned n) {
     struct lease *lease = lease_of(use);
     struct channel *channel = &w->clients[c].channels[n];
     uint8_t attempt = (uint8_t)(use - w->clients[c].uses);
-    enum lease_command command = evl_lease_take(lease, n, client_clock(w, c));
+    bool native = w->scope->native && evl_lease_may_refresh(lease);
+    enum lease_command command = evl_lease_take(lease, n, native ? LEASE_REFRESH : LEASE_RENEW, client_clock(w, c));
 
     if (command == LEASE_NOTHING)
         return;
-    if (command == LEASE_RENEW && w->scope->native && evl_lease_refresh(lease, n))
-        command = LEASE_REFRESH;
     promise(w, command == LEASE_RELEASE || lease->state == LEASE_ACQUIRING || lease->state == LEASE_HELD,
             "what is not held any more sends releases alone");
     for (unsigned i = 0; i < channel->count; i++)

@@ -193,12 +193,17 @@ static inline void pass(struct bench *b, int64_t time) {
 
 /* --- What tests ask ----------------------------------------------------------------------------------------------- */
 
+/* What the node is sent, where a renewal goes as `command` if that is one. */
+static inline enum lease_command takes(struct bench *b, unsigned node, enum lease_command command) {
+    return evl_lease_take(b->lease, node, evl_lease_renews(command) ? command : LEASE_RENEW, b->now);
+}
+
 /* The node is sent this and nothing else. */
 #define sends(b, node, command)                                                                                        \
     do {                                                                                                               \
-        assert_int_equal(evl_lease_take((b)->lease, node, (b)->now), command);                                         \
+        assert_int_equal(takes(b, node, command), command);                                                            \
         if ((command) != LEASE_NOTHING)                                                                                \
-            assert_int_equal(evl_lease_take((b)->lease, node, (b)->now), LEASE_NOTHING);                               \
+            assert_int_equal(takes(b, node, command), LEASE_NOTHING);                                                  \
     } while (0)
 
 #define sends_nothing(b, node) sends(b, node, LEASE_NOTHING)

@@ -243,7 +243,7 @@ CASE(the_answer_to_an_extension_that_was_given_up_counts) {
     pass(&b, 5 * SECOND);
     tells(&b, LEASE_TELL_EXTENDED, EVLOCK_EUNREACHABLE);
     extend(&b, LEASE_REPLACE, 70 * SECOND); /* the next one waits for that answer */
-    assert_int_equal(evl_lease_take(b.lease, 0, b.now), LEASE_NOTHING);
+    assert_int_equal(takes(&b, 0, LEASE_NOTHING), LEASE_NOTHING);
     yes_ttl(&b, 0, 90 * SECOND);
     tells_nothing(&b); /* which is not its own */
     deadline_is(&b, sent + kept(90 * SECOND));

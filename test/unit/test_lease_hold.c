@@ -179,7 +179,7 @@ CASE(only_one_command_is_unanswered_at_a_time) {
     sends_nothing(&b, 0);
     extend(&b, LEASE_ADD, SECOND);
     wakes(&b, 0);
-    assert_int_equal(evl_lease_take(b.lease, 0, b.now), LEASE_NOTHING);
+    assert_int_equal(takes(&b, 0, LEASE_NOTHING), LEASE_NOTHING);
     yes_ttl(&b, 0, TTL);
     wakes(&b, 1);
     sends(&b, 0, LEASE_ADD);

@@ -379,7 +379,7 @@ static void until_it_cannot_run(struct bench *b) {
     int64_t limit = b->lease->until;
     assert_true(limit != LEASE_NEVER && limit <= b->now + life(TTL));
     until(b, evl_lease_next(b->lease));
-    for (; evl_lease_take(b->lease, 0, b->now) == LEASE_RELEASE; asked++) {
+    for (; takes(b, 0, LEASE_NOTHING) == LEASE_RELEASE; asked++) {
         no(b, 0);
         tells_nothing(b);
         until(b, evl_lease_next(b->lease));

@@ -1,5 +1,6 @@
 /*
- * Renewals that set the ttl: when a lease may be renewed so, and what becomes of one that is lost.
+ * Renewals of other forms: those that set the ttl, and those that set the token again. When a lease may be renewed so,
+ * and what becomes of one that is lost.
  */
 #include "test_lease.h"
 
@@ -9,15 +10,14 @@ static int64_t kept(int64_t ttl) {
 
 /* Its renewal is due, and goes to the node like this. */
 static void refreshes(struct bench *b, unsigned node) {
-    sends(b, node, LEASE_RENEW);
-    assert_true(evl_lease_refresh(b->lease, node));
+    assert_true(evl_lease_may_refresh(b->lease));
+    sends(b, node, LEASE_REFRESH);
     assert_int_equal(evl_lease_unanswered(b->lease, node), LEASE_REFRESH);
 }
 
 static void renews_by_script(struct bench *b) {
-    sends(b, 0, LEASE_RENEW);
     assert_false(evl_lease_may_refresh(b->lease));
-    assert_false(evl_lease_refresh(b->lease, 0));
+    sends(b, 0, LEASE_RENEW);
     assert_int_equal(evl_lease_unanswered(b->lease, 0), LEASE_RENEW);
 }
 
@@ -265,8 +265,96 @@ CASE(a_release_follows_a_refresh) {
     assert_true(evl_lease_over(b.lease));
 }
 
+/* --- Those that set the token again ------------------------------------------------------------------------------- */
+
+CASE(a_restoring_renewal_is_a_renewal) {
+    struct bench b = bench_new();
+    held_by_one(&b);
+    due(&b);
+    sends(&b, 0, LEASE_RESTORE);
+    yes_ttl(&b, 0, TTL);
+    tells_nothing(&b);
+    deadline_is(&b, b.now + KEPT);
+    next_is(&b, b.now + INTERVAL);
+    due(&b);
+    sends(&b, 0, LEASE_RESTORE);
+    no(&b, 0);
+    assert_int_equal(b.out.events, LEASE_TELL_LOST);
+    assert_int_equal(b.out.reason, EVLOCK_ENOTOWNED);
+}
+
+/* Its renewal was lost, and it is released on another connection. */
+static void released_after_a_lost_one(struct bench *b, enum lease_command renewal, bool settled) {
+    held_by_one(b);
+    due(b);
+    sends(b, 0, renewal);
+    unknown(b, 0);
+    back(b, 0, settled);
+    release(b);
+    sends(b, 0, LEASE_RELEASE);
+}
+
+CASE(a_lost_renewal_sets_nothing_after_a_release) {
+    struct bench b = bench_new();
+    released_after_a_lost_one(&b, LEASE_RENEW, UNSETTLED);
+    yes(&b, 0);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_OK);
+    assert_true(evl_lease_over(b.lease));
+}
+
+CASE(a_lost_restoring_renewal_is_undone_once_more) {
+    struct bench b = bench_new();
+    released_after_a_lost_one(&b, LEASE_RESTORE, UNSETTLED);
+    yes(&b, 0);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_OK);
+    assert_false(evl_lease_over(b.lease));
+    sends(&b, 0, LEASE_RELEASE);
+}
+
+/* The node had forgotten the token when it was released. */
+CASE(a_lost_restoring_renewal_may_come_after_all) {
+    struct bench b = bench_new();
+    released_after_a_lost_one(&b, LEASE_RESTORE, UNSETTLED);
+    no(&b, 0);
+    assert_false(evl_lease_over(b.lease));
+    sends(&b, 0, LEASE_RELEASE);
+    yes(&b, 0);
+    pass(&b, 2 * TTL);
+    assert_true(evl_lease_over(b.lease));
+}
+
+CASE(a_lost_restoring_renewal_that_cannot_run_any_more_leaves_nothing) {
+    struct bench b = bench_new();
+    released_after_a_lost_one(&b, LEASE_RESTORE, SETTLED);
+    yes(&b, 0);
+    tells(&b, LEASE_TELL_RELEASED, EVLOCK_OK);
+    assert_true(evl_lease_over(b.lease));
+}
+
+/* What was lost earlier is not settled with what was lost later. */
+CASE(an_earlier_lost_restoring_renewal_counts) {
+    struct bench b = bench_new();
+    held_by_one(&b);
+    for (int lost = 0; lost < 2; lost++) {
+        due(&b);
+        sends(&b, 0, LEASE_RESTORE);
+        unknown(&b, 0);
+        back(&b, 0, lost == 0 ? UNSETTLED : SETTLED);
+    }
+    release(&b);
+    sends(&b, 0, LEASE_RELEASE);
+    yes(&b, 0);
+    assert_false(evl_lease_over(b.lease));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_restoring_renewal_is_a_renewal),
+        cmocka_unit_test(a_lost_renewal_sets_nothing_after_a_release),
+        cmocka_unit_test(a_lost_restoring_renewal_is_undone_once_more),
+        cmocka_unit_test(a_lost_restoring_renewal_may_come_after_all),
+        cmocka_unit_test(a_lost_restoring_renewal_that_cannot_run_any_more_leaves_nothing),
+        cmocka_unit_test(an_earlier_lost_restoring_renewal_counts),
         cmocka_unit_test(a_refresh_is_a_renewal),
         cmocka_unit_test(what_says_again_goes_out_anew),
         cmocka_unit_test(a_refresh_that_is_refused_is_repeated_soon),

@@ -39,8 +39,11 @@ static const char *const input_names[INPUTS] = {
 /* --- What came out, in words -------------------------------------------------------------------------------------- */
 
 static const char *const state_names[] = {"acquiring", "held", "lost", "releasing", "undoing", "ended"};
-static const char *const command_names[] = {"nothing", "acquire", "adopt", "raise",   "renew",  "refresh",
-                                            "rearm",   "mend",    "add",   "replace", "release"};
+static const char *const command_names[] = {
+    [LEASE_NOTHING] = "nothing", [LEASE_ACQUIRE] = "acquire", [LEASE_ADOPT] = "adopt",     [LEASE_RAISE] = "raise",
+    [LEASE_RENEW] = "renew",     [LEASE_REFRESH] = "refresh", [LEASE_RESTORE] = "restore", [LEASE_REARM] = "rearm",
+    [LEASE_MEND] = "mend",       [LEASE_ADD] = "add",         [LEASE_REPLACE] = "replace", [LEASE_RELEASE] = "release",
+};
 
 static const char *status_name(int status) {
     switch (status) {
@@ -138,6 +141,18 @@ static void renewal_wanted(struct bench *b) {
 
 static void renewal_sent(struct bench *b) {
     renewing(b);
+}
+
+static void restoring_sent(struct bench *b) {
+    held_by_one(b);
+    until(b, evl_lease_next(b->lease));
+    sends(b, 0, LEASE_RESTORE);
+}
+
+static void release_behind_restoring(struct bench *b) {
+    restoring_sent(b);
+    release(b);
+    sends(b, 0, LEASE_RELEASE);
 }
 
 static void renewal_refused(struct bench *b) {
@@ -514,6 +529,18 @@ static const struct row {
       [FORBID] = "held", [UNKNOWN] = "held", [AWAY] = "held ?renew", [EXTEND] = "held add ?renew",
       [RELEASE] = "releasing !release ?renew", [ABANDON] = "undoing !release ?renew", [EXPORT] = "ended ?renew",
       [SAME] = "held ?renew", [NEXT] = "held ?renew"}},
+    {"restoring sent", restoring_sent,
+     {[TAKE] = "held ?restore", [YES] = "held", [NO] = "lost: lost not owned", [AGAIN] = "held !renew",
+      [REFUSED] = "held", [FORBID] = "held", [UNKNOWN] = "held", [AWAY] = "held ?restore",
+      [EXTEND] = "held add ?restore", [RELEASE] = "releasing !release ?restore",
+      [ABANDON] = "undoing !release ?restore", [EXPORT] = "ended ?restore", [SAME] = "held ?restore",
+      [NEXT] = "held ?restore"}},
+    {"release behind restoring", release_behind_restoring,
+     {[TAKE] = "releasing ?restore ?release", [YES] = "releasing ?release", [NO] = "releasing ?release",
+      [AGAIN] = "releasing ?release", [REFUSED] = "releasing ?release", [FORBID] = "releasing ?release",
+      [UNKNOWN] = "releasing ?release", [AWAY] = "releasing ?restore ?release",
+      [ABANDON] = "undoing ?restore ?release", [SAME] = "releasing ?restore ?release",
+      [NEXT] = "undoing ?restore ?release: released unreachable"}},
     {"renewal refused", renewal_refused,
      {[TAKE] = "held", [AWAY] = "held", [BACK] = "held !renew", [BACK_UNSETTLED] = "held !renew",
       [BACK_REPLACED] = "held !renew", [EXTEND] = "held !add", [RELEASE] = "releasing !release",
@@ -786,7 +813,7 @@ static void do_input(struct bench *b, enum input input) {
     switch (input) {
     case TAKE:
         fresh(b);
-        evl_lease_take(b->lease, 0, b->now);
+        takes(b, 0, LEASE_NOTHING);
         break;
     case YES:
         yes_ttl(b, 0, TTL);
@@ -902,7 +929,7 @@ static void comes_to_its_end(struct bench *b) {
     }
     for (int turn = 0; turn < 40 && !evl_lease_over(b->lease); turn++)
         for (unsigned i = 0; i < b->lease->nodes; i++) {
-            evl_lease_take(b->lease, i, b->now);
+            takes(b, i, LEASE_NOTHING);
             answers(b, i);
             if (evl_lease_next(b->lease) != LEASE_NEVER)
                 until(b, evl_lease_next(b->lease));

@@ -100,6 +100,7 @@ static const char *const commands[LEASE_RELEASE + 1][DIALECTS] = {
     [LEASE_RAISE] = {"raise 1 {a}:fence 1234567890123456 604800000"},
     [LEASE_RENEW] = {"renew 1 a token 10001"},
     [LEASE_REFRESH] = {"SET a token IFEQ token PX 10001"},
+    [LEASE_RESTORE] = {"rearm 1 a token 10001"},
     [LEASE_REARM] = {"rearm 1 a token 10001"},
     [LEASE_MEND] = {"rearm 1 a token 10001"},
     [LEASE_ADD] = {"add 1 a token 10001"},
