@@ -15,9 +15,9 @@ static const struct scenario {
     const char *name;
     void (*run)(bool quick);
 } scenarios[] = {
-    {"memory", memory_run},   {"latency", latency_run}, {"pairs", pairs_run},   {"queue", queue_run},
-    {"passing", passing_run}, {"quorum", quorum_run},   {"growth", growth_run}, {"renewal", renewal_run},
-    {"herd", herd_run},       {"cluster", cluster_run},
+    {"memory", memory_run},   {"latency", latency_run}, {"pairs", pairs_run},     {"queue", queue_run},
+    {"passing", passing_run}, {"quorum", quorum_run},   {"growth", growth_run},   {"renewal", renewal_run},
+    {"silence", silence_run}, {"herd", herd_run},       {"cluster", cluster_run},
 #ifdef EVLOCK_BENCH_TLS
     {"tls", tls_run},
 #endif

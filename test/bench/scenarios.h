@@ -14,6 +14,7 @@ void quorum_run(bool quick);
 void growth_run(bool quick);
 void herd_run(bool quick);
 void renewal_run(bool quick);
+void silence_run(bool quick);
 void cluster_run(bool quick);
 void tls_run(bool quick);
 
