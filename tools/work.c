@@ -116,14 +116,14 @@ static void work_on_child_end(int exit, void *arg) {
 /* What evlock cannot kill works on. So the lock is renewed until it has ended, also behind --at-most. */
 static void work_on_refused(pid_t pid, void *arg) {
     struct work *work = arg;
-    char who[64] = "what it finds no more without /proc";
+    char who[64] = "what is not found without /proc";
     if (pid != 0)
-        snprintf(who, sizeof who, "process %d, which it may not signal", (int)pid);
+        snprintf(who, sizeof who, "process %d: not permitted", (int)pid);
     work->refused = true;
     if (evlock_is_held(work->lock))
-        say_error(0, "evlock cannot end %s: %s is kept until it ends", who, work->name);
+        say_error(0, "cannot end %s; %s is kept until it ends", who, work->name);
     else
-        say_error(0, "evlock cannot end %s: it goes on without %s", who, work->name);
+        say_error(0, "cannot end %s; it goes on without %s", who, work->name);
 }
 
 /* --- The lease ---------------------------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static void work_on_lost(evlock *lock, int status, void *arg) {
     if (!work->running)
         return;
     if (work->lost && work->refused)
-        say_error(0, "lost %s: %s; what evlock cannot end goes on without it", work->name, evlock_strerror(status));
+        say_error(0, "lost %s: %s; what cannot be ended goes on without it", work->name, evlock_strerror(status));
     work_lose(work, evlock_strerror(status));
     work_end_child(work);
 }

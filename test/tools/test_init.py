@@ -56,6 +56,22 @@ def test_ends_the_command_where_proc_is_of_another_namespace(context):
     assert result.returncode == 124
 
 
+def test_waits_for_what_it_cannot_find(context):
+    """In another's /proc, what has left the command's group is seen to end, and no more."""
+    end = os.path.join(context.server.folder, "end")
+    os.mkfifo(end)
+    daemon = f"setsid sh -c 'echo up; exec >&- 2>&-; read line <{end}'"
+    words = command.words(context, "run", "-k", "100ms", "a", "--", "sh", "-c", f"echo $({daemon} &); exit 4")
+    program = command.harness.Program(["unshare", "--fork", "--pid", *words])
+    context.programs.append(program)
+    program.line("up")
+    command.wait_for(lambda: any("without /proc; a is kept" in line for line in program.errors), "words")
+    assert command.held(context)
+    pathlib.Path(end).write_text("end\n", encoding="utf-8")
+    assert command.wait(program) == 4
+    assert not command.held(context)
+
+
 def permitted():
     return subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode == 0
 
