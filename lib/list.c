@@ -136,7 +136,7 @@ static bool list_take(struct request *request, int64_t now, struct command *comm
     return true;
 }
 
-/* The command did not run, or runs twice without harm. */
+/* The command did not run, or runs twice without harm; more often than that it is not lost. */
 static bool list_send_again(struct request *request, const struct reply *reply) {
     struct call *call = evl_call_of(request);
     bool missing = reply->type == REPLY_ERROR && evl_reply_meaning(reply->text).verdict == LEASE_AGAIN;
@@ -144,7 +144,7 @@ static bool list_send_again(struct request *request, const struct reply *reply) 
 
     if (!missing && (reply->type != REPLY_LOST || call->list.resent || stopped))
         return false;
-    call->list.resent = !missing;
+    call->list.resent |= !missing;
     list_submit(request);
     return true;
 }

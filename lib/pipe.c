@@ -121,6 +121,19 @@ static void pipe_tell(struct pipe *pipe, struct request *request, const struct r
         pipe_break_connection(pipe, EVLOCK_EPROTOCOL, "a reply that the command cannot have");
 }
 
+/* Only the server's own words say where a key is. What is sent again for want of a script says nothing of that, and
+ * ends no row of answers that sent it elsewhere. */
+static void pipe_route(struct pipe *pipe, struct request *request, const struct reply *error, struct reply *told,
+                       int64_t now) {
+    if (evl_reply_meaning(told->text).verdict == LEASE_AGAIN)
+        return;
+    if (told->text == error->text)
+        told->text = pipe->routes->redirect(pipe, request, told->text, now);
+    else
+        request->turns = 0;
+    told->len = strlen(told->text);
+}
+
 /* An error may be mended, and one server may send commands on to another. Never inline, so that most answers need no
  * room on the stack for it. */
 __attribute__((noinline)) static void pipe_answer_error(struct pipe *pipe, struct request *request,
@@ -131,10 +144,8 @@ __attribute__((noinline)) static void pipe_answer_error(struct pipe *pipe, struc
         request->older--;
     else
         told = pipe_mend(pipe, request, error);
-    if (pipe->routes) {
-        told.text = pipe->routes->redirect(pipe, request, told.text, now);
-        told.len = strlen(told.text);
-    }
+    if (pipe->routes)
+        pipe_route(pipe, request, error, &told, now);
     pipe_tell(pipe, request, &told, now);
     if (pipe->routes)
         pipe->routes->redirected(pipe);

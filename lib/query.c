@@ -307,14 +307,15 @@ static bool query_watch(struct request *request) {
     return evl_tenure_watch(call->lock, (struct bytes){finding->token, finding->token_len}, request);
 }
 
-/* The command did not run, or may be run twice without harm. */
+/* The command did not run, or may be run twice without harm. One of a step that was lost stays lost, whatever is said
+ * of the next: it may have run. */
 static bool query_send_again(struct request *request, const struct reply *reply) {
     struct finding *finding = query_finding_of(request);
     bool missing = reply->type == REPLY_ERROR && evl_reply_meaning(reply->text).verdict == LEASE_AGAIN;
 
     if (!missing && (reply->type != REPLY_LOST || finding->resent || query_is_stopped(request)))
         return false;
-    finding->resent = !missing;
+    finding->resent |= !missing;
     query_submit(request);
     return true;
 }
