@@ -204,7 +204,7 @@ static int64_t alarms_next_moment(const struct alarms *alarms) {
 int64_t evl_alarms_next(const struct alarms *alarms) {
     int64_t next = alarms_next_moment(alarms);
 
-    if (TAILQ_EMPTY(&alarms->put_off))
+    if (!evl_alarms_have_put_off(alarms))
         return next;
     return evl_min(next, alarms->resumed ? alarms->base : alarms->put_off_until);
 }
@@ -243,7 +243,7 @@ static struct alarm *alarms_take_put_off(struct alarms *alarms) {
 struct alarm *evl_alarms_due(struct alarms *alarms, int64_t now) {
     unsigned first;
 
-    if (alarms_next_moment(alarms) > now)
+    if (evl_alarms_have_put_off(alarms) && alarms_next_moment(alarms) > now)
         return alarms_take_put_off(alarms);
     assert(alarms->levels && !(alarms->unsorted && alarm_level_of(alarms->unsorted) == 0));
     if (!alarms->unsorted) {
