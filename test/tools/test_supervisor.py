@@ -95,6 +95,28 @@ def test_never_begins_its_command_behind_its_deadline(context):
             assert not late, f"it began beside the next holder's: {late}, {others.records()}"
 
 
+def test_looks_at_the_deadline_just_before_it_becomes_the_command(context):
+    """All three stop while the command's process is not yet the command; that goes on first."""
+    mine = Lives(context, "mine")
+    words = command.words(context, "run", "--ttl", "2s", "a", *mine.words(60000))
+    asan = f"{os.environ.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0"
+    preloads = ["env", f"LD_PRELOAD={os.environ['EVLOCK_TEST_STOPS']}", f"ASAN_OPTIONS={asan}"]
+    holder = command.harness.Program([*preloads, *words])
+    context.programs.append(holder)
+    supervisor = parent(holder)
+    pid, = command.wait_for(lambda: command.children(supervisor), "the command's process")
+    command.stopped(pid)
+    stop(holder.process.pid, "evlock")
+    command.stopped(holder.process.pid)
+    os.kill(supervisor, signal.SIGSTOP)
+    assert command.status(context, "run", "a", "true") == 0
+    os.kill(pid, signal.SIGCONT)
+    command.gone(pid)
+    go_on(holder.process.pid)
+    assert command.wait(holder) == 124
+    assert not mine.records(), "it became the command without the lock"
+
+
 def test_is_dead_when_the_next_holder_begins(context):
     """evlock is stopped while its command runs, beside many processes."""
     crowd = subprocess.Popen(["sh", "-c", "for i in $(seq 300); do sleep 1000 & done; wait"])
