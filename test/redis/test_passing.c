@@ -890,6 +890,25 @@ static void is_released_after_a_break_by_its_own_client(void **state) {
     assert_int_equal(passed(f), 0);
 }
 
+/* Another client may have the lock by then. */
+static void is_released_after_a_break_by_its_holder(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = passing(10);
+    evlock *stranger = lock_new_on(f, client_new(f, NULL, NULL), "a", NULL);
+    struct user users[2];
+
+    crowd(f, users, 2, &options);
+    assert_status(await_break(f, users[0].lock), EVLOCK_OK);
+    server_do(f->server, "SET a stranger PX 60000");
+    release(&users[0]);
+    await(f, users[0].released.count);
+    assert_ended(&users[0].released, EVLOCK_ENOTOWNED);
+    assert_int_equal(passed(f), 0);
+    assert_int_equal(users[1].record.count, 0);
+    assert_status(await_break(f, stranger), EVLOCK_OK);
+    await_held(f, &users[1]);
+}
+
 /* However many there are. */
 static void is_passed_on_after_a_break_of_another(void **state) {
     struct fixture *f = *state;
@@ -1395,6 +1414,7 @@ int main(void) {
         TEST(is_acquired_anew_when_exported),
         TEST(is_broken_whoever_has_it),
         TEST(is_released_after_a_break_by_its_own_client),
+        TEST(is_released_after_a_break_by_its_holder),
         TEST(is_passed_on_after_a_break_of_another),
         TEST(is_not_passed_on_by_a_client_that_closes),
         TEST(is_not_passed_on_by_a_client_that_is_freed),
