@@ -152,7 +152,7 @@ static bool options_tells_password(const char *url) {
     return false;
 }
 
-/* Takes one URL, or several with blanks between them. The text is kept for as long as evlock runs. */
+/* Takes a copy of one URL, or of several with blanks between them. */
 static int options_add_urls(const char *text) {
     static const char quorum[] = "quorum:";
     if (strncmp(text, quorum, sizeof quorum - 1) == 0)

@@ -44,7 +44,7 @@ enum options_group {
 
 /** The values of the shared options. What was not given is 0, NULL or false, but for those that say otherwise. */
 struct options {
-    const char *urls[EVLOCK_NODES_MAX];
+    char *urls[EVLOCK_NODES_MAX]; /**< which may have passwords; wiped when the session has them */
     size_t url_count;
     const char *user;
     const char *password_file;

@@ -38,7 +38,7 @@ static void session_on_impatient(evutil_socket_t fd, short what, void *arg) {
         session_end(session, say_error(EXIT_TROUBLE, "no server came in time"));
 }
 
-/* One string of all URLs, as the library takes them; NULL without memory. */
+/* One string of all URLs, as the library takes them; NULL without memory. Each has been used then, and is wiped. */
 static char *session_url(const struct options *options) {
     size_t size = sizeof "quorum:";
     for (size_t i = 0; i < options->url_count; i++)
@@ -48,8 +48,10 @@ static char *session_url(const struct options *options) {
         return NULL;
     if (options->url_count > 1)
         strcpy(all, "quorum:");
-    for (size_t i = 0; i < options->url_count; i++)
+    for (size_t i = 0; i < options->url_count; i++) {
         strcat(strcat(all, i ? " " : ""), options->urls[i]);
+        explicit_bzero(options->urls[i], strlen(options->urls[i]));
+    }
     return all;
 }
 
@@ -91,6 +93,7 @@ static int session_connect(struct session *session) {
     if (status != EVLOCK_OK)
         exit = say_status("cannot start", status);
     password_wipe();
+    explicit_bzero(url, strlen(url));
     free(url);
     return exit;
 }

@@ -128,9 +128,10 @@ class Program:
         self.process.stdin.flush()
 
     def line(self, part):
-        """The next line of the output that contains `part`; those before it are passed over."""
+        """The next line of the output that contains `part`; those before it are passed over, for as long as others wait."""
+        end = time.monotonic() + PATIENCE
         while True:
-            line = self._lines.get(timeout=PATIENCE)
+            line = self._lines.get(timeout=max(0, end - time.monotonic()))
             assert line is not None, f"the output ended without: {part}"
             if part in line:
                 return line
