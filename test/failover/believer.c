@@ -1,8 +1,8 @@
 /*
- * One client of the failover table: believer URL NAME TTL_MS [FAILOVER_WAIT_MS] waits for the lock, renews it, and
- * writes until when it believes in it, as "WORD TIME [UNTIL or reason]" with times in microseconds of CLOCK_BOOTTIME.
- * With a ttl of 0 it takes and gives back free locks instead, one after the other, and writes when each was had. It
- * ends when its input does. It judges nothing.
+ * One client of the failover table: believer URL NAME TTL_MS [FAILOVER_WAIT_MS [RENEWAL_INTERVAL_MS]] waits for the
+ * lock, renews it, and writes until when it believes in it, as "WORD TIME [UNTIL or reason]" with times in microseconds
+ * of CLOCK_BOOTTIME. With a ttl of 0 it takes and gives back free locks instead, one after the other, and writes when
+ * each was had. It ends when its input does. It judges nothing.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,6 +29,7 @@ static struct {
     struct event *timer;
     const char *name;
     int64_t ttl_ms;
+    int64_t renewal_interval_ms; /* 0: the library's */
     evlock *lock;
     int64_t until; /* held: the deadline that was written last; else 0 */
     unsigned number;
@@ -100,6 +101,7 @@ static void keep_one(void) {
     evlock_options options = {.size = sizeof(options)};
     options.ttl_ms = self.ttl_ms;
     options.auto_renewal = 1;
+    options.renewal_interval_ms = self.renewal_interval_ms;
     options.on_lost = on_lost;
     die_unless(evlock_new(&self.lock, self.client, self.name, EVLOCK_CSTRING, &options) == EVLOCK_OK, "evlock_new");
 }
@@ -154,10 +156,9 @@ static void on_log(enum evlock_log_level level, const char *line, void *arg) {
 static void begin(char **argv) {
     evlock_client_options options = {.size = sizeof(options)};
     options.on_log = on_log;
-    if (argv[4]) {
-        options.failover_wait_ms = atoll(argv[4]);
-        options.max_ttl_ms = MAX_TTL_MS;
-    }
+    options.failover_wait_ms = argv[4] ? atoll(argv[4]) : 0;
+    options.max_ttl_ms = options.failover_wait_ms ? MAX_TTL_MS : 0;
+    self.renewal_interval_ms = argv[4] && argv[5] ? atoll(argv[5]) : 0;
     self.name = argv[2];
     self.ttl_ms = atoll(argv[3]);
     self.base = event_base_new();
@@ -170,8 +171,8 @@ static void begin(char **argv) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 4 && argc != 5) {
-        fprintf(stderr, "usage: believer URL NAME TTL_MS [FAILOVER_WAIT_MS]\n");
+    if (argc < 4 || argc > 6) {
+        fprintf(stderr, "usage: believer URL NAME TTL_MS [FAILOVER_WAIT_MS [RENEWAL_INTERVAL_MS]]\n");
         return 2;
     }
     begin(argv);

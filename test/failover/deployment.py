@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 
 PATIENCE = 60  # seconds
 DOWN_AFTER_MS = 1000
+NODE_TIMEOUT_MS = 2000
 FAILOVER_TIMEOUT_MS = 10000
 NAME = "locks"
 
@@ -76,7 +77,10 @@ class Group:
 
     kinds = ("fixed", "sentinel", "sentinel waiting", "redis-py", "asks")
 
-    def __init__(self, hosts, replicas=2, min_replicas=0, max_lag_s=10, sentinels_elsewhere=False):
+    def __init__(
+        self, hosts, replicas=2, min_replicas=0, max_lag_s=10, sentinels_elsewhere=False, down_after_ms=DOWN_AFTER_MS
+    ):
+        self.down_after_ms = down_after_ms
         self.hosts, self.folder = hosts, tempfile.mkdtemp(prefix="evlock-")
         self.servers = [self.server(i, min_replicas, max_lag_s) for i in range(1 + replicas)]
         self.sentinels = [self.sentinel(i, sentinels_elsewhere) for i in range(3)]
@@ -108,7 +112,7 @@ class Group:
     def watch(self, sentinel):
         host, port = self.servers[0].address.split(":")
         sentinel.side.execute_command("SENTINEL", "MONITOR", NAME, host, port, 2)
-        sentinel.side.execute_command("SENTINEL", "SET", NAME, "down-after-milliseconds", DOWN_AFTER_MS)
+        sentinel.side.execute_command("SENTINEL", "SET", NAME, "down-after-milliseconds", self.down_after_ms)
         sentinel.side.execute_command("SENTINEL", "SET", NAME, "failover-timeout", FAILOVER_TIMEOUT_MS)
 
     def ready(self):
@@ -159,9 +163,10 @@ class Cluster:
 
     kinds = ("cluster", "cluster waiting", "redis-py cluster")
 
-    def __init__(self, hosts, replicas=1, min_replicas=0, max_lag_s=10):
+    def __init__(self, hosts, replicas=1, min_replicas=0, max_lag_s=10, node_timeout_ms=NODE_TIMEOUT_MS):
         self.hosts, self.folder = hosts, tempfile.mkdtemp(prefix="evlock-")
-        options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0"]
+        options = ["--cluster-enabled", "yes", "--cluster-node-timeout", str(node_timeout_ms)]
+        options += ["--repl-diskless-sync-delay", "0"]
         if min_replicas:
             options += ["--min-replicas-to-write", str(min_replicas), "--min-replicas-max-lag", str(max_lag_s)]
         self.nodes = []

@@ -96,7 +96,7 @@ WORDS = {
 class Client:
     """A process that believes."""
 
-    def __init__(self, of, host, kind, name, ttl_ms, folder):
+    def __init__(self, of, host, kind, name, ttl_ms, folder, more=()):
         self.path = os.path.join(folder, f"{host}-{kind}-{name}".replace(" ", "_"))
         self.began = time.monotonic()
         ways = {"redis-py": "sentinel", "asks": "asks", "redis-py cluster": "cluster"}
@@ -104,6 +104,7 @@ class Client:
         words = [*program, of.url(kind), name, str(ttl_ms)]
         if kind.endswith(" waiting"):
             words.append(str(WAIT_MS))
+        words += [str(word) for word in more]
         with open(self.path, "w", encoding="utf-8") as out, open(self.path + ".err", "w", encoding="utf-8") as err:
             pipe = machines.subprocess.PIPE
             self.process = of.hosts.start(host, words, stdin=pipe, stdout=out, stderr=err)
@@ -289,4 +290,5 @@ def main():
         shutil.rmtree(folder)
 
 
-main()
+if __name__ == "__main__":
+    main()
