@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,9 @@
 
 /* A connection lasted that was of use for so many times as long as the pause after it. */
 #define LASTING 8
+/* Of where a server is, in words: the longest path of a unix socket, and as much of a host's name. */
+#define PLACE_SIZE 112
+#define HOST_SHOWN 100
 
 /* A fifth of the command timeout, and no more than this, is silence. */
 static const int64_t silence_most = 1000000;
@@ -34,8 +38,48 @@ static void connection_changed(struct connection *connection) {
         connection->hooks->changed(connection);
 }
 
+/* --- Words -------------------------------------------------------------------------------------------------------- */
+
+/* As users write it. What goes wrong with a name that is looked for has nothing to do with a port. */
+static void connection_write_place(const struct connection *connection, char ret[PLACE_SIZE]) {
+    const struct url *url = connection->url;
+    bool v6 = url->host && strchr(url->host, ':');
+
+    if (url->path)
+        snprintf(ret, PLACE_SIZE, "%s", url->path);
+    else if (!url->host)
+        ret[0] = '\0';
+    else if (connection->state == CONNECTION_RESOLVING)
+        snprintf(ret, PLACE_SIZE, "%s", url->host);
+    else
+        snprintf(ret, PLACE_SIZE, v6 ? "[%.*s]:%d" : "%.*s:%d", HOST_SHOWN, url->host, url->port);
+}
+
+void evl_connection_log(const struct connection *connection, enum evlock_log_level level, const char *format, ...) {
+    const struct log_sink *log = &connection->turn->log;
+    char words[256], place[PLACE_SIZE];
+    va_list args;
+
+    if (!evl_log_wants(log, level))
+        return;
+    va_start(args, format);
+    vsnprintf(words, sizeof(words), format, args);
+    va_end(args);
+    connection_write_place(connection, place);
+    evl_log(log, level, place[0] ? "%s %u (%s): %s" : "%s %u%s: %s", connection->called, connection->index, place,
+            words);
+}
+
 void evl_connection_note(struct connection *connection, const char *words) {
-    snprintf(connection->error, sizeof(connection->error), "%s", words ? words : "");
+    char place[PLACE_SIZE];
+    int len = 0;
+
+    words = words ? words : "";
+    connection_write_place(connection, place);
+    if (place[0] && words[0])
+        len = snprintf(connection->error, sizeof(connection->error), "%s: ", place);
+    connection->why = connection->error + len;
+    snprintf(connection->error + len, sizeof(connection->error) - (size_t)len, "%s", words);
 }
 
 void evl_connection_explain(struct connection *connection, const char *why) {
@@ -61,10 +105,12 @@ static bool connection_has_better_words(const struct connection *connection) {
 static void connection_note_end(struct connection *connection, const char *words) {
     const struct url *url = connection->url;
     bool plain = connection->state == CONNECTION_CONNECTING && connection->transport.open && url->host && !url->tls;
+    char said[192];
 
-    snprintf(connection->error, sizeof(connection->error), "%s%s", words,
+    snprintf(said, sizeof(said), "%s%s", words,
              plain && !connection->greeted ? "; if it speaks TLS, use rediss://" : "");
-    connection_drop_quotes(connection->error);
+    connection_drop_quotes(said);
+    evl_connection_note(connection, said);
 }
 
 bool evl_connection_is_open(const struct connection *connection) {
@@ -385,8 +431,7 @@ static void connection_log_tls(const struct connection *connection) {
     if (!connection->url->tls || !evl_log_wants(&connection->turn->log, EVLOCK_LOG_DEBUG))
         return;
     evl_tls_describe(connection->transport.peer, &words);
-    evl_log(&connection->turn->log, EVLOCK_LOG_DEBUG, "%s %u: speaks %s", connection->called, connection->index,
-            words.text);
+    evl_connection_log(connection, EVLOCK_LOG_DEBUG, "speaks %s", words.text);
 }
 
 /* Whether bytes go both ways. Only then the login begins: a server that is not the one that is meant must not hear of
@@ -461,7 +506,7 @@ static void connection_free_addresses(struct connection *connection) {
 static bool connection_is_hopeless(const struct connection *connection, int status) {
     return status == EVLOCK_EAUTH || status == EVLOCK_ECERT || status == EVLOCK_EPERM ||
            status == EVLOCK_EUNSUPPORTED || status == EVLOCK_ESAME || status == EVLOCK_EMASTER ||
-           strncmp(connection->error, "ERR max", 7) == 0;
+           strncmp(connection->why, "ERR max", 7) == 0;
 }
 
 static enum evlock_log_level connection_level_of(const struct connection *connection, int status) {
@@ -490,9 +535,9 @@ static void connection_back_off(struct connection *connection, int status) {
     connection->expected = false;
     connection->telling = connection->hooks->away && connection->hooks->away(connection, true, 0);
     connection_wake_at(connection, connection->telling ? 0 : connection->retry_at);
-    evl_log(&connection->turn->log, connection_level_of(connection, status),
-            "%s %u: not connected: %s; next try in %" PRId64 " ms", connection->called, connection->index,
-            connection->error[0] ? connection->error : evlock_strerror(status), pause / 1000);
+    evl_connection_log(connection, connection_level_of(connection, status),
+                       "not connected: %s; next try in %" PRId64 " ms",
+                       connection->error[0] ? connection->why : evlock_strerror(status), pause / 1000);
     connection_changed(connection);
 }
 
@@ -533,8 +578,8 @@ static void connection_end_served(struct connection *connection, int status) {
     }
     connection->status = status;
     if (connection->quick)
-        evl_log(&connection->turn->log, connection->unanswered ? EVLOCK_LOG_WARN : EVLOCK_LOG_INFO,
-                "%s %u: connection lost: %s", connection->called, connection->index, connection->error);
+        evl_connection_log(connection, connection->unanswered ? EVLOCK_LOG_WARN : EVLOCK_LOG_INFO,
+                           "connection lost: %s", connection->why);
     if (connection->unanswered)
         connection->hooks->lost(connection);
     connection->unanswered = 0;
@@ -623,7 +668,7 @@ static bool connection_begin_transport(struct connection *connection) {
         evl_transport_begin(&connection->transport, connection->url->host, connection->url->port, &words);
 
     if (trouble.status == EVLOCK_ETLS)
-        evl_log(&connection->turn->log, EVLOCK_LOG_WARN, "the certificates of before stay in use: %s", trouble.words);
+        evl_connection_log(connection, EVLOCK_LOG_WARN, "the certificates of before stay in use: %s", trouble.words);
     return trouble.status == EVLOCK_OK || trouble.status == EVLOCK_ETLS;
 }
 
@@ -766,7 +811,7 @@ static void connection_serve(struct connection *connection) {
 
 void evl_connection_return(struct connection *connection) {
     assert(connection->state == CONNECTION_CONNECTING && !connection->broken);
-    connection->error[0] = '\0';
+    evl_connection_note(connection, "");
     connection->explained = false;
     if (!connection->hooks->returning) {
         connection_serve(connection);
@@ -893,6 +938,7 @@ void evl_connection_init(struct connection *connection, struct connections *all,
     connection->config = all->config;
     connection->hooks = hooks;
     connection->called = "node";
+    connection->why = connection->error;
     connection->index = index;
     connection->url = url;
     connection->transport.tls = url->tls ? all->tls : NULL;

@@ -92,7 +92,8 @@ struct connection {
     enum connection_state state;
     int status;          /* AWAY, ENDED: why */
     int broken;          /* why it is to be ended when hiredis is off the stack; EVLOCK_OK: it is not */
-    char error[128];     /* the last trouble, in words */
+    char error[256];     /* the last trouble, in words that begin with where that was; "": none */
+    const char *why;     /* in `error`: what happened there */
     uint32_t unanswered; /* commands */
     size_t unwritten;    /* bytes queued since it was written last */
     int64_t since; /* RESOLVING, CONNECTING: the beginning. READY: the last reply, or the first command after none */
@@ -193,7 +194,11 @@ void evl_connection_write(struct connection *connection, size_t bytes);
 /* Writes what is queued; one that breaks at that is left as it is, for it will be stopped. */
 void evl_connection_flush(struct connection *connection);
 
-/* Notes the last trouble in words. */
+/* A line of the log about it: "node 0 (HOST:PORT): ...". */
+void evl_connection_log(const struct connection *connection, enum evlock_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Notes the last trouble in words, to which it adds where the server is. */
 void evl_connection_note(struct connection *connection, const char *words);
 
 /* A step of the login was refused, and so the server may hang up, or (NULL) it was not. */

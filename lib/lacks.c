@@ -20,8 +20,7 @@ static const struct lack {
     {EVLOCK_MISSING_WAIT, EVLOCK_LOG_WARN, "WAIT", "no lock with min_replicas can be had"},
 };
 
-void evl_lacks_note(uint32_t *mask, enum evlock_missing what, const char *why, unsigned node,
-                    const struct log_sink *log) {
+void evl_lacks_note(uint32_t *mask, enum evlock_missing what, const char *why, const struct connection *connection) {
     const struct lack *lack = lacks;
 
     if (*mask & what)
@@ -29,5 +28,5 @@ void evl_lacks_note(uint32_t *mask, enum evlock_missing what, const char *why, u
     *mask |= what;
     while (lack->what != what)
         lack++;
-    evl_log(log, lack->level, "node %u: lacks %s, so %s: %s", node, lack->name, lack->cost, why);
+    evl_connection_log(connection, lack->level, "lacks %s, so %s: %s", lack->name, lack->cost, why);
 }

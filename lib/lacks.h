@@ -9,11 +9,10 @@
 
 #include <evlock/evlock.h>
 
-#include "log.h"
+#include "connection.h"
 
-/* Adds to a mask that a node's server lacks something, and logs what that costs, unless it is in the mask already.
- * `why` may be the server's own words. */
-void evl_lacks_note(uint32_t *mask, enum evlock_missing what, const char *why, unsigned node,
-                    const struct log_sink *log);
+/* Adds to a mask that the server of a connection lacks something, and logs what that costs, unless it is in the mask
+ * already. `why` may be the server's own words. */
+void evl_lacks_note(uint32_t *mask, enum evlock_missing what, const char *why, const struct connection *connection);
 
 #endif

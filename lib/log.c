@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 void evl_log(const struct log_sink *sink, enum evlock_log_level level, const char *format, ...) {
-    char line[256];
+    char line[400];
     va_list args;
 
     if (!evl_log_wants(sink, level))

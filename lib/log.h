@@ -19,7 +19,7 @@ static inline bool evl_log_wants(const struct log_sink *sink, enum evlock_log_le
     return sink->on_log && (int)level >= sink->level;
 }
 
-/* A line, of at most 255 bytes; what is not printable in it is '?'. */
+/* A line, of at most 399 bytes; what is not printable in it is '?'. */
 void evl_log(const struct log_sink *sink, enum evlock_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

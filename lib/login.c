@@ -71,12 +71,8 @@ static void login_refuse(struct login *login, int status, const char *words) {
     evl_connection_break(&login->connection, status, words);
 }
 
-static const struct log_sink *login_log_of(const struct login *login) {
-    return &login->connection.turn->log;
-}
-
 void evl_login_lacks(struct login *login, enum evlock_missing what, const char *why) {
-    evl_lacks_note(&login->missing, what, why, login->connection.index, login_log_of(login));
+    evl_lacks_note(&login->missing, what, why, &login->connection);
 }
 
 /* What was found out on the way is to be asked about as well. */
@@ -261,9 +257,8 @@ static void login_refuse_shards(struct login *login, const char *info) {
     if (evl_info_is_whole(info, shards))
         return;
     if (!shards[0]) {
-        evl_log(login_log_of(login), EVLOCK_LOG_WARN,
-                "node %u: belongs to a cluster; if that has several masters, use redis+cluster://",
-                login->connection.index);
+        evl_connection_log(&login->connection, EVLOCK_LOG_WARN,
+                           "belongs to a cluster; if that has several masters, use redis+cluster://");
         return;
     }
     snprintf(words, sizeof(words), "this server is one of a cluster of %s masters; use redis+cluster://", shards);
@@ -301,8 +296,8 @@ static void login_on_memory(struct login *login, const struct reply *reply) {
     char policy[POLICY_SIZE];
 
     if (reply->type == REPLY_STRING && evl_info_evicts(reply->text, policy))
-        evl_log(login_log_of(login), EVLOCK_LOG_WARN,
-                "the server's maxmemory-policy %s may evict locks; use noeviction", policy);
+        evl_connection_log(&login->connection, EVLOCK_LOG_WARN,
+                           "the server's maxmemory-policy %s may evict locks; use noeviction", policy);
 }
 
 static void login_on_replication(struct login *login, const struct reply *reply) {
@@ -354,8 +349,7 @@ static void login_on_no_table(struct login *login, const char *error) {
 }
 
 static void login_on_no_name(struct login *login, const char *error) {
-    evl_log(login_log_of(login), EVLOCK_LOG_WARN, "node %u: the server refuses the connection's name: %s",
-            login->connection.index, error);
+    evl_connection_log(&login->connection, EVLOCK_LOG_WARN, "the server refuses the connection's name: %s", error);
 }
 
 static void login_on_no_load(struct login *login, const char *error) {
@@ -546,12 +540,10 @@ static void login_send_anew(struct login *login) {
 }
 
 static void login_on_anew(const struct login *login, const struct reply *reply) {
-    unsigned index = login->connection.index;
-
     if (reply->type == REPLY_ERROR)
-        evl_log(login_log_of(login), EVLOCK_LOG_WARN, "node %u: keeps the login that it has: %s", index, reply->text);
+        evl_connection_log(&login->connection, EVLOCK_LOG_WARN, "keeps the login that it has: %s", reply->text);
     else
-        evl_log(login_log_of(login), EVLOCK_LOG_INFO, "node %u: logged in anew", index);
+        evl_connection_log(&login->connection, EVLOCK_LOG_INFO, "logged in anew");
 }
 
 static bool login_is_in(const struct login *login) {
@@ -884,9 +876,8 @@ bool evl_login_has_other_data(const struct login *login) {
 }
 
 void evl_login_keep(struct login *login) {
-    evl_log(login_log_of(login), EVLOCK_LOG_INFO, "%s %u: connected%s", login->connection.called,
-            login->connection.index,
-            evl_login_is_other_process(login) ? ", to another server process than before" : "");
+    evl_connection_log(&login->connection, EVLOCK_LOG_INFO, "connected%s",
+                       evl_login_is_other_process(login) ? ", to another server process than before" : "");
     memcpy(login->old_run_id, login->run_id, sizeof(login->run_id));
     memcpy(login->old_replid, login->replid, sizeof(login->replid));
     login->unsettled = false;

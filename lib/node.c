@@ -10,10 +10,6 @@ static struct node *node_of(struct connection *connection) {
     return EVL_OWNER(struct node, pipe.login.connection, connection);
 }
 
-static const struct log_sink *node_log_of(const struct node *node) {
-    return &node->pipe.login.connection.turn->log;
-}
-
 /* --- What may have been forgotten --------------------------------------------------------------------------------- */
 
 /* Until when, at the latest, it may have forgotten locks. An age says nothing of one that does not say who it is: at
@@ -36,9 +32,9 @@ static void node_exclude(struct node *node) {
     if (node->excludable && node->excluded_until < until)
         node->excluded_until = until;
     if (node->excluded_until > now)
-        evl_log(node_log_of(node), EVLOCK_LOG_WARN,
-                "node %u: may have forgotten locks, and does not count for %" PRId64 " ms", connection->index,
-                (node->excluded_until - now) / 1000);
+        evl_connection_log(connection, EVLOCK_LOG_WARN,
+                           "may have forgotten locks, and does not count for %" PRId64 " ms",
+                           (node->excluded_until - now) / 1000);
 }
 
 /* The server of before may be at work for a while, unknown to this one: nothing is asked of it meanwhile. */
@@ -82,11 +78,11 @@ void evl_node_compare_clocks(struct node *node, int64_t sent, int64_t server) {
     struct drift_found found;
 
     if (evl_drift_note(&node->drift, &reading, &found))
-        evl_log(node_log_of(node), EVLOCK_LOG_WARN,
-                "node %u: the server's clock %s %" PRId64 " ms or more in %" PRId64
-                " ms: it steps, or drifts by more than leases allow for",
-                connection->index, found.gained > 0 ? "gained" : "lost",
-                (found.gained > 0 ? found.gained : -found.gained) / 1000, found.span / 1000);
+        evl_connection_log(connection, EVLOCK_LOG_WARN,
+                           "the server's clock %s %" PRId64 " ms or more in %" PRId64
+                           " ms: it steps, or drifts by more than leases allow for",
+                           found.gained > 0 ? "gained" : "lost",
+                           (found.gained > 0 ? found.gained : -found.gained) / 1000, found.span / 1000);
 }
 
 /* --- From its connection ------------------------------------------------------------------------------------------ */

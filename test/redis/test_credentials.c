@@ -308,7 +308,7 @@ static void a_living_connection_logs_in_anew(void **state) {
     await_connected(f, client);
     server_do(f->server, "ACL SETUSER second reset on >two ~* &* +@all");
     assert_status(login(client, "second", "two"), EVLOCK_OK);
-    await(f, logged(f, "node 0: logged in anew"));
+    await(f, logged(f, "): logged in anew"));
     assert_int_equal(connections_with(f, "user=second"), 1);
     assert_int_equal(connections_with(f, "user=worker"), 0);
     acquire_and_release(f);
@@ -326,7 +326,7 @@ static void what_is_asked_for_anew_is_for_all_connections(void **state) {
     options.min_replicas = 1;
     await_connected(f, client);
     lock_new(f, "a", &options);
-    await(f, times_logged(f, "node 0: connected") == 2);
+    await(f, times_logged(f, "): connected") == 2);
     await(f, times_logged(f, "logged in anew") == 1); /* the first one, by what the second was answered */
     rotate(f, "one", "two");
     answer_with("two\0");
@@ -355,7 +355,7 @@ static void a_connection_keeps_its_login_where_another_is_refused(void **state) 
     evlock_client *client = asking_client(f, "one\0");
     await_connected(f, client);
     assert_status(login(client, "worker", "wrong"), EVLOCK_OK);
-    await(f, logged(f, "node 0: keeps the login that it has: WRONGPASS"));
+    await(f, logged(f, "): keeps the login that it has: WRONGPASS"));
     acquire_and_release(f);
     assert_status(evlock_client_node(client, 0, &info, sizeof(info)), EVLOCK_OK);
     assert_int_equal(info.connection, EVLOCK_CONNECTED);

@@ -54,12 +54,15 @@ static void a_refused_connection_is_told_as_refused(void **state) {
     struct fixture *f = *state;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(address);
-    char url[64];
+    char url[64], words[64];
     int nobody = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); /* has the port, and does not listen */
     assert_int_equal(bind(nobody, (struct sockaddr *)&address, len), 0);
     assert_int_equal(getsockname(nobody, (struct sockaddr *)&address, &len), 0);
     snprintf(url, sizeof(url), "%s://127.0.0.1:%d", server_scheme(), ntohs(address.sin_port));
-    login_fails(f, url, EVLOCK_EUNREACHABLE, "Connection refused");
+    snprintf(words, sizeof(words), "127.0.0.1:%d: Connection refused", ntohs(address.sin_port));
+    login_fails(f, url, EVLOCK_EUNREACHABLE, words);
+    snprintf(words, sizeof(words), "node 0 (127.0.0.1:%d): not connected: Connection refused", ntohs(address.sin_port));
+    assert_says(f->log, words);
     close(nobody);
 }
 
