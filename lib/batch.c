@@ -43,6 +43,8 @@ struct reply evl_batch_part(const struct reply *reply, unsigned member, unsigned
     switch (reply->type == REPLY_STRING && reply->len == count ? reply->text[member] : '\0') {
     case '1':
         return (struct reply){.type = REPLY_RENEWED};
+    case '2':
+        return (struct reply){.type = REPLY_INTEGER, .integer = -1};
     case '0':
         return (struct reply){.type = REPLY_INTEGER, .integer = 0};
     case '?':

@@ -105,7 +105,7 @@ static bool dialect_says_sum(const struct reply *reply, int64_t ttl, struct read
     return true;
 }
 
-/* As dialect_says_ttl(); to a member of a batch, what reply.h has for it. */
+/* As dialect_says_ttl_or_never(); to a member of a batch, what reply.h has for it. */
 static bool dialect_says_renewed(const struct reply *reply, int64_t ttl, struct reading *ret) {
     switch (reply->type) {
     case REPLY_RENEWED:
@@ -116,7 +116,7 @@ static bool dialect_says_renewed(const struct reply *reply, int64_t ttl, struct 
         ret->answer.verdict = LEASE_AGAIN;
         return true;
     default:
-        return dialect_says_ttl(reply, ttl, ret);
+        return dialect_says_ttl_or_never(reply, ttl, ret);
     }
 }
 
@@ -145,7 +145,8 @@ static const struct command_row row_renew = {{SCRIPT(RENEW), 1, {ARG_LOCK, ARG_T
 /* The server's own, where there is one: see native.h. */
 static const struct command_row row_refresh = {
     {NULL, 0, {ARG_SET, ARG_LOCK, ARG_TOKEN, ARG_IFEQ, ARG_TOKEN, ARG_PX_TTL}}, dialect_says_refreshed};
-static const struct command_row row_rearm = {{SCRIPT(REARM), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_says_ttl};
+static const struct command_row row_rearm = {{SCRIPT(REARM), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}},
+                                             dialect_says_ttl_or_never};
 static const struct command_row row_add = {{SCRIPT(ADD), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_says_sum};
 static const struct command_row row_replace = {{SCRIPT(REPLACE), 1, {ARG_LOCK, ARG_TOKEN, ARG_TTL}}, dialect_says_ttl};
 static const struct command_row row_release = {{SCRIPT(RELEASE), 1, {ARG_LOCK, ARG_TOKEN}}, dialect_says_done};

@@ -241,7 +241,8 @@ static struct trouble held_extend(evlock *lock, int64_t ttl_ms, enum lease_comma
 
     if (trouble.status != EVLOCK_OK)
         return trouble;
-    if (evl_lease_deadline(evl_tenure_lease(lock->tenure)) == LEASE_NEVER)
+    if (evl_lease_deadline(evl_tenure_lease(lock->tenure)) == LEASE_NEVER &&
+        (command == LEASE_ADD || lock->config->terms.ttl == 0))
         return (struct trouble){EVLOCK_ENOTTL, "the lock has no expiry to extend"};
     trouble = held_validate_max_ttl(lock, ttl_ms * 1000, command, words);
     if (trouble.status != EVLOCK_OK)

@@ -160,7 +160,7 @@ static bool replicas_answer(struct request *request, const struct reply *reply, 
         replicas_on_refused(call, request, reply->text, now);
     } else if ((hopeless = replicas_hopeless(call, request->vote))) {
         replicas_deny(call, node, EVLOCK_EUNSUPPORTED, hopeless);
-    } else if (!(call->acquire.waiting & node) && number > 0 && replicas_leads_home(call, request->vote)) {
+    } else if (!(call->acquire.waiting & node) && number != 0 && replicas_leads_home(call, request->vote)) {
         call->acquire.waiting |= node;
         call->acquire.asked_in = (uint16_t)evl_node_index(evl_handle_home(call->lock));
         evl_pipe_follow(evl_call_pipe(call, request->vote), request, now);

@@ -378,6 +378,19 @@ static void tenure_mend_native(struct tenure *tenure, const struct request *requ
     reading->words = NULL;
 }
 
+/* Somebody made the key last for ever, and it is not a renewal's to end that. */
+static void tenure_warn_of_endless(struct tenure *tenure, enum lease_command kind, const struct lease_answer *answer) {
+    bool renewed = kind == LEASE_RENEW || kind == LEASE_REARM || kind == LEASE_MEND;
+
+    if (!renewed || tenure_ghost(tenure) || answer->verdict != LEASE_YES || answer->ttl != LEASE_NEVER ||
+        evl_tenure_rest(tenure)->endless)
+        return;
+    evl_tenure_rest(tenure)->endless = true;
+    evl_handle_log(tenure->lock, EVLOCK_LOG_WARN,
+                   "the key has no expiry: if this process is killed, the lock stays held for ever; to extend it by "
+                   "EVLOCK_EXTEND_REPLACE gives it an end");
+}
+
 static bool tenure_answer(struct request *request, const struct reply *reply, int64_t now) {
     struct tenure *tenure = evl_request_owner(request);
     enum lease_command kind = evl_lease_unanswered(evl_tenure_lease(tenure), request->vote);
@@ -398,6 +411,7 @@ static bool tenure_answer(struct request *request, const struct reply *reply, in
     }
     if (evl_lease_renews(kind) || kind == LEASE_REARM)
         tenure_family_of(tenure)->deployment.stats.renewals += answer->verdict == LEASE_YES;
+    tenure_warn_of_endless(tenure, kind, answer);
     if (reading.no_clock)
         evl_login_bring_clock(&tenure_node_for(tenure, request)->pipe.login, "a release could not hand on");
     if (kind != LEASE_RELEASE)

@@ -208,6 +208,8 @@ static void each_of_many_has_its_own_answer(void **state) {
     assert_true(key_is(f->server, "lock:c", "stranger", 8));
     assert_true(key_ttl(f->server, "lock:e") > 9 * TTL_MS); /* longer ones stay */
     assert_int_equal(key_ttl(f->server, "lock:f"), -1);
+    assert_int_equal(times_logged(f, "f: the key has no expiry"), 1); /* of that alone, and once */
+    assert_int_equal(times_logged(f, "the key has no expiry"), 1);
     assert_true(evlock_is_held(held[4].lock) && evlock_is_held(held[5].lock));
     assert_renewed(f, held, 1);
 }

@@ -752,6 +752,37 @@ static void a_lease_without_expiry_is_adopted(void **state) {
     assert_false(key_exists(f->server, "a"));
 }
 
+/* Its key was made to last for ever meanwhile, but its lock has a ttl. */
+static void a_lease_without_expiry_is_given_one(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_options options = with_ttl(1500);
+    options.on_lost = record_end;
+    options.arg = &record;
+    evlock *lock = lock_new(f, "a", &options);
+    server_do(f->server, "SET a stranger");
+    assert_status(await_adopt(f, lock, "stranger", EVLOCK_CSTRING), EVLOCK_OK);
+    assert_status(evlock_extend(lock, 1000, EVLOCK_EXTEND_ADD, record_end, &f->ended), EVLOCK_ENOTTL);
+    assert_status(await_extend(f, lock, 600 * 1000, EVLOCK_EXTEND_REPLACE), EVLOCK_OK);
+    assert_int_in_range(key_ttl(f->server, "a"), 500 * 1000, 600 * 1000);
+    assert_int_in_range(evlock_remaining_ms(lock), 500 * 1000, 600 * 1000);
+    assert_status(await_extend(f, lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
+    await(f, record.count); /* and so it ends */
+    assert_status(record.status, EVLOCK_EEXPIRED);
+}
+
+static void an_extension_that_is_refused_leaves_it_without_expiry(void **state) {
+    struct fixture *f = *state;
+    evlock *lock = lock_new(f, "a", NULL);
+    server_do(f->server, "SET a stranger");
+    assert_status(await_adopt(f, lock, "stranger", EVLOCK_CSTRING), EVLOCK_OK);
+    server_do(f->server, "ACL SETUSER default -pexpire");
+    assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_REPLACE), EVLOCK_EPERM);
+    server_do(f->server, "ACL SETUSER default +pexpire");
+    assert_true(evlock_remaining_ms(lock) == INT64_MAX);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+}
+
 static void a_token_that_is_not_there_is_not_adopted(void **state) {
     struct fixture *f = *state;
     evlock *lock = lock_new(f, "a", NULL);
@@ -1081,6 +1112,8 @@ int main(void) {
         TEST(another_process_adopts),
         TEST(a_strangers_lease_is_adopted_and_renewed),
         TEST(a_lease_without_expiry_is_adopted),
+        TEST(a_lease_without_expiry_is_given_one),
+        TEST(an_extension_that_is_refused_leaves_it_without_expiry),
         TEST(a_token_that_is_not_there_is_not_adopted),
         TEST(a_lease_is_not_adopted_when_too_little_is_left),
         TEST(a_cancelled_adoption_leaves_the_lease),

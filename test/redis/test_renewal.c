@@ -105,6 +105,24 @@ static void a_renewal_does_not_lower_a_longer_ttl(void **state) {
     assert_int_in_range(evlock_remaining_ms(watched.lock), 500 * 1000, 600 * 1000);
 }
 
+/* Who has shown its token is renewed by scripts, which leave what others have done to its key. */
+static void a_key_that_lasts_for_ever_is_warned_of_once(void **state) {
+    struct fixture *f = *state;
+    struct watched watched;
+    hold(f, &watched, "a", 60 * 1000, 50);
+    assert_non_null(evlock_token(watched.lock, NULL));
+    server_do(f->server, "PERSIST a");
+    await(f, logged(f, "a: the key has no expiry"));
+    for (int i = 0; i < 3; i++)
+        run_for(f, 50);
+    assert_int_equal(times_logged(f, "the key has no expiry"), 1);
+    assert_int_equal(key_ttl(f->server, "a"), -1);
+    assert_true(evlock_is_held(watched.lock) && evlock_remaining_ms(watched.lock) <= 60 * 1000);
+    assert_status(await_extend(f, watched.lock, 0, EVLOCK_EXTEND_RESET), EVLOCK_OK);
+    assert_int_in_range(key_ttl(f->server, "a"), 1, 60 * 1000);
+    assert_status(await_release(f, watched.lock), EVLOCK_OK);
+}
+
 /* As where a server's clock is set back, of which it says more than was ever asked of it. */
 static void a_key_that_lives_longer_is_believed_in_for_the_ttl_alone(void **state) {
     struct fixture *f = *state;
@@ -529,6 +547,7 @@ int main(void) {
         TEST(the_interval_is_the_users),
         TEST(nothing_is_renewed_unless_asked_for),
         TEST(a_renewal_does_not_lower_a_longer_ttl),
+        TEST(a_key_that_lasts_for_ever_is_warned_of_once),
         TEST(a_key_that_lives_longer_is_believed_in_for_the_ttl_alone),
         TEST(renewal_goes_on_after_the_connection_is_killed),
         TEST(renewal_goes_on_after_a_script_flush),

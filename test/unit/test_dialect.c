@@ -144,8 +144,6 @@ CASE(what_prolongs_says_the_ttl) {
         assert_cannot(plain(), commands[i], number(INT64_MIN)); /* nor is it reckoned with */
         assert_cannot(plain(), commands[i], ok);
         assert_cannot(plain(), commands[i], text("7"));
-        if (commands[i] != LEASE_ADD && commands[i] != LEASE_ADOPT)
-            assert_cannot(plain(), commands[i], number(-1));
         if (commands[i] != LEASE_RENEW)
             assert_cannot(plain(), commands[i], renewed);
     }
@@ -159,10 +157,13 @@ CASE(a_refresh_says_ok_or_nil) {
     assert_cannot(plain(), LEASE_REFRESH, renewed);
 }
 
-CASE(a_key_without_expiry_is_adopted_and_not_added_to) {
+CASE(a_key_without_expiry_is_adopted_and_renewed_and_not_added_to) {
     struct reading reading = read_it(plain(), LEASE_ADD, number(-1));
 
     assert_says(plain(), LEASE_ADOPT, number(-1), LEASE_YES, LEASE_NEVER);
+    assert_says(plain(), LEASE_RENEW, number(-1), LEASE_YES, LEASE_NEVER);
+    assert_says(plain(), LEASE_REARM, number(-1), LEASE_YES, LEASE_NEVER);
+    assert_cannot(plain(), LEASE_REPLACE, number(-1));
     assert_int_equal(reading.answer.verdict, LEASE_REFUSED);
     assert_int_equal(reading.answer.status, EVLOCK_ENOTTL);
     assert_string_equal(reading.words, "the key has no expiry");
@@ -358,7 +359,7 @@ int main(void) {
         cmocka_unit_test(who_joins_has_the_lock_or_a_place),
         cmocka_unit_test(what_prolongs_says_the_ttl),
         cmocka_unit_test(a_refresh_says_ok_or_nil),
-        cmocka_unit_test(a_key_without_expiry_is_adopted_and_not_added_to),
+        cmocka_unit_test(a_key_without_expiry_is_adopted_and_renewed_and_not_added_to),
         cmocka_unit_test(a_member_of_a_batch_has_the_ttl_or_asks_again),
         cmocka_unit_test(a_release_says_one_or_zero),
         cmocka_unit_test(an_error_is_read_with_its_words),
