@@ -20,6 +20,7 @@
 
 /* A connection lasted that was of use for so many times as long as the pause after it. */
 #define LASTING 8
+
 /* Of where a server is, in words: the longest path of a unix socket, and as much of a host's name. */
 #define PLACE_SIZE 112
 #define HOST_SHOWN 100

@@ -51,7 +51,7 @@ static void acquire_on_acquired(evlock *lock, int status, void *arg) {
     struct acquire *acquire = arg;
     struct session *session = &acquire->script.session;
     if (status != EVLOCK_OK) {
-        session_end(session, session_not_had(session, acquire->script.name, status));
+        session_end_not_had(session, lock, acquire->script.name, status);
         return;
     }
     acquire->fence = evlock_fence(lock);

@@ -79,12 +79,6 @@ static void hold_on_limit(evutil_socket_t fd, short what, void *arg) {
     session_end(&hold->session, say_error(EXIT_LOST, "%s was held for as long as --at-most says", hold->name));
 }
 
-static void hold_on_at_risk(evlock *lock, int status, void *arg) {
-    const struct hold *hold = arg;
-    say(SAY_NOTES, "%s is at risk for %" PRId64 " ms: %s", hold->name, evlock_remaining_ms(lock),
-        evlock_strerror(status));
-}
-
 /* Returns 0, or the exit status if that did not arrive. */
 static int hold_print(const struct hold *hold) {
     struct json json = {.out = stdout};
@@ -104,7 +98,6 @@ static int hold_print(const struct hold *hold) {
 
 static void hold_on_acquired(evlock *lock, int status, void *arg) {
     struct hold *hold = arg;
-    (void)lock;
     if (status == EVLOCK_OK) {
         struct timeval limit = duration_span(hold_at_most_ms);
         hold->held = true;
@@ -114,7 +107,7 @@ static void hold_on_acquired(evlock *lock, int status, void *arg) {
         if (exit) /* who cannot be told gets no lock */
             session_end(&hold->session, exit);
     } else
-        session_end(&hold->session, session_not_had(&hold->session, hold->name, status));
+        session_end_not_had(&hold->session, lock, hold->name, status);
 }
 
 static int hold_start(struct hold *hold) {
@@ -134,7 +127,6 @@ static int hold_start(struct hold *hold) {
     options.auto_renewal = true;
     options.max_hold_ms = hold_at_most_ms;
     options.on_lost = hold_on_lost;
-    options.on_at_risk = hold_on_at_risk;
     options.arg = hold;
     int exit = session_lock(&hold->session, hold->name, &options, &hold->lock);
     int status = exit ? EVLOCK_OK : evlock_acquire(hold->lock, NULL, hold_on_acquired, hold);

@@ -62,6 +62,9 @@ static int main_command(const struct command *command, int argc, char **argv) {
     }
     if (count < command->least || (command->most >= 0 && count > command->most))
         return say_error(EXIT_TROUBLE, "usage: evlock %s %s", command->name, command->usage);
+    if (command->groups & OPTIONS_FIRST && *operands[1] == '-' && operands == argv + first)
+        return say_error(EXIT_TROUBLE, "'%s' is no command: options go before NAME, and a shell is run by sh -c '...'",
+                         operands[1]);
     return command->run(options_shared(), count, operands);
 }
 

@@ -80,7 +80,7 @@ static const struct option_row options_work[] = {
     {"at-most", 0, OPTION_DURATION, &options_values.at_most_ms, "TIME", "end the command after this time", 0, 0},
     {"signal", 's', OPTION_SIGNAL, &options_values.end_signal, "SIGNAL", "ask it to end by this; default TERM", 0, 0},
     {"kill-after", 'k', OPTION_DURATION, &options_values.kill_after_ms, "TIME",
-     "kill it so long after that; default 1s, or ttl / 5", 0, INT64_MAX},
+     "kill it so long after that; default 1s, or less for a short --ttl or --at-most", 0, INT64_MAX},
     {"warn-signal", 0, OPTION_SIGNAL, &options_values.warn_signal, "SIGNAL", "sent when the lease is at risk", 0, 0},
     {"fence", 0, OPTION_FLAG, &options_values.fence, NULL, "draw a fence, and give it as EVLOCK_FENCE", 0, 0},
     {"foreground", 0, OPTION_FLAG, &options_values.foreground, NULL, "run it in evlock's own process group", 0, 0},

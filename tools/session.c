@@ -12,13 +12,24 @@
 
 /* --- The servers -------------------------------------------------------------------------------------------------- */
 
-/* The library's words, as a level of the command. Its errors are about leases and logins, which are said anyway. */
+/* The library's words, as a level of the command. Its errors are about leases and logins, which are said anyway; and so
+ * is what somebody else hears. */
 static void session_on_log(enum evlock_log_level level, const char *line, void *arg) {
     const struct session *session = arg;
     if (session->on_line)
         session->on_line(level, line, session->on_line_arg);
-    bool warns = level == EVLOCK_LOG_WARN && session->served;
+    bool warns = level == EVLOCK_LOG_WARN && session->served && !session->on_line;
     say(warns ? SAY_NOTES : level == EVLOCK_LOG_DEBUG ? SAY_ALL : SAY_STEPS, "%s", line);
+}
+
+/* What is wrong with a certificate can be mended by an option. */
+static int session_say_why(const struct session *session, int status) {
+    const char *details = evlock_last_error(), *hint = "";
+    if (status == EVLOCK_ECERT && strstr(details, "mismatch"))
+        hint = "; give the name that it has by --sni";
+    else if (status == EVLOCK_ECERT && !session->options->cacert && strstr(details, "server's certificate"))
+        hint = "; give its authority by --cacert";
+    return say_error(EXIT_TROUBLE, "cannot use the server: %s (%s)%s", evlock_strerror(status), details, hint);
 }
 
 static void session_on_connection(evlock_client *client, enum evlock_connection state, int status, void *arg) {
@@ -28,7 +39,7 @@ static void session_on_connection(evlock_client *client, enum evlock_connection 
     if (state != EVLOCK_AWAY || session->served || session->ending ||
         event_pending(session->patience, EV_TIMEOUT, NULL))
         return;
-    session_end(session, say_status("cannot use the server", status));
+    session_end(session, session_say_why(session, status));
 }
 
 static void session_on_impatient(evutil_socket_t fd, short what, void *arg) {
@@ -133,14 +144,37 @@ int session_lock(struct session *session, const char *name, const evlock_options
     return status == EVLOCK_OK ? 0 : say_status("cannot lock that", status);
 }
 
-int session_not_had(const struct session *session, const char *name, int status) {
+/* --- A lock that is not had ----------------------------------------------------------------------------------------
+ */
+
+/* Jobs that many machines try to run have nothing to say where another runs them; who sits before a terminal asks. */
+static enum say_level session_level_of_holder(void) {
+    return say_shows_progress() ? SAY_NOTES : SAY_STEPS;
+}
+
+static void session_on_holder(evlock *lock, int status, const evlock_answer *answer, void *arg) {
+    struct session *session = arg;
+    (void)lock;
     if (session->ending)
-        return session->exit;
-    if (status == EVLOCK_EHELD || status == EVLOCK_ETIMEDOUT) {
-        say(SAY_STEPS, "%s was not had: %s", name, evlock_strerror(status));
-        return (int)session->options->not_had;
+        return;
+    bool named = status == EVLOCK_OK && answer->holder_len > 0;
+    int length = named ? (int)answer->holder_len : 0;
+    say(session_level_of_holder(), "%s is held by %.*s%s", session->not_had, length, named ? answer->holder : "",
+        named ? "" : "another");
+    session_end(session, (int)session->options->not_had);
+}
+
+void session_end_not_had(struct session *session, evlock *lock, const char *name, int status) {
+    if (session->ending)
+        return;
+    if (status != EVLOCK_EHELD && status != EVLOCK_ETIMEDOUT) {
+        session_end(session, say_status(name, status));
+        return;
     }
-    return say_status(name, status);
+    session->not_had = name;
+    if (!says(session_level_of_holder()) ||
+        evlock_query(lock, EVLOCK_QUERY_HOLDER, session_on_holder, session) != EVLOCK_OK)
+        session_end(session, (int)session->options->not_had);
 }
 
 static void session_on_closed(int status, void *arg) {

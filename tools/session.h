@@ -18,6 +18,7 @@ struct session {
     bool ending; /**< session_end() was called */
     int exit;    /**< the status to end with, of the first call of session_end() */
     struct event *patience;
+    const char *not_had; /**< the lock that another holds, while it is asked who */
     void (*on_line)(enum evlock_log_level level, const char *line, void *arg); /**< hears the library's log; or NULL */
     void *on_line_arg;
 };
@@ -38,11 +39,11 @@ int session_lock(struct session *session, const char *name, const evlock_options
 void session_end(struct session *session, int exit);
 
 /**
- * Says why an acquire has ended without the lock. Returns the exit status for that: that of -E where another holds it
- * or the wait is over, else EXIT_TROUBLE. A session that ends already has said why. Call it before anything else of
- * evlock is called.
+ * Ends the session since an acquire has ended without the lock, and says why: who holds it, to a terminal or with -v,
+ * or what else it is. The exit status is that of -E where another holds it or the wait is over, else EXIT_TROUBLE.
+ * `name` must stay. Call it before anything else of evlock is called.
  */
-int session_not_had(const struct session *session, const char *name, int status);
+void session_end_not_had(struct session *session, evlock *lock, const char *name, int status);
 
 /** Runs the loop until the session has ended. Returns the exit status. Only session_free() may follow. */
 int session_loop(struct session *session);

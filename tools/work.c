@@ -76,9 +76,11 @@ static int work_set_around(const char *name) {
 
 static int work_set_environment(const struct work *work) {
     const struct options *options = work->session->options;
-    int failed = setenv("EVLOCK_NAME", work->name, 1) | setenv("EVLOCK_HELD", "1", 1) | work_set_around(work->name) |
+    int failed = setenv("EVLOCK_NAME", work->name, 1) | setenv("EVLOCK_HELD", "1", 1) |
                  setenv("EVLOCK_HOLDER", options->holder, 1) |
                  work_set_number("EVLOCK_TTL_MS", (uint64_t)options->ttl_ms);
+    if (!options->leave) /* what is left running would be refused the name when the lock is long free */
+        failed |= work_set_around(work->name);
     if (work->session->options->fence)
         return failed | work_set_number("EVLOCK_FENCE", evlock_fence(work->lock));
     return failed | unsetenv("EVLOCK_FENCE"); /* the one of a lock around this */
@@ -104,6 +106,8 @@ static void work_on_child_end(int exit, void *arg) {
     if (work->child.struck || !evlock_is_held(work->lock))
         work_lose(work, "its time is over");
     work->running = false;
+    if (exit == EXIT_SIGNAL + SIGHUP) /* which makes others read their files anew, and live on */
+        work->stopped_by = SIGHUP;
     event_del(work->tick);
     event_del(work->limit);
     work_close_pipe(work);
@@ -139,12 +143,12 @@ static void work_on_lost(evlock *lock, int status, void *arg) {
     work_end_child(work);
 }
 
+/* The library says so, too. */
 static void work_on_at_risk(evlock *lock, int status, void *arg) {
     struct work *work = arg;
+    (void)lock, (void)status;
     if (!work->running)
         return;
-    say(SAY_NOTES, "%s is at risk, %" PRId64 " ms are left: %s", work->name, evlock_remaining_ms(lock),
-        evlock_strerror(status));
     work_tell(work, "at risk\n");
     if (work->session->options->warn_signal)
         child_signal(&work->child, work->session->options->warn_signal);
@@ -222,10 +226,9 @@ static int work_start_child(struct work *work) {
 
 static void work_on_acquired(evlock *lock, int status, void *arg) {
     struct work *work = arg;
-    (void)lock;
     progress_end(&work->progress);
     if (status != EVLOCK_OK) {
-        session_end(work->session, session_not_had(work->session, work->name, status));
+        session_end_not_had(work->session, lock, work->name, status);
         return;
     }
     say(SAY_STEPS, "acquired %s", work->name);
@@ -236,7 +239,7 @@ static void work_on_acquired(evlock *lock, int status, void *arg) {
 
 static void work_on_signal(int number, void *arg) {
     struct work *work = arg;
-    if (number != SIGUSR1 && number != SIGUSR2)
+    if (number != SIGUSR1 && number != SIGUSR2 && number != SIGHUP)
         work->stopped_by = number;
     if (work->running) /* the command gets it */
         return;
@@ -264,7 +267,7 @@ static int work_reckon(struct work *work) {
     work->margin = work_at_most(ttl / 50, 200);
     work->kill_after = work->session->options->kill_after_ms;
     if (work->kill_after < 0)
-        work->kill_after = work_at_most(ttl / 5, 1000);
+        work->kill_after = work_at_most(at_most ? work_at_most(ttl, at_most) / 5 : ttl / 5, 1000);
     if (work->kill_after + work->margin > ttl / 2)
         return say_error(EXIT_TROUBLE, "--kill-after is %" PRId64 " ms, and at most %" PRId64 " ms with this --ttl",
                          work->kill_after, ttl / 2 - work->margin);

@@ -232,9 +232,10 @@ EVLOCK_EXPORT const char *evlock_status_name(int status);
 
 /**
  * The details of the last failure that evlock reported to this thread, by a return value or in a callback. They say
- * what was wrong with which argument, or they are the server's own words. It is never NULL. It is "" when there is
- * nothing to add to evlock_strerror(). It never contains a token or a password. It is valid until the next call or
- * callback of evlock in this thread.
+ * what was wrong with which argument, or they are the server's own words. Of a connection they begin with its server.
+ * An example: "127.0.0.1:6379: Connection refused". It is never NULL. It is "" when there is nothing to add to
+ * evlock_strerror(). It never contains a token or a password. It is valid until the next call or callback of evlock in
+ * this thread.
  */
 EVLOCK_EXPORT const char *evlock_last_error(void);
 
@@ -260,8 +261,9 @@ EVLOCK_EXPORT int evlock_set_allocator(void *(*resize)(void *block, size_t size)
 /** How a log line matters. */
 enum evlock_log_level {
     EVLOCK_LOG_DEBUG = 1, /**< every step of every lock */
-    EVLOCK_LOG_INFO = 2,  /**< connections made */
-    EVLOCK_LOG_WARN = 3,  /**< connections lost, renewals failing, a server setting that endangers locks */
+    EVLOCK_LOG_INFO = 2,  /**< connections made, and those lost while nothing was asked of them */
+    EVLOCK_LOG_WARN = 3,  /**< connections that fail, or are lost with commands unanswered; renewals failing; a
+                               server setting that endangers locks */
     EVLOCK_LOG_ERROR = 4, /**< leases lost, credentials refused */
 };
 
@@ -1021,7 +1023,7 @@ enum evlock_extend_mode {
  *   EVLOCK_ECANCELLED    meanwhile the lease was released or exported, or the handle or client freed
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL (an unknown mode, or a reset to other than 0), EVLOCK_ETTL (a time out of range),
- * EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_ENOTTL (the lease has no expiry, or a reset and the lock no ttl),
+ * EVLOCK_ENOTHELD, EVLOCK_ELOST, EVLOCK_ENOTTL (the lock has no ttl, or the lease none to add to),
  * EVLOCK_ECLOSED, EVLOCK_EFORKED, EVLOCK_ENOMEM.
  */
 EVLOCK_EXPORT int evlock_extend(evlock *lock, int64_t ms, enum evlock_extend_mode mode, evlock_cb cb, void *arg);

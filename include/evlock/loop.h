@@ -56,7 +56,9 @@ typedef struct evlock_loop_ops {
     /** Disarms and frees it. May be called from its own callback. */
     void (*timer_free)(void *timer);
 
-    /** Attaches a hiredis connection, as above; 0, or -1 when there is no memory for it. */
+    /** Attaches a hiredis connection, as above; 0, or -1 when there is no memory for it. It sets, in connection->ev,
+     * all that hiredis and evlock call: data, addRead, delRead, addWrite, delWrite and cleanup. scheduleTimer may stay
+     * NULL: the times are evlock's own. connection->data is evlock's. */
     int (*attach)(void *data, struct redisAsyncContext *connection);
 
     /** Begins to resolve a host name without blocking; returns the resolution, or NULL when it cannot be begun, and

@@ -1,6 +1,7 @@
 """evlock elect: one of many runs the command, and the next one when it is gone."""
 
 import signal
+import sys
 
 import command
 from command import start
@@ -49,6 +50,36 @@ def test_stands_again_when_the_command_ends(context):
     command.wait_for(lambda: not command.held(context), "the end of a term")
     program.signal(signal.SIGTERM)
     assert command.wait(program) in (128 + signal.SIGTERM, 5)
+
+
+# Reads its files anew when HUP comes, and ends when USR1 does.
+RELOADS = [sys.executable, "-c", """
+import os, signal
+signal.signal(signal.SIGHUP, lambda *_: print('reloaded', flush=True))
+signal.signal(signal.SIGUSR1, lambda *_: os._exit(5))
+print('ready', flush=True)
+while True:
+    signal.pause()
+"""]
+
+
+def test_stands_again_though_the_command_was_reloaded(context):
+    program = start(context, "elect", "--again", "a", *RELOADS)
+    for _ in range(2):
+        program.line("ready")
+        program.signal(signal.SIGHUP)
+        program.line("reloaded")
+        program.signal(signal.SIGUSR1)
+    program.line("ready")
+    program.signal(signal.SIGTERM)
+    assert command.wait(program) == 128 + signal.SIGTERM
+
+
+def test_ends_with_a_command_that_a_hangup_ends(context):
+    program = start(context, "elect", "--again", "a", *command.STAYS)
+    program.line("")
+    program.signal(signal.SIGHUP)
+    assert command.wait(program) == 128 + signal.SIGHUP
 
 
 def test_ends_as_its_command(context):

@@ -99,9 +99,8 @@ def test_warns_of_a_risk(context):
     program = start(context, "run", "--ttl", "2s", "--warn-signal", "USR1", "a", *READS)
     command.wait_for(lambda: command.held(context), "the lock")
     context.server.freeze()
-    program.line("at risk")
-    assert "warned" in program.output, program.output
-    assert any("a is at risk" in line for line in program.errors), program.errors
+    command.wait_for(lambda: {"at risk", "warned"} <= set(program.output), "both warnings")
+    assert any("a: at risk" in line for line in program.errors), program.errors
     context.server.thaw()
     context.server.command("DEL", "a")
     program.line("lost")

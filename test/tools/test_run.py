@@ -71,7 +71,7 @@ def test_refuses_what_makes_no_sense(context):
     refuses("exclude each other", "run", "-n", "-w", "1s", "a", "true")
     refuses("exclude each other", "run", "--queue", "--poll", "a", "true")
     refuses("--kill-after is 900 ms", "run", "--ttl", "1s", "-k", "900ms", "a", "true")
-    refuses("not longer than --kill-after", "run", "--at-most", "500ms", "a", "true")
+    refuses("not longer than --kill-after", "run", "--at-most", "500ms", "-k", "500ms", "a", "true")
     refuses("is no signal", "run", "-s", "HALLO", "a", "true")
     refuses("512 bytes", "run", "x" * 600, "true")
     refuses("queue", "run", "-u", context.server.url, "-u", "redis://127.0.0.1:1", "--queue", "a", "true")
@@ -246,6 +246,19 @@ def test_leaves_what_it_is_to_leave(context):
     result = run(context, "run", "--leave", "a", "sh", "-c", script)
     assert result.returncode == 0 and command.lives(int(result.stdout))
     os.kill(int(result.stdout), signal.SIGKILL)
+
+
+def test_what_is_left_may_run_under_the_name_again(context):
+    folder = context.server.folder
+    left = 'exec 1>&- 2>&-; cd "$1"; until [ -e done ]; do sleep 0.02; done; "$0" run -n a touch ran || touch refused'
+    words = ["sh", "-c", f"({left}) &", os.path.abspath(context.program), folder]
+    result = run(context, "run", "--leave", "a", *words)
+    assert result.returncode == 0, result
+    with open(os.path.join(folder, "done"), "w", encoding="ascii"):
+        pass
+    what = lambda: [name for name in ("ran", "refused") if os.path.exists(os.path.join(folder, name))]
+    command.wait_for(what, "the run of what was left")
+    assert what() == ["ran"]
 
 
 def test_spares_what_was_there_before(context):

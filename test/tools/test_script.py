@@ -179,5 +179,14 @@ def test_an_acquire_waits_in_line(context):
     assert status(context, "release", "--token-file", file, "a") == 0
 
 
+def test_gives_an_end_to_a_key_that_has_none(context):
+    file = token_file(context)
+    assert status(context, "acquire", "--token-file", file, "a") == 0
+    context.server.command("PERSIST", "a")
+    assert status(context, "extend", "--ttl", "20s", "--token-file", file, "a") == 0
+    assert 0 < ttl(context) <= 20_000
+    assert status(context, "release", "--token-file", file, "a") == 0
+
+
 if __name__ == "__main__":
     command.main(globals())

@@ -62,6 +62,8 @@ def test_needs_each_option(context):
                 result = tries(*without)
                 words = "belong together" if without in (["cert"], ["key"]) else "certificate"
                 assert result.returncode == 125 and words in result.stderr, (without, result)
+            assert "give its authority by --cacert" in tries("cacert").stderr, tries("cacert")
+            assert "give the name that it has by --sni" in tries("sni").stderr, tries("sni")
         finally:
             server.kill()
             server.wait()
