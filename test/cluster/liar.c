@@ -121,6 +121,11 @@ static void lie_about(const struct liar *liar, enum lie lie, int side, struct ou
     case LIE_LOSES:
         leave(lie, side, output);
         break;
+    case LIE_SILENCE:
+        left |= side == 1;
+        if (side == 0)
+            reply_nil(output);
+        break;
     case LIE_NAME:
     case LIE_ADDRESS:
     case LIE_OTHERS:

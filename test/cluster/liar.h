@@ -23,7 +23,8 @@ enum lie {
     LIE_OLDER,    /* the same, but they are older than the first: all is at the first port */
     LIE_CLAIM,    /* the second says: ask at the first, which says once that it is there; then nothing is anywhere */
     LIE_LEAVES,   /* nothing is there; but what comes to the second port is lost, and the first has all from then on */
-    LIE_LOSES,    /* the same, and the first loses what comes next, and is another process after that */
+    LIE_SILENCE,  /* the same, and what comes to the second is not answered, and its connection stays */
+    LIE_LOSES,    /* as where it leaves; and the first loses what comes next, and is another process after that */
 };
 
 struct liar {

@@ -229,6 +229,24 @@ static void an_idle_connection_outlives_no_history(void **state) {
     assert_true(logged(f, "its history is another than at the login"));
 }
 
+/* What was asked a second ago says nothing of now, however late it was answered. */
+static void a_history_is_known_since_it_was_asked_for(void **state) {
+    struct fixture *f = *state;
+    evlock_client *clients[2];
+    struct record record = {0};
+    begin_waited_out(f, 500, TTL, clients);
+    evlock *lock = lock_of(f, clients[0], 0, 0, TTL), *next = lock_of(f, clients[0], 0, 1, TTL);
+    struct server *master = &cluster.nodes[owner_of(lock)];
+    long long before = server_calls(master, "info");
+    server_pause(master);
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    run_for(f, 1100);
+    server_resume(master);
+    await(f, record.count > 0);
+    assert_status(await_acquire(f, next, NULL), EVLOCK_OK);
+    assert_true(server_calls(master, "info") >= before + 1 + 2); /* that of the test, and those of the client */
+}
+
 /* --- Marks and slots ---------------------------------------------------------------------------------------------- */
 
 /* Who has waited needs the mark no more; who comes later finds another, and waits. */
@@ -338,6 +356,7 @@ int main(void) {
         CLUSTERED_BARE(a_takeover_is_waited_out),
         CLUSTERED_BARE(a_master_that_restarts_empty_grants_nothing),
         CLUSTERED_BARE(an_idle_connection_outlives_no_history),
+        CLUSTERED_BARE(a_history_is_known_since_it_was_asked_for),
         CLUSTERED_BARE(a_mark_may_move_away),
         CLUSTERED_BARE(a_mark_that_is_on_its_way_is_replaced),
         CLUSTERED_BARE(no_more_rights_are_needed_than_documented),

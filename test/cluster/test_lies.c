@@ -194,6 +194,18 @@ static void who_loses_more_does_not_settle_for_both(void **state) {
     is_outlived(*state);
 }
 
+/* Long before its answer would be late. */
+static void a_silent_master_without_slots_is_left(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = plain_client_options(f);
+    options.command_timeout_ms = 10 * WAIT_MS;
+    liar_start(&liar, LIE_SILENCE);
+    client_new(f, liar.url, &options);
+    assert_status(await_query(f, lock_new(f, "a", NULL), EVLOCK_QUERY_LOCKED), EVLOCK_OK);
+    assert_int_equal(liar_count_at(&liar, 1), 1);
+    assert_int_equal(liar_count_at(&liar, 0), 1);
+}
+
 static void a_plain_server_is_no_cluster(void **state) {
     struct fixture *f = *state;
     char url[96];
@@ -246,6 +258,7 @@ int main(void) {
         LIES_TEST(what_a_master_owed_that_left_is_over_at_last),
         LIES_TEST(a_new_master_does_not_settle_for_another),
         LIES_TEST(who_loses_more_does_not_settle_for_both),
+        LIES_TEST(a_silent_master_without_slots_is_left),
         LIES_TEST(a_plain_server_is_no_cluster),
         LIES_TEST(nobody_there_is_told),
         LIES_TEST(bad_urls_are_refused),

@@ -51,6 +51,25 @@ static void keys_that_did_not_come_along_are_told_at_once(void **state) {
     cluster_move(&cluster, slot, 0);
 }
 
+/* It hears of it by the table alone, which it reads when another slot has moved. */
+static void keys_that_did_not_come_along_are_told_by_the_table(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = kept_for_long();
+    evlock *held = lock_at(f, 0, 0, &options), *other = lock_at(f, 0, 1, NULL);
+    assert_status(await_acquire(f, held, NULL), EVLOCK_OK);
+    int slots[] = {slot_of(held), slot_of(other)}, to = other_than(0);
+    for (int i = 0; i < 2; i++) {
+        cluster_open(&cluster, slots[i], to);
+        server_do(&cluster.nodes[to], "CLUSTER SETSLOT %d NODE %s", slots[i], cluster.ids[to]);
+        await(f, cluster_agrees(&cluster, slots[i], to));
+    }
+    assert_false(ask_locked(f, other));
+    await(f, losses.count > 0);
+    assert_ended(&losses, EVLOCK_EDATALOSS);
+    for (int i = 0; i < 2; i++)
+        cluster_move(&cluster, slots[i], 0);
+}
+
 static void keys_that_came_along_are_found_at_once(void **state) {
     struct fixture *f = *state;
     evlock_options options = kept_for_long();
@@ -223,6 +242,7 @@ static void who_gives_up_elsewhere_may_be_granted_the_lock_for_a_ttl(void **stat
 int main(void) {
     const struct CMUnitTest tests[] = {
         CLUSTERED(keys_that_did_not_come_along_are_told_at_once),
+        CLUSTERED(keys_that_did_not_come_along_are_told_by_the_table),
         CLUSTERED(keys_that_came_along_are_found_at_once),
         CLUSTERED(a_waiter_listens_where_its_slot_arrives),
         CLUSTERED(a_lock_from_behind_ask_is_lost_by_a_cancelled_move),

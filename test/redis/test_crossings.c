@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -269,6 +270,19 @@ static void a_foreign_lease_without_end_to_speak_of_can_be_adopted(void **state)
     assert_true(f->ended.answer.owned && f->ended.answer.ttl_ms > INT64_C(9000000000000000));
     assert_status(await_release(f, lock), EVLOCK_OK);
     assert_false(key_exists(f->server, "a"));
+}
+
+/* Lua writes a number of more than 14 digits otherwise than servers read it. */
+static void an_addition_to_a_foreign_lease_without_end_is_exact(void **state) {
+    static const int64_t far_ms = INT64_C(123456789012345), added_ms = INT64_C(1000000000);
+    struct fixture *f = *state;
+    client_new(f, NULL, NULL);
+    server_do(f->server, "SET a stranger PX %" PRId64, far_ms);
+    evlock *lock = lock_new(f, "a", NULL);
+    assert_status(await_adopt(f, lock, "stranger", EVLOCK_CSTRING), EVLOCK_OK);
+    assert_status(await_extend(f, lock, added_ms, EVLOCK_EXTEND_ADD), EVLOCK_OK);
+    assert_status(await_query(f, lock, EVLOCK_QUERY_TTL), EVLOCK_OK);
+    assert_int_in_range(f->ended.answer.ttl_ms, far_ms + added_ms / 2, far_ms + added_ms);
 }
 
 /* --- Closing ------------------------------------------------------------------------------------------------------ */
@@ -919,6 +933,7 @@ int main(void) {
         CROSSING(a_lost_token_that_may_yet_be_cut_short_is_not_adopted),
         CROSSING(a_lost_token_whose_release_is_lost_is_not_adopted),
         CROSSING(a_foreign_lease_without_end_to_speak_of_can_be_adopted),
+        CROSSING(an_addition_to_a_foreign_lease_without_end_is_exact),
         CROSSING(a_close_ends_a_query_behind_a_release),
         CROSSING(a_close_ends_a_break_behind_a_release),
         CROSSING(a_close_does_not_hide_a_forbidden_release),

@@ -435,6 +435,26 @@ static void a_session_is_resumed_by_another_connection(void **state) {
     client_free(f, client);
 }
 
+/* Servers may let a session be resumed once only, and who reads the network would see that two are one client's. */
+static void a_session_that_is_in_use_is_offered_by_no_other_connection(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = trusting(f);
+    evlock_options patience = queueing(30000);
+    struct record ended = {0};
+    evlock_client *client = client_new(f, url_of(f, "localhost"), &options);
+    works_on(f, client);
+    reconnect(f, f->server);
+    works_on(f, client);
+    assert_int_equal(count_in_log(f, "resumed"), 1);
+    server_do(f->server, "SET a stranger PX 600000");
+    evlock *lock = lock_new_on(f, client, "a", &patience);
+    assert_status(evlock_acquire(lock, NULL, record_end, &ended), EVLOCK_OK);
+    await(f, waiting(f) == 1);
+    assert_int_equal(count_in_log(f, "speaks TLS"), 3);
+    assert_int_equal(count_in_log(f, "resumed"), 1);
+    client_free(f, client);
+}
+
 /* Of several nodes each knows its own sessions alone. */
 static void each_node_resumes_its_own_session(void **state) {
     struct fixture *f = *state;
@@ -535,6 +555,29 @@ static void a_new_ca_is_read(void **state) {
     copy(cert_file("foreign_authority"), file("own_ca.crt"));
     await_connected(f, client);
     assert_status(await_release(f, lock), EVLOCK_OK);
+}
+
+/* To the end of another file. */
+static void add(const char *from, const char *to) {
+    char bytes[16384];
+    FILE *in = fopen(from, "rb"), *out = fopen(to, "ab");
+    assert_true(in && out);
+    size_t len = fread(bytes, 1, sizeof(bytes), in);
+    assert_int_equal(fwrite(bytes, 1, len, out), len);
+    fclose(in);
+    fclose(out);
+}
+
+/* While one authority follows another, both are trusted by one file. */
+static void all_authorities_of_a_file_are_trusted(void **state) {
+    static const char *const served[] = {"server", "foreign"};
+    struct fixture *f = *state;
+    evlock_client_options options = trusting_a_copy(f);
+    add(cert_file("foreign_authority"), options.tls_ca);
+    for (int i = 0; i < 2; i++) {
+        serve(f, served[i], NULL, NULL);
+        works(f, url_of(f, "localhost"), &options);
+    }
 }
 
 static void a_new_pair_is_read(void **state) {
@@ -1089,11 +1132,13 @@ int main(void) {
         TLS_TEST(the_dot_at_the_end_and_the_zone_are_left_out),
         TLS_TEST(a_session_is_resumed),
         TLS_TEST(a_session_is_resumed_by_another_connection),
+        TLS_TEST(a_session_that_is_in_use_is_offered_by_no_other_connection),
         TLS_TEST(each_node_resumes_its_own_session),
         TLS_TEST(a_session_outlives_failures),
         TLS_TEST(a_session_ends_when_the_files_change),
         TLS_TEST(a_session_of_before_is_not_kept_after_a_change),
         TLS_TEST(a_new_ca_is_read),
+        TLS_TEST(all_authorities_of_a_file_are_trusted),
         TLS_TEST(a_new_pair_is_read),
         TLS_TEST(a_file_that_is_replaced_is_read_whatever_its_times),
         TLS_TEST(a_file_that_is_gone_is_missed_by_each_connection),

@@ -508,6 +508,72 @@ CASE(no_fence_is_drawn_by_a_clock_beyond_reason) {
     ASK("$1\r\n1\r\n", "GET", "counter");
 }
 
+/* TIME says the microseconds of a second without leading zeroes. */
+CASE(a_fence_is_the_clock_in_each_part_of_a_second) {
+    static const int64_t parts[] = {0, 1, 9, 10, 99, 100, 999, 1000, 9999, 10000, 99999, 100000, 999999};
+    const int64_t second = INT64_C(1800000000) * SECOND;
+    char lock[] = "a", answer[32];
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++, lock[0]++) {
+        sim_server_set_time(server, second + parts[i]);
+        draw_fenced(lock, raised_to(second + parts[i], answer));
+    }
+}
+
+/* The nodes of a quorum have clocks that differ by less than the grain. */
+CASE(a_fence_beside_a_counter_is_rounded_to_the_grain) {
+    const int64_t second = INT64_C(1800000000) * SECOND;
+    char answer[32];
+    sim_server_set_time(server, second + 123456);
+    ASK("+OK\r\n", "SET", "drawn", "1");
+    ASK(raised_to(second + 123000, answer), "EVAL", evl_scripts[SCRIPT_FENCED].text, "2", "lock", "drawn", "token",
+        "1000", "1000", "1000");
+}
+
+static void refuse_what_follows(void *arg, sim_session *session, int argc, const char *const *argv,
+                                const size_t *lens) {
+    (void)arg, (void)session, (void)lens;
+    if (argc > 1 && strcmp(argv[1], "lock") == 0)
+        sim_server_refuse(server, "set", "OOM", 1);
+}
+
+CASE(a_lock_whose_fence_cannot_be_kept_is_free) {
+    sim_server_watch(server, refuse_what_follows, NULL, NULL);
+    draw_fenced("lock", "-OOM\r\n");
+    sim_server_watch(server, NULL, NULL, NULL);
+    ASK("$-1\r\n", "GET", "lock");
+}
+
+CASE(a_lock_whose_grant_cannot_be_told_is_free) {
+    SAY(&two, "SUBSCRIBE", "channel");
+    ASK(":1\r\n", "ZADD", "queue", "1", "channel first 1000 0 token");
+    sim_server_refuse(server, "publish", "NOPERM", 1);
+    ASK("-NOPERM\r\n", "EVAL", evl_scripts[SCRIPT_JOIN].text, "3", "lock", "queue", "counter",
+        "other second 1000 0 another", "another");
+    ASK("$-1\r\n", "GET", "lock");
+}
+
+static void break_marked(const char *mark, const char *answer) {
+    ASK(answer, "EVAL", evl_scripts[SCRIPT_BREAK].text, "1", "lock", mark);
+}
+
+/* The mark is what a look tells of a value; the value may be another when it is broken. */
+CASE(long_values_that_begin_alike_have_marks_of_their_own) {
+    char value[201], mark[256];
+    memset(value, 'v', sizeof(value) - 1);
+    value[sizeof(value) - 1] = '\0';
+    ASK("+OK\r\n", "SET", "lock", value);
+    SAY(&one, "EVAL", evl_scripts[SCRIPT_LOOK].text, "1", "lock");
+    reply_raw(&one.answers, "", 1);
+    assert_int_equal(sscanf(one.answers.bytes, "$%*d %255s", mark), 1);
+    one.answers.len = 0;
+    value[sizeof(value) - 2] = 'w';
+    ASK("+OK\r\n", "SET", "lock", value);
+    break_marked(mark, ":0\r\n");
+    value[sizeof(value) - 2] = 'v';
+    ASK("+OK\r\n", "SET", "lock", value);
+    break_marked(mark, ":1\r\n");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -537,6 +603,11 @@ int main(void) {
         TEST(many_keys_are_kept_apart),
         TEST(no_counter_is_raised_a_year_ahead_of_the_clock),
         TEST(no_fence_is_drawn_by_a_clock_beyond_reason),
+        TEST(a_fence_is_the_clock_in_each_part_of_a_second),
+        TEST(a_fence_beside_a_counter_is_rounded_to_the_grain),
+        TEST(a_lock_whose_fence_cannot_be_kept_is_free),
+        TEST(a_lock_whose_grant_cannot_be_told_is_free),
+        TEST(long_values_that_begin_alike_have_marks_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

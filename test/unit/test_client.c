@@ -1414,6 +1414,21 @@ CASE(a_login_begins_without_what_the_last_one_found) {
     finish_at_socket(client);
 }
 
+/* No clock is compared with that of the server of before. */
+CASE(another_servers_clock_has_not_stepped) {
+    evlock_client *client = client_at_socket();
+    struct node *node = node_of(client);
+    struct drift_found found;
+
+    serve(node);
+    evl_node_compare_clocks(node, loop.now, 1);
+    cut(node);
+    loop.now += INT64_C(60) * 1000000;
+    log_in(node, true);
+    assert_false(evl_drift_note(&node->drift, &(struct clock_reading){5, loop.now, loop.now}, &found));
+    finish_at_socket(client);
+}
+
 /* The new ttl counts from when it was sent. */
 CASE(a_shorter_lease_that_was_sent_late_is_lost_by_its_own_time) {
     enum { SHORT = 1000 * 1000 };
@@ -1947,6 +1962,25 @@ CASE(a_listener_follows_a_node_that_does_not_say_who_it_is) {
     finish_at_socket(client);
 }
 
+CASE(a_listener_goes_where_its_node_goes) {
+    static const char path[] = "unix://" SOCKETS_FOLDER "0";
+    evlock_client *client = client_at_socket();
+    evlock *lock = queueing(client);
+    struct node *node = node_of(client);
+    const struct connection *connection;
+    struct words words;
+    struct url url;
+
+    serve(node);
+    connection = &listening(client)->login.connection;
+    assert_int_equal(evl_url_parse(&url, path, strlen(path), &words).status, EVLOCK_OK);
+    evl_node_move(node, &url);
+    assert_int_equal(evl_node_connection(node)->broken, EVLOCK_EUNREACHABLE);
+    assert_int_equal(connection->broken, EVLOCK_EUNREACHABLE);
+    evlock_free(lock);
+    finish_at_socket(client);
+}
+
 /* --- A socket that is full ---------------------------------------------------------------------------------------- */
 
 enum { TURN_BYTES = 64 * 1024, ACQUIRE_BYTES = 90 }; /* at least */
@@ -1998,6 +2032,54 @@ CASE(no_token_is_used_again_before_all_know_what_was_lost) {
     assert_int_equal(evl_node_state(node), CONNECTION_AWAY);
     assert_false(evl_tenures_haunt(&client->locks.tenures, word, word));
     finish_at_socket(client);
+}
+
+/* It ends as one that is not needed; meanwhile it is. */
+CASE(who_is_wanted_again_before_it_rests_comes_back) {
+    evlock_client *client = client_at_socket();
+    struct connection *connection = evl_node_connection(node_of(client));
+    serve(node_of(client));
+    evl_connection_rest(connection);
+    evl_connection_end_broken(connection);
+    assert_int_equal(connection->state, CONNECTION_ENDED);
+    evl_connection_want(connection);
+    evl_connection_ring(&connection->alarm, loop.now);
+    assert_int_equal(connection->state, CONNECTION_CONNECTING);
+    finish_at_socket(client);
+}
+
+/* What is sent once more is not sent for ever. */
+static void refuse_for_ever(const char *words, const char *told_of) {
+    evlock_options options = {.size = sizeof(options), .fence = true, .max_attempts = EVLOCK_TRY};
+    evlock_client *client = client_at_socket();
+    struct node *node = node_of(client);
+    struct reply reply = text(REPLY_ERROR, words);
+    evlock *lock;
+    int answers = 0;
+    serve(node);
+    node->pipe.login.clock.server = 1; /* so that it is brought */
+    told = 0;
+    assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, &options), EVLOCK_OK);
+    assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
+    for (; !told && answers < 10; answers++) {
+        assert_true(request_of(lock)->flying);
+        evl_node_connection(node)->unanswered--;
+        evl_pipe_answered(evl_node_connection(node), request_of(lock), &reply, loop.now);
+        ring();
+    }
+    assert_int_equal(answers, 3);
+    assert_int_equal(told_status, EVLOCK_EREFUSED);
+    assert_non_null(strstr(told_words, told_of));
+    evlock_free(lock);
+    finish_at_socket(client);
+}
+
+CASE(a_server_that_loses_each_script_is_left_in_peace) {
+    refuse_for_ever("NOSCRIPT No matching script.", "keeps losing its scripts");
+}
+
+CASE(a_server_that_has_no_clock_though_it_was_brought_is_left_in_peace) {
+    refuse_for_ever("NOCLOCK TRYAGAIN later", "TRYAGAIN later");
 }
 
 /* A wait is of the server that was found to be new, and of no other that is asked in its place. */
@@ -2166,6 +2248,7 @@ int main(void) {
         cmocka_unit_test(of_two_logins_of_one_server_at_a_time_the_later_is_refused),
         cmocka_unit_test(what_is_longer_than_its_room_is_not_known),
         cmocka_unit_test(a_login_begins_without_what_the_last_one_found),
+        cmocka_unit_test(another_servers_clock_has_not_stepped),
         cmocka_unit_test(a_shorter_lease_that_was_sent_late_is_lost_by_its_own_time),
         cmocka_unit_test(a_lease_that_is_handed_counts_from_what_the_newest_look_found),
         cmocka_unit_test(no_lease_that_is_handed_counts_from_later_than_now),
@@ -2186,7 +2269,11 @@ int main(void) {
         cmocka_unit_test(a_grant_by_a_new_connection_counts_from_the_look_or_is_looked_at),
         cmocka_unit_test(a_listener_that_is_connected_is_in_the_log),
         cmocka_unit_test(a_listener_follows_a_node_that_does_not_say_who_it_is),
+        cmocka_unit_test(a_listener_goes_where_its_node_goes),
         cmocka_unit_test(no_token_is_used_again_before_all_know_what_was_lost),
+        cmocka_unit_test(who_is_wanted_again_before_it_rests_comes_back),
+        cmocka_unit_test(a_server_that_loses_each_script_is_left_in_peace),
+        cmocka_unit_test(a_server_that_has_no_clock_though_it_was_brought_is_left_in_peace),
         cmocka_unit_test(a_wait_is_not_taken_along_to_another_server),
         cmocka_unit_test(a_wait_is_forgotten_by_who_rests),
         cmocka_unit_test(what_a_socket_does_not_take_waits_unsent),

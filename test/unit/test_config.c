@@ -229,6 +229,14 @@ CASE(a_hold_has_no_interval_where_there_is_no_time_for_one) {
     evl_config_unref(config);
 }
 
+/* What is renewed by a hold alone is refused where it is said, and not where it is held. */
+CASE(an_interval_leaves_time_whatever_renews) {
+    for (int automatic = 0; automatic <= 1; automatic++)
+        refuses(EVLOCK_OPTIONS(.ttl_ms = 30000, .renewal_interval_ms = 29698, .auto_renewal = automatic),
+                EVLOCK_ERENEWAL);
+    evl_config_unref(takes(NULL, EVLOCK_OPTIONS(.ttl_ms = 30000, .renewal_interval_ms = 29697)));
+}
+
 CASE(what_a_shorter_struct_lacks_keeps_its_default) {
     evlock_options options = queueing();
 
@@ -492,6 +500,7 @@ int main(void) {
         cmocka_unit_test(a_lead_leaves_time_to_hold_and_to_renew),
         cmocka_unit_test(a_hold_is_renewed_whatever_the_options_say),
         cmocka_unit_test(a_hold_has_no_interval_where_there_is_no_time_for_one),
+        cmocka_unit_test(an_interval_leaves_time_whatever_renews),
         cmocka_unit_test(what_a_shorter_struct_lacks_keeps_its_default),
         cmocka_unit_test(no_struct_ends_within_a_member),
         cmocka_unit_test(a_bool_is_0_or_1),
