@@ -1261,11 +1261,13 @@ static void check_told(struct judge *judge, const struct handle *handle) {
 
 /* One that hangs is not renewed for ever. In a crowd it may be told late in a long turn of the loop that it holds. */
 static void check_max_hold(struct judge *judge, const struct handle *handle) {
-    int64_t longest = handle->max_hold + handle->ttl;
+    int64_t longest;
 
-    if (handle->max_hold != NEVER && !handle->extended && !judge->world->scenario->beyond &&
-        !judge->world->scenario->steps && !judge->world->plan.crowd &&
-        judge->world->now > handle->since + longest + longest / 50)
+    if (handle->max_hold == NEVER || handle->extended || judge->world->scenario->beyond ||
+        judge->world->scenario->steps || judge->world->plan.crowd)
+        return;
+    longest = handle->max_hold + handle->ttl;
+    if (judge->world->now > handle->since + longest + longest / 50)
         violated(judge->world, "h%u: held beyond its max_hold and its ttl", handle->number);
 }
 
