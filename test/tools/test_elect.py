@@ -33,7 +33,7 @@ def test_stands_again_when_it_is_deposed(context):
 
 
 def test_stands_again_after_a_term(context):
-    program = start(context, "elect", "--at-most", "4s", "-k", "3500ms", "a", *SAYS)
+    program = start(context, "elect", "--at-most", "6s", "-k", "3500ms", "a", *SAYS)
     for _ in range(2):
         program.line("SIGTERM")
     program.line("")
