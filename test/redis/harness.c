@@ -37,6 +37,8 @@ void record_end(evlock *lock, int status, void *arg) {
 void record_answer(evlock *lock, int status, const evlock_answer *answer, void *arg) {
     static const evlock_answer none;
     struct record *to = arg;
+    if (over)
+        return;
     to->unfit += (status == EVLOCK_OK) != (answer != NULL);
     to->answer = answer ? *answer : none;
     snprintf(to->holder, sizeof(to->holder), "%s", answer ? answer->holder : "");
