@@ -139,13 +139,18 @@ class Program:
     def signal(self, number):
         self.process.send_signal(number)
 
+    def wait(self):
+        """Waits for the end; the exit status. What it and its children wrote has been read by then."""
+        status = self.process.wait(timeout=PATIENCE)
+        for reader in self._readers:
+            reader.join(timeout=PATIENCE)
+            assert not reader.is_alive(), "somebody keeps its output open"
+        return status
+
     def end(self):
         """Ends the input and waits for the end; the exit status."""
         self.process.stdin.close()
-        status = self.process.wait(timeout=PATIENCE)
-        for reader in self._readers:
-            reader.join()
-        return status
+        return self.wait()
 
     def show(self):
         for line in self.output:

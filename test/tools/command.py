@@ -64,8 +64,8 @@ def unheard(context, *arguments):
 
 
 def wait(program):
-    """Waits for the end of a program that start() began; its status."""
-    return program.process.wait(timeout=PATIENCE)
+    """Waits for the end of a program that start() began; its status. All its lines are there then."""
+    return program.wait()
 
 
 def state(pid):

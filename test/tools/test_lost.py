@@ -27,6 +27,7 @@ READS = [sys.executable, "-c", """
 import os, signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b'warned\\n'))
+print('ready', flush=True)
 for line in open(int(os.environ['EVLOCK_FD'])):
     print(line, end='', flush=True)
 """]
@@ -97,10 +98,10 @@ def test_is_dead_by_the_deadline_when_the_server_dies(context):
 
 def test_warns_of_a_risk(context):
     program = start(context, "run", "--ttl", "2s", "--warn-signal", "USR1", "a", *READS)
-    command.wait_for(lambda: command.held(context), "the lock")
+    program.line("ready")
     context.server.freeze()
     command.wait_for(lambda: {"at risk", "warned"} <= set(program.output), "both warnings")
-    assert any("a: at risk" in line for line in program.errors), program.errors
+    command.wait_for(lambda: any("a: at risk" in line for line in program.errors), "evlock's own words")
     context.server.thaw()
     context.server.command("DEL", "a")
     program.line("lost")
