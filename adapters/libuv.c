@@ -1,6 +1,6 @@
 /*
- * evlock on libuv, by hiredis's own adapter for it. It owns its timers and name resolutions, each until libuv lets go
- * of it on a turn after it was freed, told or cancelled. It never calls evlock but from the loop.
+ * evlock on libuv, by hiredis's own adapter for it. It owns its timers, each until libuv lets go of it on a turn after
+ * it was freed. It never calls evlock but from the loop.
  */
 #include <evlock/libuv.h>
 
@@ -19,7 +19,6 @@ static void socket_ready(uv_poll_t *handle, int status, int events);
 #include <hiredis/adapters/libuv.h>
 #undef uv_poll_start
 
-#include "addresses.h"
 #include "timerfd.h"
 
 static int64_t loop_now(void *loop) {
@@ -122,44 +121,6 @@ static int connection_attach(void *loop, struct redisAsyncContext *connection) {
     return -1;
 }
 
-/* --- Names -------------------------------------------------------------------------------------------------------- */
-
-struct resolution {
-    uv_getaddrinfo_t request;
-    evlock_resolve_cb cb; /* NULL: cancelled */
-    void *arg;
-};
-
-static void resolution_end(uv_getaddrinfo_t *request, int status, struct addrinfo *found) {
-    struct resolution *resolution = request->data;
-    if (resolution->cb)
-        evl_addresses_tell(found, status == 0 ? NULL : uv_strerror(status), resolution->cb, resolution->arg);
-    uv_freeaddrinfo(found);
-    free(resolution);
-}
-
-static void *resolve(void *loop, const char *host, evlock_resolve_cb cb, void *arg) {
-    static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct resolution *resolution = calloc(1, sizeof *resolution);
-    if (!resolution)
-        return NULL;
-    resolution->cb = cb;
-    resolution->arg = arg;
-    resolution->request.data = resolution;
-    if (uv_getaddrinfo(loop, &resolution->request, resolution_end, host, NULL, &hints) != 0) {
-        free(resolution);
-        return NULL;
-    }
-    return resolution;
-}
-
-/* One that a thread is at already goes on to its end unheard. */
-static void resolve_cancel(void *arg) {
-    struct resolution *resolution = arg;
-    resolution->cb = NULL;
-    (void)uv_cancel((uv_req_t *)&resolution->request);
-}
-
 /* ------------------------------------------------------------------------------------------------------------------ */
 
 static const evlock_loop_ops libuv_ops = {
@@ -169,8 +130,6 @@ static const evlock_loop_ops libuv_ops = {
     .timer_set = timer_set,
     .timer_free = timer_free,
     .attach = connection_attach,
-    .resolve = resolve,
-    .resolve_cancel = resolve_cancel,
     .forks = 1,
     .threads = 1,
 };

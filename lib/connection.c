@@ -14,6 +14,7 @@
 #include "check.h"
 #include "memory.h"
 #include "minmax.h"
+#include "resolver.h"
 
 /* Bytes: more is not queued before some of it is written. It keeps the server at work for a turn of the loop. */
 #define QUEUE_SIZE 65536
@@ -50,7 +51,7 @@ static void connection_write_place(const struct connection *connection, char ret
         snprintf(ret, PLACE_SIZE, "%s", url->path);
     else if (!url->host)
         ret[0] = '\0';
-    else if (connection->state == CONNECTION_RESOLVING)
+    else if (connection->state == CONNECTION_RESOLVING || connection->late)
         snprintf(ret, PLACE_SIZE, "%s", url->host);
     else
         snprintf(ret, PLACE_SIZE, v6 ? "[%.*s]:%d" : "%.*s:%d", HOST_SHOWN, url->host, url->port);
@@ -542,10 +543,16 @@ static void connection_back_off(struct connection *connection, int status) {
     connection_changed(connection);
 }
 
+/* Where the server is may not be known yet: it is moved there, or told why not. */
+static bool connection_has_place(const struct connection *connection) {
+    return connection->url->host || connection->url->path;
+}
+
 static void connection_cancel_resolution(struct connection *connection) {
     if (connection->resolution)
-        connection->turn->loop.ops->resolve_cancel(connection->resolution);
+        evl_resolver_cancel(connection->turn, connection->resolution);
     connection->resolution = NULL;
+    connection->late = false;
 }
 
 /* By another connection, or by other credentials. */
@@ -591,6 +598,7 @@ static void connection_end_served(struct connection *connection, int status) {
 static void connection_open_next(struct connection *connection);
 
 static void connection_idle(struct connection *connection) {
+    connection_cancel_resolution(connection);
     connection_free_addresses(connection);
     connection->state = CONNECTION_IDLE;
     connection->rests = connection->moved = false;
@@ -599,9 +607,11 @@ static void connection_idle(struct connection *connection) {
     connection_changed(connection);
 }
 
+/* The system may take longer for a name than there is time to connect, and would take as long for the next question. So
+ * the one that is late goes on, and its answer is as good when it comes. */
 static void connection_end(struct connection *connection, int status) {
     assert(status != EVLOCK_OK && (evl_connection_is_open(connection) || connection->state == CONNECTION_RESOLVING));
-    connection_cancel_resolution(connection);
+    connection->late = connection->state == CONNECTION_RESOLVING && connection_has_place(connection);
     connection_release_context(connection, false);
     connection->broken = EVLOCK_OK;
     connection->unwritten = 0;
@@ -744,6 +754,36 @@ static void connection_fail_to_begin(struct connection *connection, int status, 
     connection_back_off(connection, status);
 }
 
+/* It goes on at once, or when all have been told that it is away. */
+static void connection_find_late(struct connection *connection) {
+    connection->retry_at = evl_turn_now(connection->turn);
+    connection_wake_at(connection, connection->retry_at);
+}
+
+static struct trouble connection_keep_answer(struct connection *connection, const char *const *addresses, size_t count,
+                                             const char *error) {
+    if (count == 0)
+        return (struct trouble){EVLOCK_EUNREACHABLE, error};
+    if (!connection_keep_addresses(connection, addresses, count))
+        return (struct trouble){EVLOCK_ENOMEM, evlock_strerror(EVLOCK_ENOMEM)};
+    return evl_no_trouble;
+}
+
+static void connection_go_on_resolved(struct connection *connection, struct trouble trouble) {
+    bool away = connection->state == CONNECTION_AWAY;
+
+    if (trouble.status != EVLOCK_OK && away)
+        evl_connection_note(connection, trouble.words);
+    else if (trouble.status != EVLOCK_OK)
+        connection_fail_to_begin(connection, trouble.status, trouble.words);
+    else if (away)
+        connection_find_late(connection);
+    else
+        connection_open_next(connection);
+}
+
+/* The alarm may have rung meanwhile, or the connection was moved: another resolution is not to be taken for this one.
+ */
 static void connection_on_resolved(const char *const *addresses, size_t count, const char *error, void *arg) {
     struct connection *connection = arg;
     struct turn *turn = connection->turn;
@@ -751,22 +791,10 @@ static void connection_on_resolved(const char *const *addresses, size_t count, c
     connection->resolution = NULL;
     if (!evl_turn_enter(turn))
         return;
-    /* Its own alarm may have rung meanwhile: another resolution is not to be taken for this one. */
-    if (connection->state == CONNECTION_RESOLVING && !connection->resolution) {
-        if (count == 0)
-            connection_fail_to_begin(connection, EVLOCK_EUNREACHABLE, error);
-        else if (!connection_keep_addresses(connection, addresses, count))
-            connection_fail_to_begin(connection, EVLOCK_ENOMEM, evlock_strerror(EVLOCK_ENOMEM));
-        else
-            connection_open_next(connection);
-    }
+    if ((connection->state == CONNECTION_RESOLVING || connection->late) && !connection->resolution)
+        connection_go_on_resolved(connection, connection_keep_answer(connection, addresses, count, error));
     evl_check(evl_connection_check(connection));
     evl_turn_leave(turn);
-}
-
-/* Where the server is may not be known yet: it is moved there, or told why not. */
-static bool connection_has_place(const struct connection *connection) {
-    return connection->url->host || connection->url->path;
 }
 
 void evl_connection_has_none(struct connection *connection, struct trouble why) {
@@ -776,29 +804,35 @@ void evl_connection_has_none(struct connection *connection, struct trouble why) 
     evl_check(evl_connection_check(connection));
 }
 
-static void connection_begin(struct connection *connection) {
-    const struct evlock_loop *loop = &connection->turn->loop;
+static void connection_ask(struct connection *connection) {
+    const char *why =
+        evl_resolver_exists(connection->turn) ? "the name cannot be resolved now" : "this loop resolves no names";
 
-    assert(!connection->context && !connection->resolution && !connection->broken);
+    connection->resolution =
+        evl_resolver_ask(connection->turn, connection->url->host, connection_on_resolved, connection);
+    if (!connection->resolution)
+        connection_fail_to_begin(connection, EVLOCK_EUNREACHABLE, why);
+}
+
+static void connection_begin(struct connection *connection) {
+    bool known = connection_has_place(connection) && (connection->url->path || connection->url->literal);
+
+    assert(!connection->context && !connection->broken);
+    implies(connection->resolution, connection->late);
     connection->met = connection->moved = false;
     connection->not_before = 0; /* it was of the server of before */
-    connection_free_addresses(connection);
-    if (connection_has_place(connection) && (connection->url->path || connection->url->literal)) {
+    if (!connection->late)
+        connection_free_addresses(connection);
+    connection->late = false;
+    if (known || connection->address_count > 0) {
         connection_open_next(connection);
         return;
     }
     connection->state = CONNECTION_RESOLVING;
     connection_changed(connection);
     connection_connect_within(connection, connection->config->connect_timeout);
-    if (!connection_has_place(connection))
-        return;
-    if (loop->ops->resolve)
-        connection->resolution =
-            loop->ops->resolve(loop->data, connection->url->host, connection_on_resolved, connection);
-    if (!connection->resolution)
-        connection_fail_to_begin(connection, EVLOCK_EUNREACHABLE,
-                                 loop->ops->resolve ? "the name cannot be resolved now"
-                                                    : "this loop resolves no names");
+    if (connection_has_place(connection) && !connection->resolution)
+        connection_ask(connection);
 }
 
 static void connection_serve(struct connection *connection) {
@@ -855,7 +889,9 @@ static void connection_end_connecting(struct connection *connection) {
 
     if (evl_turn_puts_off(connection->turn, &connection->alarm, connection->since, connection->connect_by))
         return;
-    if (connection->state == CONNECTION_CONNECTING && transport->open) {
+    if (connection->state == CONNECTION_RESOLVING && connection_has_place(connection)) {
+        what = "address";
+    } else if (connection->state == CONNECTION_CONNECTING && transport->open) {
         what = connection->awaited ? connection->awaited : "answer to the login";
     } else if (connection->state == CONNECTION_CONNECTING && transport->connected) {
         what = "TLS handshake";
@@ -958,6 +994,7 @@ void evl_connection_move(struct connection *connection) {
     connection->nonsense = 0;
     switch (connection->state) {
     case CONNECTION_AWAY:
+        connection_cancel_resolution(connection);
         connection->retry_at = 0;
         connection_wake_at(connection, 0);
         break;
@@ -991,7 +1028,6 @@ void evl_connection_rest(struct connection *connection) {
         connection_idle(connection); /* maybe it never began */
         break;
     case CONNECTION_RESOLVING:
-        connection_cancel_resolution(connection);
         connection_idle(connection);
         break;
     case CONNECTION_CONNECTING:
@@ -1123,7 +1159,8 @@ void evl_connection_check(const struct connection *connection) {
     size_t addresses = connection->address_count ? connection->address_count : 1;
 
     connection_check_state(connection);
-    implies(connection->resolution, connection->state == CONNECTION_RESOLVING);
+    implies(connection->resolution, connection->state == CONNECTION_RESOLVING || connection->late);
+    implies(connection->late, connection->state == CONNECTION_AWAY);
     implies(connection->broken, connection->alarm.set || connection->state == CONNECTION_STOPPED);
     implies(connection->moved, evl_connection_is_open(connection) || connection->state == CONNECTION_ENDED ||
                                    connection->state == CONNECTION_STOPPED);

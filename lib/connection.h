@@ -110,6 +110,7 @@ struct connection {
     void *resolution;
     uint8_t nonsense;    /* so often in a row it came to nothing since what it heard made no sense; 2 stands for more */
     const char *awaited; /* CONNECTING: what is missed if the login comes to nothing in time; NULL: an answer */
+    bool late;           /* AWAY: the name took too long, and its resolution goes on, or its addresses are untried */
     bool moved;          /* open, or ENDED: the next one goes to another place, and is made at once */
     bool rests;          /* the same, or AWAY: there is to be no next one */
     bool telling;        /* AWAY: not all have been told */

@@ -1,4 +1,4 @@
-/* evlock on libevent: the default adapter. Link with libevent_core and libevent_extra, as evlock.pc says. */
+/* evlock on libevent: the default adapter. Link with libevent_core, as evlock.pc says. */
 #ifndef EVLOCK_LIBEVENT_H
 #define EVLOCK_LIBEVENT_H
 
@@ -14,10 +14,6 @@ extern "C" {
 /**
  * Makes a client on a libevent base, as evlock_client_new() does. The base must outlive the client. Returns as
  * evlock_client_new(), and EVLOCK_EINVAL if `base` is NULL.
- *
- * libevent's evdns resolves host names, by the hosts file and the machine's resolv.conf. It does not use that file's
- * options `timeout` and `attempts`: a nameserver that does not answer costs a second. A client that ends while it
- * resolves leaves that to be freed on the next turn of the loop.
  */
 EVLOCK_EXPORT int evlock_client_new_libevent(evlock_client **ret_client, struct event_base *base, const char *url,
                                              const evlock_client_options *options);

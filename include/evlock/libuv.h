@@ -16,7 +16,6 @@ extern "C" {
  * evlock_client_new(), and EVLOCK_EINVAL if `loop` is NULL.
  *
  * libuv frees handles on a later turn, so run the loop once more after a client is gone, before uv_loop_close().
- * uv_getaddrinfo() resolves host names, in libuv's thread pool.
  */
 EVLOCK_EXPORT int evlock_client_new_libuv(evlock_client **ret_client, uv_loop_t *loop, const char *url,
                                           const evlock_client_options *options);

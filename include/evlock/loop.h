@@ -2,7 +2,7 @@
  * The event loop as evlock sees it: what an adapter implements. Users take a ready one (<evlock/libevent.h>,
  * <evlock/libuv.h>) and need nothing of this page.
  *
- * An adapter gives a clock, timers, the attachment of a hiredis connection, and the resolution of names. It calls the
+ * An adapter gives a clock, timers, and the attachment of a hiredis connection. It may resolve names, too. It calls the
  * functions it was handed from the loop only, never from inside one of its own operations. Everything happens in the
  * loop's thread, but for what `threads` says of timer_set().
  *
@@ -62,9 +62,11 @@ typedef struct evlock_loop_ops {
     int (*attach)(void *data, struct redisAsyncContext *connection);
 
     /** Begins to resolve a host name without blocking; returns the resolution, or NULL when it cannot be begun, and
-     *  then `cb` is not called. May be NULL: then only literal addresses can be connected to. */
+     *  then `cb` is not called. May be NULL, as with libevent and libuv: then evlock calls getaddrinfo() in a thread of
+     *  its own, and a name means what it means to the system. That needs `threads`; without it, only literal addresses
+     *  can be connected to. */
     void *(*resolve)(void *data, const char *host, evlock_resolve_cb cb, void *arg);
-    /** Ends a resolution whose callback has not been called. */
+    /** Ends a resolution whose callback has not been called. NULL if `resolve` is. */
     void (*resolve_cancel)(void *resolution);
 
     /** 64 random bits for jitter; may be NULL. A simulation makes its runs repeatable with this; tokens never come
@@ -79,7 +81,8 @@ typedef struct evlock_loop_ops {
     int forks;
 
     /** 1: timer_set() may be called from any thread while the timer exists, also while the loop waits or is at work:
-     *  the timer then rings in the loop's thread. evlock_client_post() needs that. 0: it may not. */
+     *  the timer then rings in the loop's thread. evlock_client_post() needs that, and so do names where `resolve` is
+     *  NULL. 0: it may not. */
     int threads;
 } evlock_loop_ops;
 

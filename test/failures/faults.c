@@ -60,7 +60,6 @@ static struct {
 
 static bool armed;
 static bool on_uv;
-static bool in_resolve; /* inside the adapter's resolution, where libuv survives */
 static bool in_attach;
 static pthread_t main_thread;
 
@@ -260,32 +259,34 @@ static void loop_free_block(void *block) {
     free(block);
 }
 
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
 #ifdef EVLOCK_TEST_LIBUV
-static void *uv_refusable_malloc(size_t size) {
-    void *block = in_resolve && REFUSED(FAULT_LOOP) ? NULL : malloc(size);
+/* libuv itself does not survive without memory: what it has is counted. */
+static void *uv_malloc(size_t size) {
+    void *block = malloc(size);
     kinds[FAULT_LOOP].live += block != NULL;
     return block;
 }
 
-static void *uv_refusable_calloc(size_t count, size_t size) {
-    void *block = in_resolve && REFUSED(FAULT_LOOP) ? NULL : calloc(count, size);
+static void *uv_calloc(size_t count, size_t size) {
+    void *block = __real_calloc(count, size);
     kinds[FAULT_LOOP].live += block != NULL;
     return block;
 }
 
-static void *uv_refusable_realloc(void *block, size_t size) {
-    void *resized = in_resolve && REFUSED(FAULT_LOOP) ? NULL : realloc(block, size);
+static void *uv_realloc(void *block, size_t size) {
+    void *resized = realloc(block, size);
     kinds[FAULT_LOOP].live += !block && resized;
     return resized;
 }
 #endif
 
-/* The adapter for libuv takes its memory from here. */
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
+/* The adapter for libuv takes its memory from here, and the resolver. */
 
 void *__wrap_calloc(size_t count, size_t size) {
-    return on_uv && REFUSED(FAULT_LOOP) ? NULL : __real_calloc(count, size);
+    return REFUSED(FAULT_LOOP) ? NULL : __real_calloc(count, size);
 }
 
 /* --- The loops' operations ---------------------------------------------------------------------------------------- */
@@ -300,18 +301,10 @@ static int guarded_attach(void *data, struct redisAsyncContext *connection) {
     return result;
 }
 
-static void *guarded_resolve(void *data, const char *host, evlock_resolve_cb cb, void *arg) {
-    in_resolve = true;
-    void *resolution = unguarded.resolve(data, host, cb, arg);
-    in_resolve = false;
-    return resolution;
-}
-
 const evlock_loop *faults_loop(const evlock_loop *loop) {
     static evlock_loop faulty;
     unguarded = guarded = *loop->ops;
     guarded.attach = guarded_attach;
-    guarded.resolve = guarded_resolve;
     faulty = (evlock_loop){&guarded, loop->data};
     return &faulty;
 }
@@ -333,7 +326,7 @@ void faults_install(void) {
     event_set_log_callback(say_nothing);
     event_set_mem_functions(event_malloc, event_realloc, loop_free_block);
 #ifdef EVLOCK_TEST_LIBUV
-    uv_replace_allocator(uv_refusable_malloc, uv_refusable_realloc, uv_refusable_calloc, loop_free_block);
+    uv_replace_allocator(uv_malloc, uv_realloc, uv_calloc, loop_free_block);
 #endif
 #if HIREDIS_MAJOR >= 1
     hiredisAllocFuncs functions = {hiredis_malloc, hiredis_calloc, hiredis_realloc, hiredis_strdup, hiredis_free};
@@ -465,6 +458,13 @@ int __wrap_getnameinfo(const struct sockaddr *address, socklen_t len, char *host
     if (REFUSED(FAULT_SYSTEM))
         return EAI_MEMORY;
     return __real_getnameinfo(address, len, host, host_len, service, service_len, flags);
+}
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *arg);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *arg) {
+    return REFUSED(FAULT_SYSTEM) ? EAGAIN : __real_pthread_create(thread, attributes, body, arg);
 }
 
 /* By which evlock learns of forks: it asks for all of it once in a process, and does without. */

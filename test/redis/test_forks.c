@@ -605,7 +605,7 @@ static void a_fork_before_the_loop_ran(void **state) {
     parent_connects(*state);
 }
 
-/* libuv's threads resolve by this one, which takes its time, so that the fork finds them at it. */
+/* evlock's threads resolve by this one, which takes its time, so that the fork finds them at it. */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found) {
     int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
     *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");

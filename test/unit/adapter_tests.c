@@ -23,6 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "resolver.h"
+
 enum { MS = 1000, PATIENCE = 30000 * MS };
 
 static const struct adapter *adapter;
@@ -102,20 +104,20 @@ static int count_descriptors(bool inherited) {
 
 enum { ALARMS = 3 };
 
-static struct alarm {
+static struct rung_alarm {
     void *timer;
     int64_t set_to;
     int64_t rung_at;
     int rung;
-    struct alarm *victim; /* what its ringing does something to */
-    void (*then)(struct alarm *victim);
+    struct rung_alarm *victim; /* what its ringing does something to */
+    void (*then)(struct rung_alarm *victim);
 } alarms[ALARMS];
 
-static struct alarm *ringing[10];
+static struct rung_alarm *ringing[10];
 static int rings;
 
 static void ring(void *arg) {
-    struct alarm *alarm = arg;
+    struct rung_alarm *alarm = arg;
     alarm->rung++;
     alarm->rung_at = now();
     if (rings < 10)
@@ -124,27 +126,27 @@ static void ring(void *arg) {
         alarm->then(alarm->victim);
 }
 
-static void alarm_new(struct alarm *alarm) {
+static void alarm_new(struct rung_alarm *alarm) {
     alarm->timer = loop.ops->timer_new(loop.data, ring, alarm);
     assert_non_null(alarm->timer);
 }
 
-static void alarm_set(struct alarm *alarm, int64_t at) {
+static void alarm_set(struct rung_alarm *alarm, int64_t at) {
     alarm->set_to = at;
     loop.ops->timer_set(alarm->timer, at);
 }
 
-static void alarm_free(struct alarm *alarm) {
+static void alarm_free(struct rung_alarm *alarm) {
     if (alarm->timer)
         loop.ops->timer_free(alarm->timer);
     alarm->timer = NULL;
 }
 
-static void alarm_put_off(struct alarm *alarm) {
+static void alarm_put_off(struct rung_alarm *alarm) {
     alarm_set(alarm, now() + PATIENCE);
 }
 
-static void alarm_repeat(struct alarm *alarm) {
+static void alarm_repeat(struct rung_alarm *alarm) {
     if (alarm->rung < 3)
         alarm_set(alarm, now() + 5 * MS);
 }
@@ -255,7 +257,7 @@ CASE(a_timer_can_be_freed_by_its_own_callback) {
 }
 
 /** Two timers, both due on the same turn, of which the one that rings first does `then` to the other. */
-static void ring_two(void (*then)(struct alarm *victim)) {
+static void ring_two(void (*then)(struct rung_alarm *victim)) {
     for (int i = 0; i < 2; i++) {
         alarms[i].victim = &alarms[1 - i];
         alarms[i].then = then;
@@ -298,6 +300,9 @@ CASE(the_clock_is_evlock_s) {
 
 /* --- Names -------------------------------------------------------------------------------------------------------- */
 
+/* evlock's resolver, on this loop. */
+static struct turn resolving;
+
 static struct answer {
     int told;
     size_t count;
@@ -316,7 +321,7 @@ static void answered(const char *const *addresses, size_t count, const char *err
 }
 
 CASE(a_name_of_the_hosts_file_is_resolved_later) {
-    assert_non_null(loop.ops->resolve(loop.data, "localhost", answered, &answer));
+    assert_non_null(evl_resolver_ask(&resolving, "localhost", answered, &answer));
     assert_int_equal(answer.told, 0);
     await(answer.told);
     assert_int_in_range(answer.count, 1, 16);
@@ -327,7 +332,7 @@ CASE(a_name_of_the_hosts_file_is_resolved_later) {
 }
 
 CASE(an_address_is_resolved_to_itself) {
-    assert_non_null(loop.ops->resolve(loop.data, "127.0.0.1", answered, &answer));
+    assert_non_null(evl_resolver_ask(&resolving, "127.0.0.1", answered, &answer));
     assert_int_equal(answer.told, 0);
     await(answer.told);
     assert_int_equal(answer.count, 1);
@@ -338,7 +343,7 @@ CASE(a_name_that_cannot_be_ends_in_an_error) {
     char name[200];
     memset(name, 'x', sizeof name); /* a label is 63 bytes long at most, so that nobody is asked about it */
     name[sizeof name - 1] = '\0';
-    void *resolution = loop.ops->resolve(loop.data, name, answered, &answer);
+    void *resolution = evl_resolver_ask(&resolving, name, answered, &answer);
     assert_int_equal(answer.told, 0);
     if (resolution)
         await(answer.told);
@@ -347,8 +352,8 @@ CASE(a_name_that_cannot_be_ends_in_an_error) {
 }
 
 CASE(a_cancelled_resolution_is_not_told) {
-    void *resolution = loop.ops->resolve(loop.data, "localhost", answered, &answer);
-    loop.ops->resolve_cancel(resolution);
+    void *resolution = evl_resolver_ask(&resolving, "localhost", answered, &answer);
+    evl_resolver_cancel(&resolving, resolution);
     turn_for(30 * MS);
     assert_int_equal(answer.told, 0);
 }
@@ -357,8 +362,8 @@ CASE(resolutions_do_not_mix) {
     struct answer answers[4] = {{0}};
     void *resolutions[4];
     for (int i = 0; i < 4; i++)
-        resolutions[i] = loop.ops->resolve(loop.data, "localhost", answered, &answers[i]);
-    loop.ops->resolve_cancel(resolutions[2]);
+        resolutions[i] = evl_resolver_ask(&resolving, "localhost", answered, &answers[i]);
+    evl_resolver_cancel(&resolving, resolutions[2]);
     await(answers[0].told && answers[1].told && answers[3].told);
     assert_int_equal(answers[2].told, 0);
     await(adapter->busy(loop_data) == 0);
@@ -473,6 +478,7 @@ static int begin(void **state) {
     rings = 0;
     loop_data = adapter->open();
     loop = adapter->loop(loop_data);
+    resolving = (struct turn){.loop = loop, .process = evlock_process()};
     descriptors_before = count_descriptors(false);
     return 0;
 }

@@ -45,16 +45,19 @@ static int attach(void *data, struct redisAsyncContext *connection) {
 /* The latest question, which the test may answer. */
 static evlock_resolve_cb resolved;
 static void *resolved_arg;
+static int questions, cancels;
 
 static void *resolve(void *data, const char *host, evlock_resolve_cb cb, void *arg) {
     (void)host;
     resolved = cb;
     resolved_arg = arg;
+    questions++;
     return data;
 }
 
 static void resolve_cancel(void *resolution) {
     (void)resolution;
+    cancels++;
 }
 
 static const evlock_loop_ops ops = {
@@ -625,6 +628,7 @@ static void open_up(struct pipe *pipe) {
 
     connection->state = CONNECTION_CONNECTING;
     connection->resolution = NULL;
+    connection->late = false;
     connection->address_next = 1;
     connection->telling = false;
     pipe->untold = 0;
@@ -1170,6 +1174,79 @@ CASE(addresses_that_are_found_while_the_loop_is_late_are_tried) {
     find_two_addresses();
     assert_int_equal(connection->address_next, 2);
     client_end(client);
+}
+
+/* So much later, whatever is due by then has rung: it is away, and as late again, it asks. */
+static void let_pass(struct connection *connection, enum connection_state state) {
+    for (loop.now = connection->alarm.at; connection->state != state; loop.now++)
+        ring();
+}
+
+static evlock_client *client_of_a_late_name(struct connection **connection) {
+    evlock_client *client = client_new();
+
+    *connection = evl_node_connection(node_of(client));
+    questions = cancels = 0;
+    let_pass(*connection, CONNECTION_AWAY);
+    assert_string_equal((*connection)->error, "never.resolved: no address within 5000 ms");
+    return client;
+}
+
+CASE(a_name_that_takes_too_long_is_not_asked_for_twice) {
+    struct connection *connection;
+    evlock_client *client = client_of_a_late_name(&connection);
+
+    let_pass(connection, CONNECTION_RESOLVING);
+    let_pass(connection, CONNECTION_AWAY);
+    let_pass(connection, CONNECTION_RESOLVING);
+    assert_int_equal(questions, 0);
+    assert_int_equal(cancels, 0);
+    find_two_addresses();
+    assert_int_equal(connection->address_next, 2);
+    client_end(client);
+}
+
+CASE(addresses_that_come_during_the_pause_end_it) {
+    struct connection *connection;
+    evlock_client *client = client_of_a_late_name(&connection);
+
+    find_two_addresses();
+    ring();
+    assert_int_equal(connection->address_next, 2);
+    assert_int_equal(questions, 0);
+    let_pass(connection, CONNECTION_RESOLVING);
+    assert_int_equal(questions, 1);
+    client_end(client);
+}
+
+CASE(a_name_that_is_not_known_during_the_pause_is_asked_for_again) {
+    struct connection *connection;
+    evlock_client *client = client_of_a_late_name(&connection);
+
+    resolved(NULL, 0, "no such name", resolved_arg);
+    assert_int_equal(connection->state, CONNECTION_AWAY);
+    assert_string_equal(connection->error, "never.resolved: no such name");
+    let_pass(connection, CONNECTION_RESOLVING);
+    assert_int_equal(questions, 1);
+    client_end(client);
+}
+
+CASE(a_late_name_is_forgotten_by_who_moves_rests_or_ends) {
+    struct connection *connection;
+    evlock_client *client = client_of_a_late_name(&connection);
+
+    evl_connection_move(connection);
+    assert_int_equal(cancels, 1);
+    evl_turn_rearm(connection->turn);
+    let_pass(connection, CONNECTION_RESOLVING);
+    assert_int_equal(questions, 1);
+    let_pass(connection, CONNECTION_AWAY);
+    evl_connection_rest(connection);
+    assert_int_equal(cancels, 2);
+    client_end(client);
+    client = client_of_a_late_name(&connection);
+    client_end(client);
+    assert_int_equal(cancels, 1);
 }
 
 /* What one server says of a login, the other addresses would say again. */
@@ -2281,6 +2358,10 @@ int main(void) {
         cmocka_unit_test(what_was_not_sent_is_not_said_to_be_unanswered),
         cmocka_unit_test(each_address_has_its_share_of_the_time),
         cmocka_unit_test(addresses_that_are_found_while_the_loop_is_late_are_tried),
+        cmocka_unit_test(a_name_that_takes_too_long_is_not_asked_for_twice),
+        cmocka_unit_test(addresses_that_come_during_the_pause_end_it),
+        cmocka_unit_test(a_name_that_is_not_known_during_the_pause_is_asked_for_again),
+        cmocka_unit_test(a_late_name_is_forgotten_by_who_moves_rests_or_ends),
         cmocka_unit_test(no_other_address_is_tried_where_a_server_refused),
         cmocka_unit_test(a_node_that_does_not_say_which_it_is_or_since_when_does_not_count_yet),
         cmocka_unit_test(a_node_that_takes_the_token_by_a_renewal_has_renewed),
