@@ -8,7 +8,7 @@
 #include "command.h"
 #include "duration.h"
 #include "exits.h"
-#include "leave.h"
+#include "outlive.h"
 #include "say.h"
 #include "terminal.h"
 #include "work.h"
@@ -18,7 +18,7 @@ static int64_t run_at_least_ms;
 struct run {
     struct work work; /* the first member: a work of run's is its run */
     struct session session;
-    struct leave leave;
+    struct outlive outlive;
     struct event *rest; /* pending: the lock is kept for the rest of --at-least */
     bool extending;     /* it is not known yet whether the server keeps it */
     bool impatient;     /* a signal has come */
@@ -37,7 +37,7 @@ static void run_on_extended(evlock *lock, int status, void *arg) {
     (void)lock;
     run->extending = false;
     if (status == EVLOCK_OK || run->impatient)
-        leave(&run->leave, run->exit);
+        outlive(&run->outlive, run->exit);
 }
 
 /* What is left of the lease then is more than a rest which could not be left to the server. */
@@ -46,7 +46,7 @@ static void run_on_signal(struct work *work, int exit) {
     run->exit = exit;
     run->impatient = true;
     if (!run->extending)
-        leave(&run->leave, exit);
+        outlive(&run->outlive, exit);
 }
 
 static void run_on_end(struct work *work, int exit) {
@@ -74,13 +74,13 @@ static int run_run(const struct options *options, int count, char **operands) {
     run.rest = event_new(run.session.base, -1, 0, run_on_rest, &run);
     if (!run.rest)
         exit = say_error(EXIT_TROUBLE, "the system refuses a timer");
-    if (exit || (exit = leave_open(&run.leave, &run.session)) != 0 || (exit = work_open(&run.work)) != 0 ||
+    if (exit || (exit = outlive_open(&run.outlive, &run.session)) != 0 || (exit = work_open(&run.work)) != 0 ||
         (exit = work_stand(&run.work)) != 0)
         session_end(&run.session, exit);
-    run.leave.lock = run.work.lock;
-    run.leave.name = run.work.name;
+    run.outlive.lock = run.work.lock;
+    run.outlive.name = run.work.name;
     exit = session_loop(&run.session);
-    leave_close(&run.leave);
+    outlive_close(&run.outlive);
     work_close(&run.work);
     session_forget(run.rest);
     session_free(&run.session);

@@ -17,7 +17,7 @@ int script_open(struct script *script, const struct options *options, const char
     int exit = session_open(&script->session, options);
     if (exit)
         return exit;
-    if ((exit = leave_open(&script->leave, &script->session)) != 0)
+    if ((exit = outlive_open(&script->outlive, &script->session)) != 0)
         return exit;
     if (signals_catch(&script->signals, script->session.base, numbers, script_on_signal, script) != 0)
         return say_error(EXIT_TROUBLE, "the system refuses to wait for signals");
@@ -54,11 +54,11 @@ static void script_on_left(void *arg) {
 
 void script_leave(struct script *script, int exit, void (*left)(struct script *script)) {
     script->left = left;
-    script->leave.lock = script->lock;
-    script->leave.name = script->name;
-    script->leave.left = left ? script_on_left : NULL;
-    script->leave.arg = script;
-    leave(&script->leave, exit);
+    script->outlive.lock = script->lock;
+    script->outlive.name = script->name;
+    script->outlive.left = left ? script_on_left : NULL;
+    script->outlive.arg = script;
+    outlive(&script->outlive, exit);
 }
 
 int script_run(struct script *script, int exit) {
@@ -68,7 +68,7 @@ int script_run(struct script *script, int exit) {
         session_end(&script->session, exit);
     exit = session_loop(&script->session);
     signals_end(&script->signals);
-    leave_close(&script->leave);
+    outlive_close(&script->outlive);
     evlock_free(script->lock);
     session_free(&script->session);
     return exit;

@@ -5,7 +5,7 @@
 #ifndef SCRIPT_H
 #define SCRIPT_H
 
-#include "leave.h"
+#include "outlive.h"
 #include "session.h"
 #include "signals.h"
 #include "token.h"
@@ -13,7 +13,7 @@
 struct script {
     struct session session;
     struct signals signals;
-    struct leave leave;
+    struct outlive outlive;
     evlock *lock;
     const char *name;
     void (*adopted)(struct script *script);

@@ -42,7 +42,7 @@ void site_mend(struct site *site);
 void site_pause(struct site *site, bool watcher);
 void site_resume(struct site *site);
 /* One command for every server that grants locks, formatted as by hiredis; an error reply fails the test. */
-void site_do(struct site *site, const char *format, ...);
+void site_do(struct site *site, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* How often a command was run on all of them. */
 long long site_calls(struct site *site, const char *command);
 /* How many of their connections have a line in CLIENT LIST that says this. */

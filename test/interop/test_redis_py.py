@@ -50,7 +50,8 @@ def test_locks_without_expiry_hold_off_too(context):
     assert ours.do("try") == HELD
     token = theirs.local.token.decode()
     assert ours.do("adopt", token) == OK
-    assert ours.call("extend", 1000) == NO_TTL
+    assert ours.call("add", 1000) == NO_TTL
+    assert ours.do("extend", 60000) == OK
     assert ours.do("release") == OK
     assert ours.do("acquire") == OK
     assert not theirs.acquire(blocking=False)

@@ -2,12 +2,12 @@
  * A lease that is to outlive evlock: it is handed over to nobody, and ends on the server in its time. It sees to it
  * that no command on its way can change the lease any more.
  */
-#ifndef LEAVE_H
-#define LEAVE_H
+#ifndef OUTLIVE_H
+#define OUTLIVE_H
 
 #include "session.h"
 
-struct leave {
+struct outlive {
     struct session *session;
     evlock *lock;
     const char *name;
@@ -18,15 +18,15 @@ struct leave {
 };
 
 /** Begins with nothing to do. Returns 0, or the exit status of an error that was said. */
-int leave_open(struct leave *leave, struct session *session);
+int outlive_open(struct outlive *outlive, struct session *session);
 
 /**
  * Leaves the lease of `lock` on the server as it is, then calls `left`, and ends the session with `exit`; with
  * EXIT_LOST if the lease is lost before. The other members are set.
  */
-void leave(struct leave *leave, int exit);
+void outlive(struct outlive *outlive, int exit);
 
-/** Gives back what leave_open() made. */
-void leave_close(struct leave *leave);
+/** Gives back what outlive_open() made. */
+void outlive_close(struct outlive *outlive);
 
 #endif
