@@ -260,7 +260,9 @@ static bool tenure_take(struct request *request, int64_t now, struct command *co
     struct tenure *tenure = evl_request_owner(request);
     struct lease *lease = evl_tenure_lease(tenure);
     struct node *node = tenure_node_for(tenure, request);
-    enum lease_command kind = evl_lease_take(lease, request->vote, tenure_renewal(tenure, node, now), now);
+    bool renews = evl_lease_wanted(lease, request->vote) == LEASE_RENEW;
+    enum lease_command renewal = renews ? tenure_renewal(tenure, node, now) : LEASE_RENEW;
+    enum lease_command kind = evl_lease_take(lease, request->vote, renewal, now);
 
     if (kind == LEASE_NOTHING)
         return false;
@@ -294,7 +296,6 @@ static bool tenure_join(struct request *request, int64_t now, struct renewal *re
         return false;
     if (evl_lease_take(lease, request->vote, LEASE_RENEW, now) == LEASE_NOTHING)
         return false;
-    assert(evl_lease_unanswered(lease, request->vote) == LEASE_RENEW);
     evl_login_confirm(&tenure_node_for(tenure, request)->pipe.login, now);
     assert(evl_dialect_renews_plainly(tenure_dialect_of(tenure)));
     ret->ttl = ttl;
