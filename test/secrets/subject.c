@@ -130,8 +130,11 @@ static int make_child(char **rest) {
         return -1;
     pid_t child = fork();
     close(begun[1]);
-    for (; child == 0; pause())
+    if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
     (void)!read(begun[0], &none, 1);
     close(begun[0]);
     return child;
