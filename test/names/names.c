@@ -1,9 +1,11 @@
 /*
  * Which addresses evlock finds for a host name, by the resolver that it has on a loop: names libevent|libuv HOST. It
- * prints one a line, or the error, and ends with status 1 after an error.
+ * prints one a line, or the error.
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <evlock/libevent.h>
 #ifdef EVLOCK_TEST_LIBUV
@@ -12,7 +14,7 @@
 
 #include "resolver.h"
 
-static bool told, found;
+static bool told;
 
 static void tell(const char *const *addresses, size_t count, const char *error, void *arg) {
     (void)arg;
@@ -21,7 +23,6 @@ static void tell(const char *const *addresses, size_t count, const char *error, 
     if (error)
         puts(error);
     told = true;
-    found = count > 0;
 }
 
 static bool ask(struct turn *turn, const char *host) {
@@ -32,6 +33,15 @@ static bool ask(struct turn *turn, const char *host) {
     return false;
 }
 
+/* The thread that asked ends by itself, a moment after the answer. Until then the C library keeps memory for it, which
+ * a leak checker takes for lost when the process ends in that moment. */
+static void await_alone(void) {
+    struct stat threads;
+
+    while (stat("/proc/self/task", &threads) == 0 && threads.st_nlink > 2 + 1)
+        usleep(1000);
+}
+
 static void run_libevent(const char *host) {
     struct event_base *base = event_base_new();
     struct turn turn = {.loop = evlock_libevent(base)};
@@ -39,6 +49,7 @@ static void run_libevent(const char *host) {
     if (ask(&turn, host))
         while (!told)
             event_base_loop(base, EVLOOP_ONCE);
+    await_alone();
     event_base_free(base);
 }
 
@@ -61,5 +72,5 @@ int main(int argc, char **argv) {
         run_libevent(argv[2]);
     else
         run_libuv(argv[2]);
-    return !found;
+    return 0;
 }
