@@ -10,7 +10,7 @@ WORD = re.compile(r"\\\(ga(.+?)\\\(ga|\b(evlock\w*|uv_\w+|event_\w+)\(\)|<(evloc
 
 
 def escaped(text):
-    for sign, name in (("\\", "\\e"), ("'", "\\(aq"), ("^", "\\(ha"), ("~", "\\(ti"), ("`", "\\(ga"), ("…", "...")):
+    for sign, name in (("\\", "\\e"), ("'", "\\(aq"), ("^", "\\(ha"), ("~", "\\(ti"), ("`", "\\(ga"), ("…", "..."), ("ʳ", "*")):
         text = text.replace(sign, name)
     return re.sub(r"[^\x00-\x7f]", lambda found: f"\\[u{ord(found[0]):04X}]", text)
 
@@ -18,6 +18,11 @@ def escaped(text):
 def plain(text):
     """Text of a header in the notation of roff. A hyphen is one between letters."""
     return re.sub(r"(?<![a-z])-|-(?![a-z])", r"\\-", escaped(re.sub(r"\s+", " ", text).strip()))
+
+
+def unbroken(line):
+    """Names and URLs are not to be hyphenated."""
+    return re.sub(r"(?<!\S)(?=\S*(?:_|/|[a-z][A-Z]))", r"\\%", line)
 
 
 def prose(text):
@@ -28,7 +33,7 @@ def prose(text):
             return f"\\fI{found[1]}\\fP" if re.fullmatch(r"\*?\w+", found[1]) else f"\\fB{found[1]}\\fP"
         return f"\\fB{found[2]}\\fP()" if found[2] else f"\\fB<{found[3]}>\\fP"
 
-    lines = [WORD.sub(marked, plain(one)) for one in SENTENCE.split(re.sub(r"\s+", " ", text).strip())]
+    lines = [unbroken(WORD.sub(marked, plain(one))) for one in SENTENCE.split(re.sub(r"\s+", " ", text).strip())]
     return "\n".join("\\&" + line if line[:1] in (".", "\\(aq") else line for line in lines if line)
 
 
@@ -39,7 +44,7 @@ def words(text):
 
 def literal(lines, indent="Bd -literal -offset indent"):
     body = escaped(textwrap.dedent("\n".join(lines)).rstrip()).replace("-", "\\-")
-    return f".{indent}\n" + re.sub(r"^\.", r"\\&.", body, flags=re.MULTILINE) + "\n.Ed"
+    return f".{indent}\n" + re.sub(r"^(?=\.|$)", r"\\&", body, flags=re.MULTILINE) + "\n.Ed"
 
 
 def item(head, text):

@@ -113,7 +113,7 @@ typedef struct evlock evlock;
 /** A server connection shared by handles, on one event loop. */
 typedef struct evlock_client evlock_client;
 
-/** As a length: the bytes are a C string. */
+/** Stands for the length of a C string: the bytes up to the NUL. */
 #define EVLOCK_CSTRING ((size_t)-1)
 
 /** The sizes of things. */
@@ -207,7 +207,7 @@ enum evlock_status {
     EVLOCK_EFORKED = -41,  /**< the object belongs to the parent process */
     EVLOCK_ENOMEM = -42,   /**< out of memory */
     EVLOCK_ESYSTEM = -43,  /**< the system or the event loop refused a timer, a socket or random bytes */
-    EVLOCK_ETHREAD = -44,  /**< called from another thread than the client's; see THREADS above */
+    EVLOCK_ETHREAD = -44,  /**< called from another thread than the client's; see THREADS */
     EVLOCK_EVERSION = -45, /**< the options set a field that is newer than this library */
 
     /* What can be wrong with the server. */
@@ -307,22 +307,6 @@ struct ssl_ctx_st;
 
 /**
  * Options of a client; see EVLOCK_CLIENT_OPTIONS(). Strings are copied. Times are in milliseconds.
- *
- * CREDENTIALS come from one source, else EVLOCK_EINVAL:
- *   - `password`, or the URLs. They are kept while the client lives.
- *   - `password_file`. It is read by evlock_client_new(), and again at each login, so it may be replaced at any time.
- *     The reading blocks. The password is the first line, without its newline, and 64 KiB long at most. A file that
- *     cannot be read later makes the node EVLOCK_EAUTH, and is tried again. A relative path is looked for where the
- *     process is then.
- *   - `on_login`. It gives the user too, or else the user is that of the options. A URL names no user without a
- *     password.
- * With the last two nothing is kept, and EVLOCK_EAUTH is no end: the next login may have better ones. Acquires, holds
- * and waiters go on, unless `fail_when_away` is set. A server that refuses a password is sent one once more, at once.
- * If it refuses that as well, the node is away with EVLOCK_EAUTH, for the longest pause.
- *
- * Passwords are in memory that core dumps leave out and forked children do not get, where the system can do that. What
- * is no longer needed is overwritten. One that is on its way to a server that reads nothing is in other memory until it
- * is sent. evlock_set_allocator() does not concern this memory.
  */
 typedef struct evlock_client_options {
     size_t size;                /**< of this struct; EVLOCK_CLIENT_OPTIONS() sets it */
@@ -337,12 +321,11 @@ typedef struct evlock_client_options {
     int64_t backoff_max_ms;     /**< the longest pause; default 5,000 */
     int64_t max_inflight;       /**< the most commands that are sent and unanswered, for each node; the others wait
                                      their turn; default 65,536 */
-    int64_t
-        max_ttl_ms; /**< with several nodes, or with failover_wait_ms: the longest ttl of any lock. Give all clients the
-                         same. Longer ttls are refused, and locks without expiry too. A node that
-                         restarted does not count for so long. Default 60,000 */
-    int64_t close_wait_ms;           /**< how long evlock_client_close() lets the bodies of runs go on; default
-                                          EVLOCK_UNLIMITED */
+    int64_t max_ttl_ms;         /**< with several nodes, or with failover_wait_ms: the longest ttl of any lock. Give all
+                                     clients the same. Longer ttls are refused, and locks without expiry too. A node
+                                     that restarted does not count for so long. Default 60,000 */
+    int64_t close_wait_ms;      /**< how long evlock_client_close() lets the bodies of runs go on; default
+                                     EVLOCK_UNLIMITED */
     enum evlock_log_level log_level; /**< the least level to log; default EVLOCK_LOG_INFO */
     bool durable;                    /**< with several nodes: no node ever forgets a write that it acknowledged
                                           (appendfsync always), so a restarted node counts at once */
@@ -367,26 +350,44 @@ typedef struct evlock_client_options {
     const char *tls_key;                /**< file (PEM) of its private key, not encrypted; with tls_cert */
     const char *tls_name;               /**< the name or address that the servers' certificates must have, and that
                                              is asked for; default: the URL's host */
-    struct ssl_ctx_st *tls_context;     /**< OpenSSL's SSL_CTX, in place of the files; see TLS below */
-    const char *password_file;          /**< file whose first line is the password; see CREDENTIALS above */
-    evlock_login_cb on_login;           /**< asked for credentials before each login; see CREDENTIALS above */
+    struct ssl_ctx_st *tls_context;     /**< OpenSSL's SSL_CTX, in place of the files; see TLS of evlock_client_new() */
+    const char *password_file;          /**< file whose first line is the password; see CREDENTIALS */
+    evlock_login_cb on_login;           /**< asked for credentials before each login; see CREDENTIALS */
     const char *sentinel_user;          /**< for the Sentinels; with sentinel_password. Default: their default user */
     const char *sentinel_password;      /**< for the Sentinels; default: none is sent to them */
     int64_t failover_wait_ms;           /**< not for a quorum: for how long the server of before may go on granting
-                                             locks; see FAILOVERS below. Give all clients the same. Default: 0, nothing
+                                             locks; see FAILOVERS. Give all clients the same. Default: 0, nothing
                                              is waited for */
 } evlock_client_options;
 
 /*
+ * CREDENTIALS. They come from one source, else EVLOCK_EINVAL:
+ *
+ *   - `password`, or the URLs. They are kept while the client lives.
+ *   - `password_file`. It is read by evlock_client_new(), and again at each login, so it may be replaced at any time.
+ *     The reading blocks. The password is the first line, without its newline, and 64 KiB long at most. A file that
+ *     cannot be read later makes the node EVLOCK_EAUTH, and is tried again. A relative path is looked for where the
+ *     process is then.
+ *   - `on_login`. It gives the user too, or else the user is that of the options. A URL names no user without a
+ *     password.
+ *
+ * With the last two nothing is kept, and EVLOCK_EAUTH is no end: the next login may have better ones. Acquires, holds
+ * and waiters go on, unless `fail_when_away` is set. A server that refuses a password is sent one once more, at once.
+ * If it refuses that as well, the node is away with EVLOCK_EAUTH, for the longest pause.
+ *
+ * Passwords are in memory that core dumps leave out and forked children do not get, where the system can do that. What
+ * is no longer needed is overwritten. One that is on its way to a server that reads nothing is in other memory until it
+ * is sent. evlock_set_allocator() does not concern this memory.
+ *
  * FAILOVERS. A server may lose locks that it had granted: when it restarts, or when a replica that lags takes its
  * place. Granted anew at once, such a lock has two holders. With `failover_wait_ms`, a server whose history is new
  * grants nothing until no lock of before can be believed in:
  *
- *   1. For failover_wait_ms the client stays away from it, with EVLOCK_EEXCLUDED. The server of before may not know yet
- *      that it is one no more, and may still grant and renew.
- *   2. For max_ttl_ms more it grants no lock: acquires get EVLOCK_EEXCLUDED. Locks that are held are renewed. A key
- *      that was lost is set again, for nobody else can have it. A lease survives if two thirds of its ttl are longer
- *      than the failover and failover_wait_ms together.
+ *   - First, for failover_wait_ms, the client stays away from it, with EVLOCK_EEXCLUDED. The server of before may not
+ *     know yet that it is one no more, and may still grant and renew.
+ *   - Then, for max_ttl_ms more, it grants no lock: acquires get EVLOCK_EEXCLUDED. Locks that are held are renewed. A
+ *     key that was lost is set again, for nobody else can have it. A lease survives if two thirds of its ttl are longer
+ *     than the failover and failover_wait_ms together.
  *
  * A history is new when the process (run_id) is another, or when data of another server were taken over
  * (master_replid). The time counts from the first login that saw it, of any client: it is kept under the key
@@ -415,6 +416,10 @@ typedef struct evlock_client_options {
  *
  * valkey:// means the same as redis://, and valkeys:// the same as rediss://. %XX stands for any byte. A password
  * without a user is the default user's. Host names are resolved without blocking.
+ *
+ * `options` may be NULL. `*ret_client` is set on success only. evlock_last_error() says which URL is wrong, by its
+ * number from 0. It never quotes a password. It is no error here that no server answers: on_connection and the calls on
+ * locks report it.
  *
  * SENTINEL. A master that Sentinels know by a name, and that may be another server after a failover, is
  *
@@ -460,7 +465,7 @@ typedef struct evlock_client_options {
  *   - With min_replicas, an acquire fails with EVLOCK_EREPLICAS if the slot moves while the replicas are asked.
  *   - on_login is asked for node 0, and once for all nodes. evlock_client_login() is for all nodes, whichever is named.
  *   - With failover_wait_ms, all masters with slots are connected to at once. One without slots counts as away: it gets
- *     no mark of its history. See FAILOVERS above.
+ *     no mark of its history. See FAILOVERS of evlock_client_options.
  *   - A server that is in no cluster makes the client EVLOCK_EUNSUPPORTED. So does one of several masters of a cluster
  *     behind redis://.
  *
@@ -483,7 +488,7 @@ typedef struct evlock_client_options {
  *     no later than the server lets it live.
  *   - OpenSSL's queue of errors in this thread is left as it was found.
  *
- * Several independent servers stand in one string, behind the word `quorum:`, with spaces between them:
+ * QUORUM. Several independent servers stand in one string, behind the word `quorum:`, with spaces between them:
  *
  *     quorum:redis://a redis://b redis://c
  *
@@ -493,7 +498,7 @@ typedef struct evlock_client_options {
  * works unchanged, and on several nodes means:
  *
  *   - All nodes are asked at once. The answer that completes the quorum grants an acquire. The deadline is the
- * quorum-th greatest of the nodes' deadlines. A failed attempt is undone on every node.
+ *     quorum-th greatest of the nodes' deadlines. A failed attempt is undone on every node.
  *   - While a quorum answers, a node that is away, silent or refusing costs no time. An attempt that needs such a node
  *     waits for it, for the lock's node_timeout_ms.
  *   - A node may forget a lock without being excluded: by FLUSHALL, eviction, a clock that steps, or a restart with
@@ -514,8 +519,7 @@ typedef struct evlock_client_options {
  *     socket, whatever the database. Otherwise the server's run_id shows it. Then the node that logs in later is kept
  *     away with that status, until max_ttl_ms after the other was last connected.
  *
- * `options` may be NULL. `*ret_client` is set on success only. Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ESAME,
- * EVLOCK_ESYSTEM, EVLOCK_ENOMEM, and:
+ * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ESAME, EVLOCK_ESYSTEM, EVLOCK_ENOMEM, and:
  *   EVLOCK_EURL      a URL is malformed, or over TLS has a host that no certificate can be of; or there are several
  *                    without the word, none behind it, or too many; Sentinels or a cluster are among several; or a
  *                    cluster has a database
@@ -524,8 +528,6 @@ typedef struct evlock_client_options {
  *   EVLOCK_ETLS      a certificate or key cannot be read, is no regular file, is encrypted, or does not match the other
  *   EVLOCK_EFILE     the password file cannot be read, is empty, or has a first line that is no password
  *   EVLOCK_EVERSION  the options set a field that this library does not know
- * evlock_last_error() says which URL is wrong, by its number from 0. It never quotes a password. It is no error here
- * that no server answers: on_connection and the calls on locks report it.
  */
 EVLOCK_EXPORT int evlock_client_new(evlock_client **ret_client, const evlock_loop *loop, const char *url,
                                     const evlock_client_options *options);
@@ -551,7 +553,7 @@ typedef void (*evlock_post_cb)(evlock_client *client, void *arg);
  *   - a forked child calls none of its parent's.
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL (NULL), EVLOCK_ECLOSED (the client is about to end), EVLOCK_EFORKED, EVLOCK_ENOMEM,
- * and EVLOCK_EUNSUPPORTED for a loop that cannot be woken from another thread. The loops of libevent and libuv can.
+ * and EVLOCK_EUNSUPPORTED for a loop that cannot be woken from another thread, as those of libevent and libuv can.
  */
 EVLOCK_EXPORT int evlock_client_post(evlock_client *client, evlock_post_cb cb, void *arg);
 
@@ -603,7 +605,7 @@ typedef struct evlock_node_info {
 EVLOCK_EXPORT int evlock_client_node(const evlock_client *client, size_t index, evlock_node_info *ret_info,
                                      size_t size);
 
-/** As a node: all of them. */
+/** Stands for all nodes, where one is to be named. */
 #define EVLOCK_ALL_NODES ((size_t)-1)
 
 /**
@@ -788,7 +790,7 @@ typedef struct evlock_options {
                                      EVLOCK_EQUORUM: too few of them confirmed */
     void *arg;                  /**< for on_lost and on_at_risk */
     int64_t max_passes;         /**< how many times in a row a lease may be passed on to other handles of this client,
-                                     1 to 65,535; see PASSING below. It needs a ttl. Default none: in a queue, all
+                                     1 to 65,535; see PASSING. It needs a ttl. Default none: in a queue, all
                                      processes then take strict turns */
     int64_t max_pass_ms;        /**< and for how long, from the server's grant; default the ttl. It needs max_passes */
 } evlock_options;
@@ -842,9 +844,9 @@ EVLOCK_EXPORT int evlock_new(evlock **ret_lock, evlock_client *client, const voi
                              const evlock_options *options);
 
 /**
- * Frees a handle. What it holds is released in the background, or passed on; see PASSING. Pending calls report
- * EVLOCK_ECANCELLED on a later turn of the loop. on_lost and on_at_risk are not called any more. NULL is allowed. A
- * forked child may free its copy.
+ * Frees a handle. What it holds is released in the background, or passed on; see PASSING of evlock_options. Pending
+ * calls report EVLOCK_ECANCELLED on a later turn of the loop. on_lost and on_at_risk are not called any more. NULL is
+ * allowed. A forked child may free its copy.
  */
 EVLOCK_EXPORT void evlock_free(evlock *lock);
 
@@ -1094,10 +1096,11 @@ typedef struct evlock_answer {
     const char *holder;  /**< the holder's option `holder`, with a NUL behind it. "" when nobody holds the lock, or the
                               holder gave no name, as clients other than evlock do. Anyone can write any name */
     size_t holder_len;   /**< its length in bytes */
-    int64_t waiters;     /**< all processes' waiters, with those that have gone and were not yet passed over. Who polls
-                              is not in the queue. Handles that wait as a group count as one, see PASSING */
-    int64_t place;       /**< the handle's, or its group's. 1 is next; 0: it does not wait, has not joined yet, or has
-                              just been granted the lock */
+    int64_t
+        waiters;   /**< all processes' waiters, with those that have gone and were not yet passed over. Who polls
+                        is not in the queue. Handles that wait as a group count as one, see PASSING of evlock_options */
+    int64_t place; /**< the handle's, or its group's. 1 is next; 0: it does not wait, has not joined yet, or has
+                        just been granted the lock */
 } evlock_answer;
 
 /** The end of a query. `answer` is NULL unless `status` is EVLOCK_OK. It and its holder are valid during the call. */
