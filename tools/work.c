@@ -262,7 +262,7 @@ static int work_reckon(struct work *work) {
     int64_t ttl = work->session->options->ttl_ms, at_most = work->session->options->at_most_ms;
     if (!work->session->options->nested && work_is_around(work->name))
         return say_error(EXIT_TROUBLE,
-                         "%s is held around this already, and would wait for itself; --nested says it is another",
+                         "%s is held around this already, which would wait for itself; --nested says it is another",
                          work->name);
     work->margin = work_at_most(ttl / 50, 200);
     work->kill_after = work->session->options->kill_after_ms;
