@@ -172,14 +172,6 @@ void judge_made(struct promise *promise, int status) {
         promise->handle->extends++;
 }
 
-/* Whether a command that is sent on may take longer than its client waits for an answer: its way leads to a master that
- * is connected to first, or through a pause, where the masters do not agree yet whose the slot is. */
-static bool sent_on_too_long(const struct process *process) {
-    const struct world *world = process->world;
-
-    return world->scenario->cluster && process->command_timeout < 400 * MS + 12 * world->plan.latency;
-}
-
 /* Whether a call may have waited in vain for a node without a fault: for commands before its own; or, of a close, for
  * the undoing of what may come late, which takes a ttl. A close also tells of what a node once refused to delete. */
 static bool waits_long(const struct promise *promise, const struct node *node) {
@@ -190,7 +182,7 @@ static bool waits_long(const struct promise *promise, const struct node *node) {
 
     if (promise->kind == P_CLOSE && (node->spares || node->refused || stale || moved))
         return true;
-    if (sent_on_too_long(promise->process))
+    if (promise->handle && reach_is_late(promise->process, promise->handle->key, promise->asked))
         return true;
     return (promise->kind == P_CLOSE || promise->kind == P_RUN || promise->limit != NEVER) &&
            (promise->in_line || halfway);

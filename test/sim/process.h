@@ -34,6 +34,7 @@ struct process {
     bool closes; /* in that, a close of the client was called: what else is to be told comes in the next turn */
     int64_t parted_until[NODES_MAX]; /* from each node */
     int64_t lost_until[NODES_MAX];   /* its connections to each, of those that are closed; see reach.h */
+    int64_t sent_on_at[KEYS_MAX];    /* when a member of a cluster last sent what it asked about a key elsewhere */
     struct actor *actor;
 };
 

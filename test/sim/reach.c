@@ -1,7 +1,12 @@
 /* Reach; see reach.h. */
 #include "reach.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "actor.h"
+#include "judge.h"
+#include "slots.h"
 
 static void raise_to(int64_t *moment, int64_t to) {
     if (*moment < to)
@@ -34,6 +39,21 @@ void reach_replaced(struct node *node, int64_t within) {
         raise_to(&node->closed_until, node->world->now + within + 2 * (closed + closed / 20));
 }
 
+static bool begins(const char *bytes, size_t len, const char *word) {
+    return len > strlen(word) && memcmp(bytes, word, strlen(word)) == 0;
+}
+
+/* A member of a cluster that has only some of the keys does not say which slot it is. */
+void reach_answered(struct wire *wire, const char *bytes, size_t len) {
+    const struct world *world = wire->world;
+    bool halfway = begins(bytes, len, "-TRYAGAIN ");
+    bool elsewhere = begins(bytes, len, "-MOVED ") || begins(bytes, len, "-ASK ");
+
+    for (unsigned key = 0; world->plan.cluster && (halfway || elsewhere) && key < world->plan.keys; key++)
+        if (halfway || sim_slots_of(judge_key(key), strlen(judge_key(key))) == strtoul(strchr(bytes, ' '), NULL, 10))
+            wire->process->sent_on_at[key] = world->now;
+}
+
 void reach_heal(struct world *world) {
     struct wire *wire;
 
@@ -60,4 +80,12 @@ bool reach_fails(const struct process *process, const struct node *node, int64_t
         if (wire->node->index == node->index && wire->spoilt_until >= from)
             return true;
     return false;
+}
+
+/* Masters that send it to and fro are asked six times, with one pause of 400 ms, before evlock calls that a refusal.
+ * One that is connected to first is asked no later than that. */
+bool reach_is_late(const struct process *process, unsigned key, int64_t since) {
+    int64_t longest = 400 * MS + 12 * process->world->plan.latency;
+
+    return process->sent_on_at[key] >= since && process->command_timeout < longest;
 }

@@ -18,10 +18,16 @@ void reach_away(struct node *node, int64_t until);
 /* It is another server, whom all have met in `within`. Clients that wait out what the one before may do keep away for
  * so long; and before, for as long again, if they were doing so already. */
 void reach_replaced(struct node *node, int64_t within);
+/* A server answers a command of the process: in a cluster, it may send that elsewhere. */
+void reach_answered(struct wire *wire, const char *bytes, size_t len);
 /* All is well from now on, but for what was lost. */
 void reach_heal(struct world *world);
 
 /* Whether a call that was made at `since` may have found the node out of reach. */
 bool reach_fails(const struct process *process, const struct node *node, int64_t since);
+
+/* Whether a call about that key, made at `since`, may have been on its way for longer than its client waits, since it
+ * was sent on. */
+bool reach_is_late(const struct process *process, unsigned key, int64_t since);
 
 #endif

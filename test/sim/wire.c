@@ -113,6 +113,7 @@ static void on_output(void *arg, const char *bytes, size_t len) {
     if (!wire->connection)
         return;
     wire->sends_on |= memmem(bytes, len, "-ASK ", 5) != NULL;
+    reach_answered(wire, bytes, len);
     faults_on_bytes(wire, false);
     if (wire->session && sim_session_listens(wire->session))
         faults_on_push(wire);
