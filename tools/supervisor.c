@@ -122,6 +122,11 @@ static void supervisor_kill(struct supervisor_watch *watch, bool *ret_none) {
         watch->look_us = SUPERVISOR_LOOK_MOST_US;
 }
 
+/* The deadline has passed, and nothing was killed yet. */
+static bool supervisor_is_late(const struct supervisor_watch *watch, int64_t now) {
+    return watch->look_us == 0 && now >= atomic_load(&watch->page->deadline);
+}
+
 /* Does what is due. False if there is nothing left to do. */
 static bool supervisor_act(struct supervisor_watch *watch) {
     bool none;
@@ -131,13 +136,13 @@ static bool supervisor_act(struct supervisor_watch *watch) {
     if (none || (ended && watch->wishes->leave && !watch->asked && watch->look_us == 0))
         return false;
     int64_t now = evlock_clock_us();
-    if (ended)
-        supervisor_ask(watch, now + watch->wishes->grace_us);
-    bool over = now >= atomic_load(&watch->page->deadline);
-    if (over && watch->look_us == 0)
+    bool late = supervisor_is_late(watch, now);
+    if (late)
         atomic_store(&watch->page->struck, true);
-    if (over || now >= watch->kill_at || watch->look_us > 0)
+    if (late || now >= watch->kill_at || watch->look_us > 0)
         supervisor_kill(watch, &none);
+    else if (ended) /* behind the deadline nobody is asked: who is stopped would go on for that */
+        supervisor_ask(watch, now + watch->wishes->grace_us);
     return !none;
 }
 
@@ -182,6 +187,7 @@ static void supervisor_pass_up(const struct supervisor_watch *watch) {
     }
 }
 
+/* Behind the deadline, nothing is obeyed before all are killed: an order may let go on what is stopped. */
 static void supervisor_wait(struct supervisor_watch *watch) {
     uint64_t times;
     struct pollfd ready[SUPERVISOR_OWN] = {{.fd = watch->evlock ? SUPERVISOR_SOCKET : -1, .events = POLLIN},
@@ -193,7 +199,7 @@ static void supervisor_wait(struct supervisor_watch *watch) {
         return; /* it was set anew */
     if (ready[SUPERVISOR_SIGNALS].revents)
         supervisor_pass_up(watch);
-    if (ready[SUPERVISOR_SOCKET].revents)
+    if (ready[SUPERVISOR_SOCKET].revents && !supervisor_is_late(watch, evlock_clock_us()))
         supervisor_obey(watch);
 }
 

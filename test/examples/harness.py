@@ -107,9 +107,10 @@ class Program:
         self._lines = queue.Queue()
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         self.process = subprocess.Popen(arguments, text=True, **pipes)
+        # Daemons: the end of the tests waits for none whose pipe is held open by what a test has left.
         self._readers = [
-            threading.Thread(target=self._read, args=(self.process.stdout, self.output, self._lines)),
-            threading.Thread(target=self._read, args=(self.process.stderr, self.errors, None)),
+            threading.Thread(target=self._read, args=(self.process.stdout, self.output, self._lines), daemon=True),
+            threading.Thread(target=self._read, args=(self.process.stderr, self.errors, None), daemon=True),
         ]
         for reader in self._readers:
             reader.start()

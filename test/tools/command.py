@@ -2,6 +2,7 @@
 processes, and their states. A test file ends with command.main(globals()); its one argument is the program.
 """
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -96,6 +97,12 @@ def stopped(pid):
     wait_for(lambda: state(pid) in "Tt", f"the stop of {pid}")
 
 
+def send(pid, number):
+    """Sends a signal to a process that may have ended by now."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
 def descendants(pid):
     """All that live, also those of children that have ended: they are this process's then."""
     for child in filter(lives, children(pid)):
@@ -146,10 +153,15 @@ class Context(harness.Context):
 
     def close(self):
         """Ends what a test that failed has left, whoever's child it was: it may hold the pipes of a program open."""
-        for pid in descendants(os.getpid()):
-            if pid != self.server.process.pid:
-                os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not self.kill(), "the end of all that the test has started")
         super().close()
+
+    def kill(self):
+        """Kills all that is found at once: by the end of one, others may end, or become ours. Returns those."""
+        found = [pid for pid in descendants(os.getpid()) if pid != self.server.process.pid]
+        for pid in found:
+            send(pid, signal.SIGKILL)
+        return found
 
 
 def main(names):
