@@ -46,7 +46,7 @@ static bool acquire_is_nonsense_again(struct call *call) {
     bool again = call->acquire.nonsense;
 
     if (!evl_connection_is_open(connection))
-        return connection->nonsense > 1;
+        return connection->reconnect.nonsense > 1;
     call->acquire.nonsense = true;
     return again;
 }

@@ -12,15 +12,12 @@
 #include <hiredis/async.h>
 
 #include "check.h"
-#include "memory.h"
 #include "minmax.h"
+#include "reply_read.h"
 #include "resolver.h"
 
 /* Bytes: more is not queued before some of it is written. It keeps the server at work for a turn of the loop. */
 #define QUEUE_SIZE 65536
-
-/* A connection lasted that was of use for so many times as long as the pause after it. */
-#define LASTING 8
 
 /* Of where a server is, in words: the longest path of a unix socket, and as much of a host's name. */
 #define PLACE_SIZE 112
@@ -90,14 +87,6 @@ void evl_connection_explain(struct connection *connection, const char *why) {
         evl_connection_note(connection, why);
 }
 
-/* A server that does not know a command quotes what it was sent with it: a token, or a password. */
-static void connection_drop_quotes(char *error) {
-    char *quotes = strstr(error, ", with args");
-
-    if (quotes)
-        *quotes = '\0';
-}
-
 /* Another address of the server was connected to: what came of that says more than that this one fails. */
 static bool connection_has_better_words(const struct connection *connection) {
     return connection->met && connection->state == CONNECTION_CONNECTING && !connection->transport.connected;
@@ -111,7 +100,7 @@ static void connection_note_end(struct connection *connection, const char *words
 
     snprintf(said, sizeof(said), "%s%s", words,
              plain && !connection->greeted ? "; if it speaks TLS, use rediss://" : "");
-    connection_drop_quotes(said);
+    evl_reply_drop_quotes(said);
     evl_connection_note(connection, said);
 }
 
@@ -153,79 +142,11 @@ void evl_connection_break(struct connection *connection, int status, const char 
 
 void evl_connection_break_until(struct connection *connection, int status, const char *words, int64_t until) {
     if (!connection->broken)
-        connection->not_before = until;
+        connection->reconnect.not_before = until;
     evl_connection_break(connection, status, words);
 }
 
 /* --- What it carries ---------------------------------------------------------------------------------------------- */
-
-/* Seconds, and microseconds beside them, as two numbers; false: they are something else. */
-static bool connection_read_time(const redisReply *from, int64_t *ret) {
-    int64_t parts[2];
-    char *end;
-
-    if (from->elements != 2)
-        return false;
-    for (size_t i = 0; i < 2; i++) {
-        if (from->element[i]->type != REDIS_REPLY_STRING)
-            return false;
-        parts[i] = strtoll(from->element[i]->str, &end, 10);
-        if (*end || parts[i] < 0 || parts[i] > INT64_MAX / 4000000)
-            return false;
-    }
-    *ret = parts[0] * 1000000 + parts[1];
-    return true;
-}
-
-/* What an array says: a time, or words, for which there is room in `words`. */
-static void connection_read_array(const redisReply *from, const char *words[REPLY_WORDS_MAX], struct reply *ret) {
-    if (connection_read_time(from, &ret->integer)) {
-        ret->type = REPLY_TIME;
-        return;
-    }
-    if (from->elements > REPLY_WORDS_MAX)
-        return;
-    for (size_t i = 0; i < from->elements; i++) {
-        if (from->element[i]->type != REDIS_REPLY_STRING)
-            return;
-        words[i] = from->element[i]->str;
-    }
-    ret->type = REPLY_WORDS;
-    ret->words = words;
-    ret->len = from->elements;
-}
-
-static void connection_read_reply(const redisReply *from, const char *words[REPLY_WORDS_MAX], struct reply *ret) {
-    *ret = (struct reply){.type = REPLY_OTHER, .text = ""};
-    switch (from->type) {
-    case REDIS_REPLY_STATUS:
-        ret->type = strcmp(from->str, "OK") == 0 ? REPLY_OK : REPLY_OTHER;
-        break;
-    case REDIS_REPLY_NIL:
-        ret->type = REPLY_NIL;
-        break;
-    case REDIS_REPLY_INTEGER:
-        ret->type = REPLY_INTEGER;
-        ret->integer = from->integer;
-        break;
-    case REDIS_REPLY_STRING:
-        ret->type = REPLY_STRING;
-        ret->text = from->str;
-        ret->len = (size_t)from->len;
-        break;
-    case REDIS_REPLY_ERROR:
-        connection_drop_quotes(from->str);
-        ret->type = REPLY_ERROR;
-        ret->text = from->str;
-        ret->len = strlen(from->str);
-        break;
-    case REDIS_REPLY_ARRAY:
-        connection_read_array(from, words, ret);
-        break;
-    default:
-        break;
-    }
-}
 
 /* The connection that hiredis calls back, if there is anything to be done for it. */
 static struct connection *connection_called_back(const redisAsyncContext *context, const void *reply) {
@@ -249,7 +170,7 @@ static void connection_on_reply(redisAsyncContext *context, void *raw, void *req
     assert(connection->state == CONNECTION_READY && connection->unanswered > 0);
     connection->since = connection->turn->now; /* hiredis has many replies from one reading of the socket */
     connection->unanswered--;
-    connection_read_reply(raw, words, &reply);
+    evl_reply_read(raw, words, &reply);
     connection->hooks->answered(connection, request, &reply, connection->since);
 }
 
@@ -262,27 +183,22 @@ static void connection_on_greeting(redisAsyncContext *context, void *raw, void *
         return;
     assert(evl_connection_is_open(connection));
     connection->greeted = true;
-    connection_read_reply(raw, words, &reply);
+    evl_reply_read(raw, words, &reply);
     connection->hooks->greeted(connection, (int)(intptr_t)step, &reply);
-}
-
-static bool connection_says(const redisReply *reply, const char *word) {
-    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 && reply->element[0]->type == REDIS_REPLY_STRING &&
-           strcmp(reply->element[0]->str, word) == 0;
 }
 
 static void connection_on_message(redisAsyncContext *context, void *raw, void *unused) {
     struct connection *connection = connection_called_back(context, raw);
-    const redisReply *reply = raw;
+    const char *message;
 
     (void)unused;
     if (!connection)
         return;
-    if (connection->state == CONNECTION_CONNECTING && connection_says(reply, "subscribe"))
+    message = evl_reply_read_message(raw);
+    if (connection->state == CONNECTION_CONNECTING && evl_reply_read_is_confirmation(raw))
         connection->hooks->heard(connection, NULL);
-    else if (connection->state == CONNECTION_READY && connection_says(reply, "message") &&
-             reply->element[2]->type == REDIS_REPLY_STRING)
-        connection->hooks->heard(connection, reply->element[2]->str);
+    else if (connection->state == CONNECTION_READY && message)
+        connection->hooks->heard(connection, message);
 }
 
 bool evl_connection_greet(struct connection *connection, int step, int count, const char **words) {
@@ -496,21 +412,6 @@ void evlock_on_writable(redisAsyncContext *context) {
 
 /* --- Its end ------------------------------------------------------------------------------------------------------ */
 
-static void connection_free_addresses(struct connection *connection) {
-    for (size_t i = 0; i < connection->address_count; i++)
-        evl_free(connection->addresses[i]);
-    evl_free(connection->addresses);
-    connection->addresses = NULL;
-    connection->address_count = connection->address_next = 0;
-}
-
-/* A quick return cannot help. */
-static bool connection_is_hopeless(const struct connection *connection, int status) {
-    return status == EVLOCK_EAUTH || status == EVLOCK_ECERT || status == EVLOCK_EPERM ||
-           status == EVLOCK_EUNSUPPORTED || status == EVLOCK_ESAME || status == EVLOCK_EMASTER ||
-           strncmp(connection->why, "ERR max", 7) == 0;
-}
-
 static enum evlock_log_level connection_level_of(const struct connection *connection, int status) {
     if (connection->expected)
         return EVLOCK_LOG_DEBUG;
@@ -518,28 +419,22 @@ static enum evlock_log_level connection_level_of(const struct connection *connec
                                                                                         : EVLOCK_LOG_WARN;
 }
 
-/* Pauses, half of it at random, before the next connection. Where it is known when that is of use, it is no failure. */
+/* Nothing is to be done before the next try. */
 static void connection_back_off(struct connection *connection, int status) {
-    int64_t most = connection->config->backoff_max;
-    int64_t pause = connection_is_hopeless(connection, status) ? most : connection->backoff;
+    struct turn *turn = connection->turn;
+    struct trouble why = {status, connection->why};
 
-    if (connection->not_before)
-        pause = connection->config->backoff_min;
     connection->state = CONNECTION_AWAY;
     connection->status = status;
-    if (status == EVLOCK_EPROTOCOL && connection->nonsense < 2)
-        connection->nonsense++;
-    connection->backoff = connection->not_before ? pause : evl_min(pause * 2, most);
-    pause = pause / 2 + (int64_t)(evl_turn_random(connection->turn) % (uint64_t)(pause / 2 + 1));
-    connection->retry_at = evl_max(evl_turn_now(connection->turn), connection->not_before) + pause;
-    pause = connection->retry_at - evl_turn_now(connection->turn);
-    connection->not_before = 0;
+    connection->retry_at =
+        evl_reconnect_pause(&connection->reconnect, connection->config, why, evl_turn_now(turn), evl_turn_random(turn));
     connection->expected = false;
     connection->telling = connection->hooks->away && connection->hooks->away(connection, true, 0);
     connection_wake_at(connection, connection->telling ? 0 : connection->retry_at);
     evl_connection_log(connection, connection_level_of(connection, status),
                        "not connected: %s; next try in %" PRId64 " ms",
-                       connection->error[0] ? connection->why : evlock_strerror(status), pause / 1000);
+                       connection->error[0] ? connection->why : evlock_strerror(status),
+                       (connection->retry_at - evl_turn_now(turn)) / 1000);
     connection_changed(connection);
 }
 
@@ -555,39 +450,25 @@ static void connection_cancel_resolution(struct connection *connection) {
     connection->late = false;
 }
 
-/* By another connection, or by other credentials. */
-static bool connection_is_mended_soon(const struct connection *connection, int status) {
-    return status == EVLOCK_EUNREACHABLE || status == EVLOCK_EPROTOCOL ||
-           (status == EVLOCK_EAUTH && connection->config->renews_credentials);
+/* What ends it knows more than what ended it before. */
+static void connection_goes(struct connection *connection, enum connection_next next) {
+    if (next > connection->next)
+        connection->next = next;
 }
 
-/* It was READY for so long that the pause that it earns is little beside it. Else servers that end connections as soon
- * as they have answered would be connected to without end. */
-static bool connection_lasted(const struct connection *connection) {
-    int64_t most = connection->config->backoff_max;
-
-    return connection->served - connection->ready_at >= evl_min(connection->brief * LASTING, most);
-}
-
-/* One that was of use, or lasted, is worth an immediate try, and the first that does not last is. Then there are pauses
- * before that, which grow until one lasts. One without commands may have been closed for idling. */
 static void connection_end_served(struct connection *connection, int status) {
-    const struct client_config *config = connection->config;
-    bool worth;
+    bool at_once;
 
     connection->served = evl_turn_now(connection->turn);
-    worth = connection->proved || connection->served - connection->ready_at > config->backoff_max;
-    if (connection_lasted(connection))
-        connection->brief = 0;
-    connection->quick = worth && connection->brief == 0 && connection_is_mended_soon(connection, status);
-    if (worth) {
-        connection->backoff = evl_max(connection->brief, config->backoff_min);
-        connection->brief = evl_min(evl_max(2 * connection->brief, config->backoff_min), config->backoff_max);
-    }
-    connection->status = status;
-    if (connection->quick)
+    at_once =
+        evl_reconnect_after(&connection->reconnect, connection->config,
+                            (struct served){status, connection->served - connection->ready_at, connection->proved});
+    if (at_once) {
+        connection_goes(connection, NEXT_AT_ONCE);
         evl_connection_log(connection, connection->unanswered ? EVLOCK_LOG_WARN : EVLOCK_LOG_INFO,
                            "connection lost: %s", connection->why);
+    }
+    connection->status = status;
     if (connection->unanswered)
         connection->hooks->lost(connection);
     connection->unanswered = 0;
@@ -599,10 +480,10 @@ static void connection_open_next(struct connection *connection);
 
 static void connection_idle(struct connection *connection) {
     connection_cancel_resolution(connection);
-    connection_free_addresses(connection);
+    evl_addresses_free(&connection->addresses);
     connection->state = CONNECTION_IDLE;
-    connection->rests = connection->moved = false;
-    connection->backoff = connection->config->backoff_min;
+    connection->next = NEXT_PAUSE;
+    connection->reconnect.backoff = connection->config->backoff_min;
     connection_wake_at(connection, INT64_MAX);
     connection_changed(connection);
 }
@@ -617,11 +498,11 @@ static void connection_end(struct connection *connection, int status) {
     connection->unwritten = 0;
     if (connection->state == CONNECTION_READY)
         connection_end_served(connection, status);
-    else if (connection->rests)
+    else if (connection->next == NEXT_NOWHERE)
         connection_idle(connection);
-    else if (connection->moved)
+    else if (connection->next == NEXT_AT_ONCE)
         connection_begin(connection);
-    else if (connection->address_next < connection->address_count && status == EVLOCK_EUNREACHABLE)
+    else if (evl_addresses_remain(&connection->addresses) && status == EVLOCK_EUNREACHABLE)
         connection_open_next(connection);
     else
         connection_back_off(connection, status);
@@ -663,13 +544,13 @@ static void connection_on_disconnect(const redisAsyncContext *context, int statu
         connection_note_end(connection, context->errstr && context->errstr[0] ? context->errstr : "connection closed");
 }
 
-static redisAsyncContext *connection_new_context(const struct connection *connection) {
+static redisAsyncContext *connection_new_context(struct connection *connection) {
+    const char *address = evl_addresses_take(&connection->addresses);
     const struct url *url = connection->url;
 
     if (url->path)
         return redisAsyncConnectUnix(url->path);
-    return redisAsyncConnect(connection->addresses ? connection->addresses[connection->address_next] : url->host,
-                             url->port);
+    return redisAsyncConnect(address ? address : url->host, url->port);
 }
 
 /* The files of certificates may have changed to what cannot be used. */
@@ -709,15 +590,14 @@ static void connection_connect_within(struct connection *connection, int64_t tim
 /* Opens a connection to the present address, or the next ones while that fails at once. Each has its share of the
  * time. */
 static void connection_open_next(struct connection *connection) {
-    size_t count = connection->address_count ? connection->address_count : 1;
+    int64_t share = evl_addresses_share(&connection->addresses, connection->config->connect_timeout);
     int status = EVLOCK_EUNREACHABLE;
     redisAsyncContext *context;
 
-    connection_connect_within(connection, connection->config->connect_timeout / (int64_t)count);
+    connection_connect_within(connection, share);
     do {
         context = connection_new_context(connection);
         connection->context = context;
-        connection->address_next++;
         if (context && !context->err) {
             connection->state = CONNECTION_CONNECTING;
             connection->greeted = connection->explained = false;
@@ -734,19 +614,8 @@ static void connection_open_next(struct connection *connection) {
         else if (!connection->met)
             evl_connection_note(connection, context->errstr);
         connection_release_context(connection, false);
-    } while (connection->address_next < connection->address_count);
+    } while (evl_addresses_remain(&connection->addresses));
     connection_back_off(connection, status);
-}
-
-static bool connection_keep_addresses(struct connection *connection, const char *const *addresses, size_t count) {
-    connection_free_addresses(connection);
-    connection->addresses = evl_alloc(count * sizeof(*connection->addresses));
-    for (size_t i = 0; connection->addresses && i < count; i++) {
-        if (!(connection->addresses[i] = evl_dup(addresses[i], strlen(addresses[i]))))
-            break;
-        connection->address_count++;
-    }
-    return connection->address_count == count;
 }
 
 static void connection_fail_to_begin(struct connection *connection, int status, const char *words) {
@@ -764,7 +633,7 @@ static struct trouble connection_keep_answer(struct connection *connection, cons
                                              const char *error) {
     if (count == 0)
         return (struct trouble){EVLOCK_EUNREACHABLE, error};
-    if (!connection_keep_addresses(connection, addresses, count))
+    if (!evl_addresses_keep(&connection->addresses, addresses, count))
         return (struct trouble){EVLOCK_ENOMEM, evlock_strerror(EVLOCK_ENOMEM)};
     return evl_no_trouble;
 }
@@ -819,12 +688,13 @@ static void connection_begin(struct connection *connection) {
 
     assert(!connection->context && !connection->broken);
     implies(connection->resolution, connection->late);
-    connection->met = connection->moved = false;
-    connection->not_before = 0; /* it was of the server of before */
+    connection->met = false;
+    connection->next = NEXT_PAUSE;
+    connection->reconnect.not_before = 0; /* it was of the server of before */
     if (!connection->late)
-        connection_free_addresses(connection);
+        evl_addresses_free(&connection->addresses);
     connection->late = false;
-    if (known || connection->address_count > 0) {
+    if (known || connection->addresses.texts) {
         connection_open_next(connection);
         return;
     }
@@ -838,7 +708,7 @@ static void connection_begin(struct connection *connection) {
 static void connection_serve(struct connection *connection) {
     connection->state = CONNECTION_READY;
     connection->proved = false;
-    connection->nonsense = 0;
+    connection->reconnect.nonsense = 0;
     connection->ready_at = connection->since = evl_turn_now(connection->turn);
     connection_wake_at(connection, INT64_MAX);
     connection_changed(connection);
@@ -902,7 +772,7 @@ static void connection_end_connecting(struct connection *connection) {
 
 static void connection_go_on_away(struct connection *connection, int64_t now) {
     if (!connection->telling) {
-        if (connection->rests)
+        if (connection->next == NEXT_NOWHERE)
             connection_idle(connection);
         else
             connection_begin(connection);
@@ -916,9 +786,9 @@ static void connection_go_on_away(struct connection *connection, int64_t now) {
 static void connection_go_on_ended(struct connection *connection, int64_t now) {
     if (connection->hooks->ended && connection->hooks->ended(connection, now))
         connection_wake_at(connection, now);
-    else if (connection->rests)
+    else if (connection->next == NEXT_NOWHERE)
         connection_idle(connection);
-    else if (connection->quick || connection->moved)
+    else if (connection->next == NEXT_AT_ONCE)
         connection_begin(connection);
     else
         connection_back_off(connection, connection->status);
@@ -980,7 +850,7 @@ void evl_connection_init(struct connection *connection, struct connections *all,
     connection->url = url;
     connection->transport.tls = url->tls ? all->tls : NULL;
     connection->alarm.kind = ALARM_CONNECTION;
-    connection->backoff = all->config->backoff_min;
+    evl_reconnect_reset(&connection->reconnect, all->config);
 }
 
 void evl_connection_start(struct connection *connection) {
@@ -988,61 +858,38 @@ void evl_connection_start(struct connection *connection) {
     evl_check(evl_connection_check(connection));
 }
 
+/* One that serves, or may soon, is ended first. */
+static void connection_leave(struct connection *connection, enum connection_next next, const char *why) {
+    if (!evl_connection_is_open(connection) && connection->state != CONNECTION_ENDED)
+        return;
+    connection_goes(connection, next);
+    if (connection->state != CONNECTION_ENDED)
+        evl_connection_break(connection, EVLOCK_EUNREACHABLE, why);
+}
+
 void evl_connection_move(struct connection *connection) {
-    connection->backoff = connection->config->backoff_min;
-    connection->brief = 0;
-    connection->nonsense = 0;
-    switch (connection->state) {
-    case CONNECTION_AWAY:
+    evl_reconnect_reset(&connection->reconnect, connection->config);
+    if (connection->state == CONNECTION_AWAY) {
         connection_cancel_resolution(connection);
         connection->retry_at = 0;
         connection_wake_at(connection, 0);
-        break;
-    case CONNECTION_RESOLVING:
+    } else if (connection->state == CONNECTION_RESOLVING) {
         connection_cancel_resolution(connection);
         connection_begin(connection);
-        break;
-    case CONNECTION_CONNECTING:
-    case CONNECTION_RETURNING:
-    case CONNECTION_READY:
-        connection->moved = true;
-        evl_connection_break(connection, EVLOCK_EUNREACHABLE, "another server is asked now");
-        break;
-    case CONNECTION_ENDED:
-        connection->moved = true;
-        break;
-    case CONNECTION_IDLE:
-    case CONNECTION_STOPPED:
-        break;
+    } else {
+        connection_leave(connection, NEXT_AT_ONCE, "another server is asked now");
     }
     evl_check(evl_connection_check(connection));
 }
 
+/* One that is away may never have begun. */
 void evl_connection_rest(struct connection *connection) {
-    switch (connection->state) {
-    case CONNECTION_AWAY:
-        if (connection->telling) {
-            connection->rests = true;
-            break;
-        }
-        connection_idle(connection); /* maybe it never began */
-        break;
-    case CONNECTION_RESOLVING:
+    if (connection->state == CONNECTION_AWAY && connection->telling)
+        connection_goes(connection, NEXT_NOWHERE);
+    else if (connection->state == CONNECTION_AWAY || connection->state == CONNECTION_RESOLVING)
         connection_idle(connection);
-        break;
-    case CONNECTION_CONNECTING:
-    case CONNECTION_RETURNING:
-    case CONNECTION_READY:
-        connection->rests = true;
-        evl_connection_break(connection, EVLOCK_EUNREACHABLE, "nothing is wanted of it now");
-        break;
-    case CONNECTION_ENDED:
-        connection->rests = true;
-        break;
-    case CONNECTION_IDLE:
-    case CONNECTION_STOPPED:
-        break;
-    }
+    else
+        connection_leave(connection, NEXT_NOWHERE, "nothing is wanted of it now");
     evl_check(evl_connection_check(connection));
 }
 
@@ -1050,9 +897,8 @@ void evl_connection_want(struct connection *connection) {
     if (connection->state == CONNECTION_IDLE) {
         connection_begin(connection);
         evl_check(evl_connection_check(connection));
-    } else if (connection->rests) {
-        connection->rests = false;
-        connection->moved = connection->state != CONNECTION_AWAY;
+    } else if (connection->next == NEXT_NOWHERE) {
+        connection->next = connection->state == CONNECTION_AWAY ? NEXT_PAUSE : NEXT_AT_ONCE;
     }
 }
 
@@ -1067,7 +913,7 @@ void evl_connection_stop(struct connection *connection, bool forked) {
     connection_release_context(connection, forked);
     connection->state = CONNECTION_STOPPED;
     connection_wake_at(connection, INT64_MAX);
-    connection_free_addresses(connection);
+    evl_addresses_free(&connection->addresses);
     evl_transport_free(&connection->transport);
     evl_check(evl_connection_check(connection));
 }
@@ -1128,10 +974,11 @@ static void connection_check_state(const struct connection *connection) {
         break;
     case CONNECTION_RESOLVING:
         connection_check_closed(connection);
-        assert(connection->alarm.set && !connection->addresses); /* one that is just being told has no resolution */
+        assert(connection->alarm.set &&
+               !connection->addresses.texts); /* one that is just being told has no resolution */
         break;
     case CONNECTION_CONNECTING:
-        assert(connection->alarm.set && connection->unanswered == 0 && connection->address_next > 0);
+        assert(connection->alarm.set && connection->unanswered == 0 && connection->addresses.next > 0);
         break;
     case CONNECTION_RETURNING:
         assert(connection->alarm.set && connection->unanswered == 0 && connection->hooks->returning);
@@ -1143,33 +990,34 @@ static void connection_check_state(const struct connection *connection) {
     case CONNECTION_ENDED:
         connection_check_closed(connection);
         assert(connection->alarm.set && connection->status != EVLOCK_OK);
-        implies(connection->quick, connection_is_mended_soon(connection, connection->status));
         break;
     case CONNECTION_IDLE:
         connection_check_closed(connection);
-        assert(!connection->addresses && !connection->alarm.set);
+        assert(!connection->addresses.texts && !connection->alarm.set);
         break;
     case CONNECTION_STOPPED:
-        assert(!connection->context && !connection->addresses && !connection->alarm.set);
+        assert(!connection->context && !connection->addresses.texts && !connection->alarm.set);
         break;
     }
 }
 
 void evl_connection_check(const struct connection *connection) {
-    size_t addresses = connection->address_count ? connection->address_count : 1;
+    size_t addresses = connection->addresses.count ? connection->addresses.count : 1;
+    int64_t backoff = connection->reconnect.backoff;
 
     connection_check_state(connection);
     implies(connection->resolution, connection->state == CONNECTION_RESOLVING || connection->late);
     implies(connection->late, connection->state == CONNECTION_AWAY);
     implies(connection->broken, connection->alarm.set || connection->state == CONNECTION_STOPPED);
-    implies(connection->moved, evl_connection_is_open(connection) || connection->state == CONNECTION_ENDED ||
-                                   connection->state == CONNECTION_STOPPED);
-    implies(connection->rests, connection->state != CONNECTION_IDLE && connection->state != CONNECTION_RESOLVING);
+    implies(connection->next == NEXT_AT_ONCE, evl_connection_is_open(connection) ||
+                                                  connection->state == CONNECTION_ENDED ||
+                                                  connection->state == CONNECTION_STOPPED);
+    implies(connection->next == NEXT_NOWHERE,
+            connection->state != CONNECTION_IDLE && connection->state != CONNECTION_RESOLVING);
     implies(connection->telling, connection->state == CONNECTION_AWAY || connection->state == CONNECTION_STOPPED);
     implies(connection->explained, !evl_connection_is_usable(connection));
-    assert(connection->address_next <= addresses);
-    assert(connection->backoff >= connection->config->backoff_min);
-    assert(connection->backoff <= connection->config->backoff_max);
+    assert(connection->addresses.next <= addresses);
+    assert(backoff >= connection->config->backoff_min && backoff <= connection->config->backoff_max);
 }
 
 void evl_connections_check(const struct connections *all) {

@@ -1,8 +1,8 @@
 /*
  * A connection: the way to one server. It resolves the name, tries the addresses in turn, carries bytes out and replies
  * in, ends a connection that is silent or broken, and makes the next one after a pause with jitter. It owns the hiredis
- * context; only it, the transport and the reply guard know hiredis. It knows neither what is asked nor what an answer
- * means: those are its owner's hooks. It never calls users.
+ * context; only it, the transport and what guards and reads replies know hiredis. It knows neither what is asked nor
+ * what an answer means: those are its owner's hooks. It never calls users.
  *
  * hiredis calls back from inside its own functions and may free its context after. So a context is never freed from
  * inside such a callback: evl_connection_break() marks it, and evl_connection_end_broken() ends it later.
@@ -15,8 +15,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "addresses.h"
 #include "bytes.h"
 #include "config.h"
+#include "reconnect.h"
 #include "reply.h"
 #include "reply_guard.h"
 #include "status.h"
@@ -36,6 +38,13 @@ enum connection_state {
     CONNECTION_ENDED, /* what was unanswered is told so, before the next connection is made */
     CONNECTION_IDLE,  /* nothing is wanted of it now, and none is made */
     CONNECTION_STOPPED,
+};
+
+/* What follows its end; of two that are asked for, the later in this list. */
+enum connection_next {
+    NEXT_PAUSE,   /* a new one after a pause, or another address of the name */
+    NEXT_AT_ONCE, /* a new one: it served, or is to go to another place */
+    NEXT_NOWHERE, /* none: it is IDLE then */
 };
 
 struct connection;
@@ -98,25 +107,18 @@ struct connection {
     size_t unwritten;    /* bytes queued since it was written last */
     int64_t since; /* RESOLVING, CONNECTING: the beginning. READY: the last reply, or the first command after none */
     int64_t connect_by; /* RESOLVING, CONNECTING: when that is given up */
-    int64_t backoff;    /* the next pause */
-    int64_t brief;      /* the pause after one that serves, but does not last; 0: none */
-    int64_t retry_at;   /* AWAY: when the present one ends */
-    int64_t not_before; /* broken: it is of no use to try sooner; 0: it may be */
+    int64_t retry_at;   /* AWAY: when the pause ends */
     int64_t ready_at;   /* since when it is, or the last one was, READY; 0: none was yet */
     int64_t served;     /* until when the last one was READY; 0: none was yet */
-    char **addresses;   /* what the name resolved to */
-    size_t address_count;
-    size_t address_next;
+    struct reconnect reconnect;
+    struct addresses addresses; /* what the name resolved to */
     void *resolution;
-    uint8_t nonsense;    /* so often in a row it came to nothing since what it heard made no sense; 2 stands for more */
+    enum connection_next next;
     const char *awaited; /* CONNECTING: what is missed if the login comes to nothing in time; NULL: an answer */
     bool late;           /* AWAY: the name took too long, and its resolution goes on, or its addresses are untried */
-    bool moved;          /* open, or ENDED: the next one goes to another place, and is made at once */
-    bool rests;          /* the same, or AWAY: there is to be no next one */
     bool telling;        /* AWAY: not all have been told */
     bool expected;       /* AWAY: its owner, which is told, knew why before: no more warnings */
     bool proved;         /* READY: it has been of use */
-    bool quick;          /* ENDED: it served, and is worth an immediate try */
     bool met;            /* one of the addresses was connected to */
     bool greeted;        /* CONNECTING: a step of the login was answered */
     bool explained;      /* CONNECTING: the last answer was an error, and is in `error`: why, if the server hangs up */

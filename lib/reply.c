@@ -86,3 +86,10 @@ bool evl_reply_passes(const char *error) {
 
     return row->meaning.verdict == LEASE_REFUSED && row->words[0];
 }
+
+void evl_reply_drop_quotes(char *error) {
+    char *quotes = strstr(error, ", with args");
+
+    if (quotes)
+        *quotes = '\0';
+}

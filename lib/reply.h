@@ -51,6 +51,9 @@ struct reply_meaning {
 /* What an error reply with this text means. */
 struct reply_meaning evl_reply_meaning(const char *error);
 
+/* A server that does not know a command quotes what it was sent with it: a token, or a password. Cuts that off. */
+void evl_reply_drop_quotes(char *error);
+
 /* Whether the server says that it is not able to now, rather than something that is not known here. */
 bool evl_reply_passes(const char *error);
 

@@ -629,7 +629,7 @@ static void open_up(struct pipe *pipe) {
     connection->state = CONNECTION_CONNECTING;
     connection->resolution = NULL;
     connection->late = false;
-    connection->address_next = 1;
+    connection->addresses.next = 1;
     connection->telling = false;
     pipe->untold = 0;
     pipe->login.open = 0;
@@ -1160,7 +1160,7 @@ CASE(each_address_has_its_share_of_the_time) {
     struct connection *connection = evl_node_connection(node_of(client));
 
     find_two_addresses();
-    assert_int_equal(connection->address_next, 2);
+    assert_int_equal(connection->addresses.next, 2);
     assert_int_equal(connection->connect_by - loop.now, connection->config->connect_timeout / 2);
     client_end(client);
 }
@@ -1172,7 +1172,7 @@ CASE(addresses_that_are_found_while_the_loop_is_late_are_tried) {
 
     loop.now = connection->connect_by;
     find_two_addresses();
-    assert_int_equal(connection->address_next, 2);
+    assert_int_equal(connection->addresses.next, 2);
     client_end(client);
 }
 
@@ -1202,7 +1202,7 @@ CASE(a_name_that_takes_too_long_is_not_asked_for_twice) {
     assert_int_equal(questions, 0);
     assert_int_equal(cancels, 0);
     find_two_addresses();
-    assert_int_equal(connection->address_next, 2);
+    assert_int_equal(connection->addresses.next, 2);
     client_end(client);
 }
 
@@ -1212,7 +1212,7 @@ CASE(addresses_that_come_during_the_pause_end_it) {
 
     find_two_addresses();
     ring();
-    assert_int_equal(connection->address_next, 2);
+    assert_int_equal(connection->addresses.next, 2);
     assert_int_equal(questions, 0);
     let_pass(connection, CONNECTION_RESOLVING);
     assert_int_equal(questions, 1);
@@ -1286,7 +1286,7 @@ static bool returns_at_once(evlock_login_cb on_login) {
     evl_connection_break(connection, EVLOCK_EAUTH, "NOAUTH");
     evl_connection_end_broken(connection);
     assert_int_equal(connection->state, CONNECTION_ENDED);
-    quick = connection->quick;
+    quick = connection->next == NEXT_AT_ONCE;
     evl_turn_rearm(connection->turn);
     client_end(client);
     return quick;
