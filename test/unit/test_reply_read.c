@@ -170,6 +170,7 @@ CASE(messages_are_told_from_confirmations) {
         {"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$2\r\nhi\r\n", false, "hi"},
         {"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n:1\r\n", false, NULL},
         {"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$-1\r\n", false, NULL},
+        {"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n+hi\r\n", false, NULL},
         {"*2\r\n$7\r\nmessage\r\n$2\r\nhi\r\n", false, NULL},
         {"*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\nc\r\n$2\r\nhi\r\n", false, NULL},
         {"*3\r\n:1\r\n$1\r\nc\r\n$2\r\nhi\r\n", false, NULL},
