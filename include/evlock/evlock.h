@@ -1020,8 +1020,8 @@ enum evlock_extend_mode {
  *                        EVLOCK_EXTEND_ADD: the other modes give it an expiry again.)
  *   EVLOCK_ELOST         the lease was lost before an answer came
  *   EVLOCK_EUNREACHABLE  no answer within command_timeout_ms: it is not known whether it was done
- *   EVLOCK_EREFUSED, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL,
- *   EVLOCK_EQUORUM       not done
+ *   EVLOCK_EQUORUM       too few nodes confirmed it: some may have done it
+ *   EVLOCK_EREFUSED, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL   not done
  *   EVLOCK_ECANCELLED    meanwhile the lease was released or exported, or the handle or client freed
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL (an unknown mode, or a reset to other than 0), EVLOCK_ETTL (a time out of range),
