@@ -93,18 +93,19 @@ static void work_end_child(struct work *work) {
     child_end(&work->child, work_at_most(work->kill_after, left));
 }
 
-static void work_lose(struct work *work, const char *why) {
+/* `head`: "lost ", where the lock is. */
+static void work_lose(struct work *work, const char *head, const char *why) {
     if (work->lost)
         return;
     work->lost = true;
-    say_error(0, "lost %s: %s; ending the command", work->name, why);
+    say_error(0, "%s%s: %s; ending the command", head, work->name, why);
     work_tell(work, "lost\n");
 }
 
 static void work_on_child_end(int exit, void *arg) {
     struct work *work = arg;
     if (work->child.struck || !evlock_is_held(work->lock))
-        work_lose(work, "its time is over");
+        work_lose(work, "lost ", "its time is over");
     work->running = false;
     if (exit == EXIT_SIGNAL + SIGHUP) /* which makes others read their files anew, and live on */
         work->stopped_by = SIGHUP;
@@ -139,7 +140,7 @@ static void work_on_lost(evlock *lock, int status, void *arg) {
         return;
     if (work->lost && work->refused)
         say_error(0, "lost %s: %s; what cannot be ended goes on without it", work->name, evlock_strerror(status));
-    work_lose(work, evlock_strerror(status));
+    work_lose(work, "lost ", evlock_strerror(status));
     work_end_child(work);
 }
 
@@ -157,7 +158,7 @@ static void work_on_at_risk(evlock *lock, int status, void *arg) {
 static void work_on_limit(evutil_socket_t fd, short what, void *arg) {
     struct work *work = arg;
     (void)fd, (void)what;
-    work_lose(work, "it was held for as long as --at-most says");
+    work_lose(work, "", "it was held for as long as --at-most says");
     child_end(&work->child, work->kill_after);
 }
 
@@ -165,7 +166,7 @@ static bool work_may_go_on(void *arg) {
     struct work *work = arg;
     if (evlock_is_held(work->lock))
         return true;
-    work_lose(work, "its time went by while evlock was stopped");
+    work_lose(work, "lost ", "its time went by while evlock was stopped");
     return false;
 }
 
