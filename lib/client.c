@@ -67,6 +67,17 @@ static uint32_t client_missing_of(const struct node *node) {
     return missing;
 }
 
+/* What its server says of itself, and where that is. */
+static void client_describe(const struct node *node, evlock_node_info *ret) {
+    const struct login *login = &node->pipe.login;
+
+    ret->missing = client_missing_of(node);
+    evl_url_write_address(&node->url, ret->address);
+    memcpy(ret->product, login->product.name, strlen(login->product.name) + 1);
+    memcpy(ret->version, login->product.version, sizeof(ret->version));
+    ret->persistence = login->persistence;
+}
+
 int evlock_client_node(const evlock_client *client, size_t index, evlock_node_info *ret_info, size_t size) {
     const struct deployment *deployment = client ? &client->locks.tenures.deployment : NULL;
     struct trouble trouble;
@@ -87,7 +98,7 @@ int evlock_client_node(const evlock_client *client, size_t index, evlock_node_in
     info.status = trouble.status;
     info.excluded_ms = node->excluded_until > now ? (node->excluded_until - now + 999) / 1000 : 0;
     info.agreed = node->agreed;
-    info.missing = client_missing_of(node);
+    client_describe(node, &info);
     memset(ret_info, 0, size);
     memcpy(ret_info, &info, size < sizeof(info) ? size : sizeof(info));
     return evl_report((struct trouble){EVLOCK_OK, trouble.status == EVLOCK_EEXCLUDED ? evlock_strerror(EVLOCK_EEXCLUDED)

@@ -19,10 +19,6 @@
 /* Bytes: more is not queued before some of it is written. It keeps the server at work for a turn of the loop. */
 #define QUEUE_SIZE 65536
 
-/* Of where a server is, in words: the longest path of a unix socket, and as much of a host's name. */
-#define PLACE_SIZE 112
-#define HOST_SHOWN 100
-
 /* A fifth of the command timeout, and no more than this, is silence. */
 static const int64_t silence_most = 1000000;
 
@@ -39,24 +35,19 @@ static void connection_changed(struct connection *connection) {
 
 /* --- Words -------------------------------------------------------------------------------------------------------- */
 
-/* As users write it. What goes wrong with a name that is looked for has nothing to do with a port. */
-static void connection_write_place(const struct connection *connection, char ret[PLACE_SIZE]) {
+/* What goes wrong with a name that is looked for has nothing to do with a port. */
+static void connection_write_place(const struct connection *connection, char ret[EVLOCK_ADDRESS_SIZE]) {
     const struct url *url = connection->url;
-    bool v6 = url->host && strchr(url->host, ':');
 
-    if (url->path)
-        snprintf(ret, PLACE_SIZE, "%s", url->path);
-    else if (!url->host)
-        ret[0] = '\0';
-    else if (connection->state == CONNECTION_RESOLVING || connection->late)
-        snprintf(ret, PLACE_SIZE, "%s", url->host);
+    if (url->host && (connection->state == CONNECTION_RESOLVING || connection->late))
+        snprintf(ret, EVLOCK_ADDRESS_SIZE, "%s", url->host);
     else
-        snprintf(ret, PLACE_SIZE, v6 ? "[%.*s]:%d" : "%.*s:%d", HOST_SHOWN, url->host, url->port);
+        evl_url_write_address(url, ret);
 }
 
 void evl_connection_log(const struct connection *connection, enum evlock_log_level level, const char *format, ...) {
     const struct log_sink *log = &connection->turn->log;
-    char words[256], place[PLACE_SIZE];
+    char words[256], place[EVLOCK_ADDRESS_SIZE];
     va_list args;
 
     if (!evl_log_wants(log, level))
@@ -70,7 +61,7 @@ void evl_connection_log(const struct connection *connection, enum evlock_log_lev
 }
 
 void evl_connection_note(struct connection *connection, const char *words) {
-    char place[PLACE_SIZE];
+    char place[EVLOCK_ADDRESS_SIZE];
     int len = 0;
 
     words = words ? words : "";

@@ -47,6 +47,25 @@ static unsigned info_version(const char *text, const char *field) {
     return major < 1000 ? (unsigned)(major * 100 + (minor < 100 ? minor : 99)) : 0;
 }
 
+/* All say which version of Redis they are like: a name of their own comes first. */
+static struct info_product info_product(const char *text) {
+    static const struct {
+        const char *field, *name;
+    } products[] = {
+        {"\nvalkey_version:", "Valkey"}, {"\ndragonfly_version:", "Dragonfly"}, {"\nkvrocks_version:", "Kvrocks"},
+        {"\nredict_version:", "Redict"}, {"\nredis_version:", "Redis"},
+    };
+    struct info_product product = {"", ""};
+
+    for (size_t i = 0; !product.name[0] && i < sizeof(products) / sizeof(products[0]); i++) {
+        if (!strstr(text, products[i].field))
+            continue;
+        product.name = products[i].name;
+        info_field(text, products[i].field, product.version, sizeof(product.version));
+    }
+    return product;
+}
+
 /* A Sentinel knows none of the commands. */
 static struct trouble info_refusal(const char *text, const char *mode) {
     static const char garnet[] = "this is Garnet, where others' commands may run amid a script; locks need more";
@@ -83,6 +102,7 @@ void evl_info_server(const char *text, struct info_server *ret) {
     ret->uptime = info_uptime(text);
     ret->redis = info_version(text, "\nredis_version:");
     ret->valkey = info_version(text, "\nvalkey_version:");
+    ret->product = info_product(text);
     ret->renews_many = ret->redis >= 700;
     ret->clusters = strcmp(mode, "cluster") == 0;
     ret->refusal = info_refusal(text, mode);
@@ -126,6 +146,15 @@ bool evl_info_evicts(const char *text, char ret_policy[POLICY_SIZE]) {
     info_field(text, "\nmaxmemory:", limit, sizeof(limit));
     info_field(text, "\nmaxmemory_policy:", ret_policy, POLICY_SIZE);
     return limit[0] && strcmp(limit, "0") != 0 && ret_policy[0] && strcmp(ret_policy, "noeviction") != 0;
+}
+
+enum evlock_persistence evl_info_persistence(const char *text) {
+    char aof[8];
+
+    info_field(text, "\naof_enabled:", aof, sizeof(aof));
+    if (strcmp(aof, "1") == 0)
+        return EVLOCK_PERSISTENCE_AOF;
+    return strcmp(aof, "0") == 0 ? EVLOCK_PERSISTENCE_NO_AOF : EVLOCK_PERSISTENCE_UNKNOWN;
 }
 
 bool evl_info_is_whole(const char *text, char ret_shards[SHARDS_SIZE]) {

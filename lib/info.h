@@ -13,6 +13,12 @@
 /* Of a run or replication id, with its NUL. */
 #define ID_SIZE 41
 
+/* What a server is called. */
+struct info_product {
+    const char *name; /* "": not said */
+    char version[EVLOCK_VERSION_SIZE];
+};
+
 /* INFO server. */
 struct info_server {
     char run_id[ID_SIZE];   /* the process; "": not said */
@@ -22,6 +28,7 @@ struct info_server {
     bool renews_many;       /* it is new enough */
     bool clusters;          /* it belongs to a cluster */
     struct trouble refusal; /* why it keeps no locks; EVLOCK_OK: it does */
+    struct info_product product;
 };
 
 void evl_info_server(const char *text, struct info_server *ret);
@@ -44,6 +51,9 @@ void evl_info_data(const char *text, struct info_data *ret);
 
 /* INFO memory: whether keys with an expiry may be evicted when the memory is full, by which policy. */
 bool evl_info_evicts(const char *text, char ret_policy[POLICY_SIZE]);
+
+/* INFO persistence. */
+enum evlock_persistence evl_info_persistence(const char *text);
 
 /* Of a number of shards. */
 #define SHARDS_SIZE 8

@@ -29,6 +29,7 @@ enum login_step {
     ID,
     SELF,
     MEMORY,
+    PERSISTENCE,
     REPLICATION,
     LOAD,
     CALL,
@@ -136,6 +137,10 @@ static bool login_ask_memory(struct login *login) {
     return login_greet(login, MEMORY, "INFO", "memory", NULL);
 }
 
+static bool login_ask_persistence(struct login *login) {
+    return login_greet(login, PERSISTENCE, "INFO", "persistence", NULL);
+}
+
 static bool login_ask_replication(struct login *login) {
     return login_greet(login, REPLICATION, "INFO", "replication", NULL);
 }
@@ -231,6 +236,7 @@ static void login_on_server(struct login *login, const struct reply *reply) {
     if (reply->type != REPLY_STRING)
         return;
     evl_info_server(reply->text, &info);
+    login->product = info.product;
     memcpy(login->run_id, info.run_id, sizeof(login->run_id));
     login->renews_many = info.renews_many;
     evl_native_learn(&login->native, &info);
@@ -298,6 +304,11 @@ static void login_on_memory(struct login *login, const struct reply *reply) {
     if (reply->type == REPLY_STRING && evl_info_evicts(reply->text, policy))
         evl_connection_log(&login->connection, EVLOCK_LOG_WARN,
                            "the server's maxmemory-policy %s may evict locks; use noeviction", policy);
+}
+
+static void login_on_persistence(struct login *login, const struct reply *reply) {
+    if (reply->type == REPLY_STRING)
+        login->persistence = evl_info_persistence(reply->text);
 }
 
 static void login_on_replication(struct login *login, const struct reply *reply) {
@@ -395,6 +406,7 @@ static const struct step {
     [ID] = {login_ask_id, login_on_id, NULL, false},
     [SELF] = {login_ask_self, login_on_self, NULL, false},
     [MEMORY] = {login_ask_memory, login_on_memory, NULL, false},
+    [PERSISTENCE] = {login_ask_persistence, login_on_persistence, NULL, false},
     [REPLICATION] = {login_ask_replication, login_on_replication, NULL, false},
     [LOAD] = {login_ask_load, login_on_load, login_on_no_load, false},
     [CALL] = {login_ask_call, NULL, login_on_no_call, false},
@@ -408,7 +420,7 @@ static const struct step {
 
 /* What each sort of connection goes on with. SHARDS and SPELL come where an answer asks for them, HISTORY and KILL
  * at the end. */
-static const enum login_step to_send[] = {TABLE,       SERVER, SELECT, ID,      SELF,    MEMORY,
+static const enum login_step to_send[] = {TABLE,       SERVER, SELECT, ID,      SELF,    MEMORY, PERSISTENCE,
                                           REPLICATION, LOAD,   CALL,   LIBRARY, VERSION, NAME};
 static const enum login_step to_scout[] = {TABLE};
 static const enum login_step to_listen[] = {COUNT, PUBLISH, LIBRARY, VERSION, NAME};
@@ -730,6 +742,8 @@ bool evl_login_greet(struct connection *connection) {
     login->killed = login->shared = false;
     login->missed |= login->missing;
     login->missing = 0;
+    login->product = (struct info_product){"", ""};
+    login->persistence = EVLOCK_PERSISTENCE_UNKNOWN;
     login->run_id[0] = '\0';
     login->replid[0] = '\0';
     login->inherited = true;
@@ -750,6 +764,7 @@ bool evl_login_greet(struct connection *connection) {
 
 void evl_login_init(struct login *login, struct credentials *credentials, const struct login_hooks *hooks) {
     login->hooks = hooks;
+    login->product = (struct info_product){"", ""};
     evl_native_reset(&login->native);
     login->in_cluster = hooks->table;
     login->credentials = credentials;

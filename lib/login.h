@@ -63,6 +63,8 @@ struct login {
     bool lacks_evalsha;       /* the server has no such command, or not for this user */
     struct clock_reading clock; /* of a server that does not let scripts read it: the newest; 0: none yet */
     int64_t asked_clock_at;
+    struct info_product product; /* what the server is, as far as it says */
+    enum evlock_persistence persistence;
     bool reading;          /* it is being asked for */
     bool hides_clock;      /* it was refused */
     uint32_t missing;      /* what this connection's server lacks, as far as it is known: enum evlock_missing */

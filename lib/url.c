@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/un.h>
@@ -13,6 +14,9 @@
 
 #define DEFAULT_PORT 6379
 #define SENTINEL_PORT 26379
+
+/* As much of a host's name as is written of it. */
+#define HOST_SHOWN 100
 
 #define SEVERAL "several are written as \"quorum:URL URL URL\", with spaces"
 #define SCHEMES                                                                                                        \
@@ -363,6 +367,17 @@ int evl_url_announced(struct url *ret_url, const struct url *url, const char *ho
     if (!host[0] || strlen(host) > NAME_MAX || port < 1 || port > 65535)
         return EVLOCK_EURL;
     return url_make(ret_url, url, host, (int)port, url_is_ipv6(host) || inet_pton(AF_INET, host, &ignored) == 1);
+}
+
+void evl_url_write_address(const struct url *url, char ret[EVLOCK_ADDRESS_SIZE]) {
+    bool v6 = url->host && strchr(url->host, ':');
+
+    if (url->path)
+        snprintf(ret, EVLOCK_ADDRESS_SIZE, "%s", url->path);
+    else if (!url->host)
+        ret[0] = '\0';
+    else
+        snprintf(ret, EVLOCK_ADDRESS_SIZE, v6 ? "[%.*s]:%d" : "%.*s:%d", HOST_SHOWN, url->host, url->port);
 }
 
 void evl_url_forget_login(struct url *url) {

@@ -71,6 +71,9 @@ int evl_url_take_address(struct url *ret_url, const struct url *url, unsigned in
  * EVLOCK_ENOMEM, or EVLOCK_EURL if that is no address. */
 int evl_url_announced(struct url *ret_url, const struct url *url, const char *host, int64_t port);
 
+/* Writes where the server is, as users write it: HOST:PORT, or the path of its socket; "": it is not known. */
+void evl_url_write_address(const struct url *url, char ret[EVLOCK_ADDRESS_SIZE]);
+
 /* Wipes and frees who logs in there. */
 void evl_url_forget_login(struct url *url);
 

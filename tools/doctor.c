@@ -15,6 +15,7 @@
 #include "json.h"
 #include "plain.h"
 #include "say.h"
+#include "servers.h"
 #include "session.h"
 
 static bool doctor_fence;
@@ -38,6 +39,7 @@ struct found {
 };
 
 enum {
+    DOCTOR_NAME_SIZE = 32,
     DOCTOR_TRIALS = 5,
     DOCTOR_LINES = 64,     /* of what the library says */
     DOCTOR_LOOK_MS = 20,   /* from one look at something to the next */
@@ -47,7 +49,7 @@ enum {
 struct doctor {
     struct session session;
     struct event *timer;
-    char name[64];
+    char name[DOCTOR_NAME_SIZE];
     evlock *lock, *other;
     struct found found[DOCTOR_TRIALS];
     size_t trial;
@@ -62,23 +64,6 @@ static void doctor_next(struct doctor *doctor);
 
 /* --- What was found ----------------------------------------------------------------------------------------------- */
 
-static const struct {
-    enum evlock_missing what;
-    const char *name, *cost;
-} doctor_missing[] = {
-    {EVLOCK_MISSING_SCRIPTS, "scripts", "there are no locks without them"},
-    {EVLOCK_MISSING_DIGESTS, "digests", "each command carries its whole script, up to 6 kB"},
-    {EVLOCK_MISSING_BATCHES, "batches", "each lock is renewed by a command of its own"},
-    {EVLOCK_MISSING_IDENTITY, "identity", "lost data look like a broken lock; in a quorum, each login costs --max-ttl"},
-    {EVLOCK_MISSING_KILL, "kill", "an attempt of unknown outcome is undone for up to one ttl"},
-    {EVLOCK_MISSING_CLOCK, "clock", "a handover in line takes one more round trip"},
-    {EVLOCK_MISSING_CHANNELS, "channels", "there is no line: waiters try again and again"},
-    {EVLOCK_MISSING_WAIT, "wait", "--min-replicas fails"},
-    {EVLOCK_MISSING_TIME, "time", "there are no fences and no line"},
-};
-
-enum { DOCTOR_MISSING = sizeof doctor_missing / sizeof *doctor_missing };
-
 static const char *const doctor_results[] = {"not tried", "works", "FAILS"};
 
 static bool doctor_is_well(const struct doctor *doctor) {
@@ -89,47 +74,8 @@ static bool doctor_is_well(const struct doctor *doctor) {
     return true;
 }
 
-static size_t doctor_node_count(const struct doctor *doctor) {
-    return doctor->session.options->url_count;
-}
-
-static evlock_node_info doctor_node(const struct doctor *doctor, size_t index) {
-    evlock_node_info info = {.connection = EVLOCK_AWAY};
-    evlock_client_node(doctor->session.client, index, &info, sizeof info);
-    return info;
-}
-
-static const char *doctor_connection(const evlock_node_info *info) {
-    if (info->excluded_ms > 0)
-        return "excluded";
-    return info->connection == EVLOCK_CONNECTED ? "connected" : info->connection == EVLOCK_AWAY ? "away" : "connecting";
-}
-
-/* The words that the library has for a node's trouble stand in the last error. */
-static void doctor_print_nodes(const struct doctor *doctor) {
-    printf("%-8s  %-10s  %s\n", "SERVER", "STATE", "MISSING, AND WHAT THAT COSTS");
-    for (size_t i = 0; i < doctor_node_count(doctor); i++) {
-        evlock_node_info info = doctor_node(doctor, i);
-        bool first = true;
-        printf("%-8zu  %-10s  ", i, doctor_connection(&info));
-        if (info.excluded_ms > 0)
-            printf("for another %" PRId64 " ms", info.excluded_ms);
-        else if (info.status != EVLOCK_OK)
-            printf("%s (%s)", evlock_strerror(info.status), evlock_last_error());
-        else if (!info.missing)
-            printf("nothing");
-        for (size_t j = 0; info.status == EVLOCK_OK && j < DOCTOR_MISSING; j++) {
-            if (!(info.missing & doctor_missing[j].what))
-                continue;
-            printf("%s%s: %s", first ? "" : "\n                      ", doctor_missing[j].name, doctor_missing[j].cost);
-            first = false;
-        }
-        putchar('\n');
-    }
-}
-
 static void doctor_print(const struct doctor *doctor) {
-    doctor_print_nodes(doctor);
+    servers_print(doctor->session.client);
     printf("\n%-8s  %-10s  %s\n", "TRIAL", "RESULT", "DETAILS");
     for (size_t i = 0; i < DOCTOR_TRIALS; i++) {
         const struct found *found = &doctor->found[i];
@@ -146,29 +92,12 @@ static void doctor_print(const struct doctor *doctor) {
     }
 }
 
-static void doctor_print_node_json(const struct doctor *doctor, size_t index, struct json *json) {
-    evlock_node_info info = doctor_node(doctor, index);
-    json_open(json, NULL, '{');
-    json_text(json, "state", doctor_connection(&info));
-    json_text(json, "status", evlock_status_name(info.status));
-    json_open(json, "missing", '[');
-    for (size_t i = 0; i < DOCTOR_MISSING; i++) {
-        if (info.missing & doctor_missing[i].what)
-            json_text(json, NULL, doctor_missing[i].name);
-    }
-    json_close(json, ']');
-    json_close(json, '}');
-}
-
 static void doctor_print_json(const struct doctor *doctor) {
     static const char *const results[] = {"not tried", "works", "fails"};
     struct json json = {.out = stdout};
     json_open(&json, NULL, '{');
     json_truth(&json, "ok", doctor_is_well(doctor));
-    json_open(&json, "servers", '[');
-    for (size_t i = 0; i < doctor_node_count(doctor); i++)
-        doctor_print_node_json(doctor, i, &json);
-    json_close(&json, ']');
+    servers_print_json(doctor->session.client, &json, "servers");
     json_open(&json, "trials", '[');
     for (size_t i = 0; i < DOCTOR_TRIALS; i++) {
         json_open(&json, NULL, '{');
@@ -238,6 +167,13 @@ static evlock_options doctor_options(const struct doctor *doctor) {
     wanted.max_attempts = 0;
     wanted.min_replicas = 0;
     return wanted;
+}
+
+/* A name that nobody else has. */
+static void doctor_draw_name(char ret[DOCTOR_NAME_SIZE]) {
+    uint64_t drawn;
+    evutil_secure_rng_get_bytes(&drawn, sizeof drawn);
+    snprintf(ret, DOCTOR_NAME_SIZE, "evlock-doctor-%016" PRIx64, drawn);
 }
 
 static bool doctor_goes_on(const struct doctor *doctor) {
@@ -482,13 +418,21 @@ static void doctor_next(struct doctor *doctor) {
     doctor_begin(doctor);
 }
 
-/* Whether each server has come or is away, and as many as there are to be counted. */
-static bool doctor_is_connected(const struct doctor *doctor) {
-    for (size_t i = 0; i < doctor_node_count(doctor); i++) {
-        if (doctor_node(doctor, i).connection == EVLOCK_CONNECTING)
-            return false;
-    }
-    return doctor->session.served;
+static void doctor_on_woken(evlock *lock, int status, const evlock_answer *answer, void *arg) {
+    (void)status, (void)answer, (void)arg;
+    evlock_free(lock);
+}
+
+/* A cluster's master is connected to when something is asked of it: sooner or later, some name is of its slots. */
+static void doctor_wake_some(struct doctor *doctor) {
+    evlock_options options = options_lock(doctor->session.options);
+    char name[DOCTOR_NAME_SIZE];
+    evlock *lock;
+    doctor_draw_name(name);
+    if (evlock_new(&lock, doctor->session.client, name, EVLOCK_CSTRING, &options) != EVLOCK_OK)
+        return;
+    if (evlock_query(lock, EVLOCK_QUERY_TTL, doctor_on_woken, NULL) != EVLOCK_OK)
+        evlock_free(lock);
 }
 
 /* Of a session that cannot connect the session itself says so. */
@@ -497,12 +441,16 @@ static void doctor_on_timer(evutil_socket_t fd, short what, void *arg) {
     (void)fd, (void)what;
     if (!doctor_goes_on(doctor))
         return;
-    if (doctor->other)
+    if (doctor->other) {
         doctor_look_at_place(doctor);
-    else if (doctor_is_connected(doctor) || (doctor->session.served && doctor_is_late(doctor)))
-        doctor_begin(doctor);
-    else
+    } else if (!doctor->session.served) {
         doctor_look_again(doctor);
+    } else if (servers_have_come(doctor->session.client) || doctor_is_late(doctor)) {
+        doctor_begin(doctor);
+    } else {
+        doctor_wake_some(doctor);
+        doctor_look_again(doctor);
+    }
 }
 
 /* What is worth knowing; also what is lacking, which may be said as a thing of little weight. */
@@ -521,12 +469,8 @@ static void doctor_on_line(enum evlock_log_level level, const char *line, void *
 
 static int doctor_run(const struct options *options, int count, char **operands) {
     struct doctor doctor = {.trial = 0};
-    unsigned char drawn[8];
     (void)count, (void)operands;
-    evutil_secure_rng_get_bytes(drawn, sizeof drawn);
-    strcpy(doctor.name, "evlock-doctor-");
-    for (size_t i = 0; i < sizeof drawn; i++)
-        sprintf(doctor.name + strlen(doctor.name), "%02x", drawn[i]);
+    doctor_draw_name(doctor.name);
     int exit = session_open(&doctor.session, options);
     if (exit)
         return exit;

@@ -121,6 +121,9 @@ enum {
     EVLOCK_NODES_MAX = 15,     /**< the most servers that a client can have */
     EVLOCK_TOKEN_MAX = 128,    /**< the longest token, in bytes */
     EVLOCK_STATS_BUCKETS = 33, /**< of a histogram, see evlock_stats */
+    EVLOCK_ADDRESS_SIZE = 112, /**< of a node's address, in bytes, with its NUL */
+    EVLOCK_PRODUCT_SIZE = 20,  /**< of what a server is called, in the same way */
+    EVLOCK_VERSION_SIZE = 24,  /**< of its version, in the same way */
 };
 
 /** Values of options that have a name. Zero is always the default. */
@@ -584,7 +587,19 @@ enum evlock_missing {
                                        EVLOCK_EUNSUPPORTED. There is no queue, and waiters poll */
 };
 
-/** What is known of one node. */
+/**
+ * Whether a server's data outlive its process, by what it says of itself (INFO persistence). A service may keep data in
+ * another way, which this does not show.
+ */
+enum evlock_persistence {
+    EVLOCK_PERSISTENCE_UNKNOWN = 0, /**< it does not say, or this user may not ask */
+    EVLOCK_PERSISTENCE_NO_AOF = 1,  /**< no append-only file: a restart may forget locks. Snapshots are no help to a
+                                         lock that is younger than the last one */
+    EVLOCK_PERSISTENCE_AOF = 2,     /**< an append-only file: a restart forgets what had not reached the disk. That is
+                                         nothing with `appendfsync always`, which the server does not say here */
+};
+
+/** What is known of one node. Later versions append fields. */
 typedef struct evlock_node_info {
     enum evlock_connection connection; /**< of this node */
     int status;                        /**< EVLOCK_OK; why it is away; or EVLOCK_EEXCLUDED */
@@ -594,6 +609,14 @@ typedef struct evlock_node_info {
     uint32_t missing;                  /**< what the server lacks, as far as it is known: enum evlock_missing, added up.
                                             While the node is away, this is of its last connection */
     uint8_t reserved_more[4];          /**< zero */
+
+    char address[EVLOCK_ADDRESS_SIZE]; /**< where it is: "HOST:PORT", a very long host cut, or a unix socket's path. "":
+                                            not known yet, as while no Sentinel has named the master */
+    char product[EVLOCK_PRODUCT_SIZE]; /**< what the server says it is: "Redis", "Valkey" and others. One without a name
+                                            of its own, such as KeyDB, says "Redis". "": not known. What the server says
+                                            of itself is of its last connection while the node is away */
+    char version[EVLOCK_VERSION_SIZE]; /**< of that product, as the server words it. "": not known */
+    enum evlock_persistence persistence; /**< whether it keeps its data, as far as it says */
 } evlock_node_info;
 
 /**

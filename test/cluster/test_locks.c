@@ -40,6 +40,29 @@ static void masters_are_connected_when_they_are_needed(void **state) {
     assert_int_equal(evlock_client_connection(f->client), EVLOCK_CONNECTED);
 }
 
+/* Of those that nothing was asked of, what they are is not known. */
+static void each_master_says_where_and_what_it_is(void **state) {
+    struct fixture *f = *state;
+    size_t seen = 0, asked = 0;
+    assert_status(await_acquire(f, lock_at(f, 1, 0, NULL), NULL), EVLOCK_OK);
+    for (size_t i = 0; i < 3; i++) {
+        evlock_node_info info;
+        char address[32];
+        assert_status(evlock_client_node(f->client, i, &info, sizeof(info)), EVLOCK_OK);
+        for (size_t node = 0; node < 3; node++) {
+            snprintf(address, sizeof(address), "127.0.0.1:%d", cluster.nodes[node].port);
+            seen += strcmp(info.address, address) == 0;
+        }
+        snprintf(address, sizeof(address), "127.0.0.1:%d", cluster.nodes[1].port);
+        bool known = strcmp(info.address, address) == 0;
+        asked += known;
+        assert_int_equal(info.persistence, known ? EVLOCK_PERSISTENCE_NO_AOF : EVLOCK_PERSISTENCE_UNKNOWN);
+        assert_int_equal(info.product[0] != '\0' && info.version[0] != '\0', known);
+    }
+    assert_int_equal(seen, 3);
+    assert_int_equal(asked, 1);
+}
+
 static void a_held_lock_is_held(void **state) {
     struct fixture *f = *state;
     evlock *lock = lock_at(f, 2, 0, NULL), *same = lock_new(f, name_of(lock), NULL);
@@ -197,6 +220,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CLUSTERED(each_lock_is_on_its_slots_master),
         CLUSTERED(masters_are_connected_when_they_are_needed),
+        CLUSTERED(each_master_says_where_and_what_it_is),
         CLUSTERED(a_held_lock_is_held),
         CLUSTERED(a_wrongly_typed_key_is_found),
         CLUSTERED(fences_grow_on_each_master),

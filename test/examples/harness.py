@@ -33,14 +33,14 @@ def wait_for(condition, what):
 
 
 class Server:
-    """A server that keeps nothing, on a unix socket."""
+    """A server that keeps nothing, on a unix socket; with more options, which come last."""
 
-    def __init__(self, program):
+    def __init__(self, program, *more):
         self.folder = tempfile.mkdtemp(prefix="evlock-")
         self.path = os.path.join(self.folder, "redis.sock")
         self.url = "unix://" + self.path
         options = ["--port", "0", "--unixsocket", self.path, "--dir", self.folder, "--save", "", "--appendonly", "no"]
-        self.process = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)
+        self.process = subprocess.Popen([program, *options, *more], stdout=subprocess.DEVNULL)
         wait_for(self.answers, "the server")
 
     def answers(self):

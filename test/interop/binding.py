@@ -5,7 +5,7 @@ uses: a library's handle finds the functions of the libraries that it stands on,
 """
 
 import ctypes
-from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char_p, c_int, c_int64, c_size_t, c_uint
+from ctypes import CFUNCTYPE, POINTER, Structure, byref, c_bool, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint
 from ctypes import c_uint8, c_uint32, c_uint64, c_void_p
 
 OK = 0
@@ -16,6 +16,9 @@ CONSTANTS = {
     "EVLOCK_NODES_MAX": 15,
     "EVLOCK_TOKEN_MAX": 128,
     "EVLOCK_STATS_BUCKETS": 33,
+    "EVLOCK_ADDRESS_SIZE": 112,
+    "EVLOCK_PRODUCT_SIZE": 20,
+    "EVLOCK_VERSION_SIZE": 24,
     "EVLOCK_TRY": 1,
     "EVLOCK_UNLIMITED": -1,
     "EVLOCK_NO_EXPIRY": -1,
@@ -168,6 +171,10 @@ class NodeInfo(Structure):
         ("reserved", c_uint8 * 7),
         ("missing", c_uint32),
         ("reserved_more", c_uint8 * 4),
+        ("address", c_char * CONSTANTS["EVLOCK_ADDRESS_SIZE"]),
+        ("product", c_char * CONSTANTS["EVLOCK_PRODUCT_SIZE"]),
+        ("version", c_char * CONSTANTS["EVLOCK_VERSION_SIZE"]),
+        ("persistence", c_int),
     ]
 
 

@@ -359,10 +359,46 @@ static void eval_is_enough_after_a_refusal_too(void **state) {
     assert_status(await_release(f, lock), EVLOCK_OK);
 }
 
-static bool lacks_scripts(const evlock_client *client) {
+static evlock_node_info known(const evlock_client *client) {
     evlock_node_info info;
     assert_status(evlock_client_node(client, 0, &info, sizeof(info)), EVLOCK_OK);
-    return info.missing & EVLOCK_MISSING_SCRIPTS;
+    return info;
+}
+
+static bool lacks_scripts(const evlock_client *client) {
+    return known(client).missing & EVLOCK_MISSING_SCRIPTS;
+}
+
+/* All of it is as the server says, and is still there when that has gone. */
+static void assert_known(struct fixture *f, const char *url, enum evlock_persistence persistence) {
+    char line[64];
+    evlock_client *client = quick_client(f, url);
+    await_connected(f, client);
+    evlock_node_info info = known(client);
+    bool valkey = strcmp(info.product, "Valkey") == 0;
+    snprintf(line, sizeof(line), "\n%s_version:%s\r\n", valkey ? "valkey" : "redis", info.version);
+    redisReply *said = server_command(f->server, "INFO server");
+    assert_non_null(strstr(said->str, line));
+    assert_int_equal(valkey, strstr(said->str, "\nvalkey_version:") != NULL);
+    assert_true(valkey || strcmp(info.product, "Redis") == 0);
+    freeReplyObject(said);
+    assert_int_equal(info.persistence, persistence);
+    assert_non_null(strstr(url, info.address));
+    server_kill9(f->server);
+    await(f, known(client).connection == EVLOCK_AWAY);
+    info.connection = EVLOCK_AWAY;
+    info.status = EVLOCK_EUNREACHABLE;
+    evlock_node_info last = known(client);
+    assert_memory_equal(&last, &info, sizeof(info));
+}
+
+static void a_server_says_what_it_is(void **state) {
+    struct fixture *f = *state;
+    static const char *const keeps[] = {"--appendonly", "yes", NULL};
+    move_to_other(f, false, NULL);
+    assert_known(f, other.url, EVLOCK_PERSISTENCE_NO_AOF);
+    move_to_other(f, true, keeps);
+    assert_known(f, other.tcp_url, EVLOCK_PERSISTENCE_AOF);
 }
 
 static void a_server_that_runs_no_scripts_is_told_at_once(void **state) {
@@ -403,6 +439,26 @@ static void any_command_may_be_forbidden(void **state) {
         server_do(f->server, "SCRIPT FLUSH");
         all_works(f, client_of_worker(f));
     }
+}
+
+static void what_a_user_may_not_ask_is_not_known(void **state) {
+    struct fixture *f = *state;
+    worker_may(f, "-info");
+    evlock_client *client = client_of_worker(f);
+    await_connected(f, client);
+    evlock_node_info info = known(client);
+    assert_string_equal(info.product, "");
+    assert_string_equal(info.version, "");
+    assert_int_equal(info.persistence, EVLOCK_PERSISTENCE_UNKNOWN);
+    assert_non_null(strstr(f->server->url, info.address));
+    worker_may(f, "+info");
+    server_do(f->server, "CLIENT KILL USER worker");
+    await(f, known(client).persistence == EVLOCK_PERSISTENCE_NO_AOF);
+    worker_may(f, "-info"); /* what was known of another connection's server is not this one's */
+    server_do(f->server, "CLIENT KILL USER worker");
+    await(f, known(client).persistence == EVLOCK_PERSISTENCE_UNKNOWN);
+    await_connected(f, client);
+    assert_string_equal(known(client).product, "");
 }
 
 /* Nothing could be given back there: no lock is taken. It is tried again, as it may be allowed one day. */
@@ -579,8 +635,10 @@ int main(void) {
         LOGIN_TEST(eval_alone_is_enough),
         LOGIN_TEST(a_server_without_auth_is_not_quoted),
         LOGIN_TEST(eval_is_enough_after_a_refusal_too),
+        LOGIN_TEST(a_server_says_what_it_is),
         LOGIN_TEST(a_server_that_runs_no_scripts_is_told_at_once),
         LOGIN_TEST(any_command_may_be_forbidden),
+        LOGIN_TEST(what_a_user_may_not_ask_is_not_known),
         LOGIN_TEST(who_may_run_no_scripts_is_told),
         LOGIN_TEST(scripts_may_be_forbidden_for_a_while),
         LOGIN_TEST(scripts_are_asked_for_without_a_key),

@@ -22,6 +22,26 @@ static void planned_failovers_keep_the_lock(void **state) {
     story_end(f, &story, 0);
 }
 
+static bool is_at(const evlock_client *client, int server) {
+    evlock_node_info info;
+    char address[32];
+    snprintf(address, sizeof(address), "127.0.0.1:%d", group.ports[server]);
+    assert_status(evlock_client_node(client, 0, &info, sizeof(info)), EVLOCK_OK);
+    return info.connection == EVLOCK_CONNECTED && info.product[0] && strcmp(info.address, address) == 0;
+}
+
+static void the_address_is_the_primarys(void **state) {
+    struct fixture *f = *state;
+    evlock_node_info info;
+    sentinels_start(&group, &two_servers);
+    evlock_client *client = story_client(f, NULL);
+    assert_status(evlock_client_node(client, 0, &info, sizeof(info)), EVLOCK_OK);
+    assert_string_equal(info.address, "");
+    await(f, is_at(client, 0));
+    sentinels_fail_over(&group);
+    await(f, is_at(client, 1));
+}
+
 static void a_killed_primary_keeps_the_lock(void **state) {
     struct fixture *f = *state;
     struct story story;
@@ -188,6 +208,7 @@ static void confirmed_grants_are_confirmed_by_the_new_primarys_replicas(void **s
 int main(void) {
     const struct CMUnitTest tests[] = {
         SENTINEL_TEST(planned_failovers_keep_the_lock),
+        SENTINEL_TEST(the_address_is_the_primarys),
         SENTINEL_TEST(a_killed_primary_keeps_the_lock),
         SENTINEL_TEST(a_stopped_primary_keeps_the_lock),
         SENTINEL_TEST(a_lock_that_no_replica_has_is_lost_and_said),

@@ -156,6 +156,11 @@ static int info_memory(const sim_server *server, char *text, size_t size) {
     return snprintf(text, size, "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n");
 }
 
+static int info_persistence(const sim_server *server, char *text, size_t size) {
+    (void)server;
+    return snprintf(text, size, "# Persistence\r\nloading:0\r\naof_enabled:0\r\n");
+}
+
 static int info_replication(const sim_server *server, char *text, size_t size) {
     return snprintf(text, size,
                     "# Replication\r\nrole:%s\r\nconnected_slaves:%u\r\nmaster_replid:%s\r\n"
@@ -175,7 +180,10 @@ static void run_info(struct call *call) {
     static const struct {
         const char *name;
         int (*tell)(const sim_server *server, char *text, size_t size);
-    } sections[] = {{"server", info_server}, {"memory", info_memory}, {"replication", info_replication}};
+    } sections[] = {{"server", info_server},
+                    {"memory", info_memory},
+                    {"persistence", info_persistence},
+                    {"replication", info_replication}};
     char text[1024];
     size_t len = 0;
     for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {

@@ -277,6 +277,7 @@ CASE(a_connection_is_told_of_itself) {
 CASE(info_has_the_same_fields) {
     static const char *const sections[][3] = {{"server", "\nrun_id:", "\nuptime_in_seconds:"},
                                               {"memory", "\nmaxmemory:0\r\n", "\nmaxmemory_policy:noeviction\r\n"},
+                                              {"persistence", "\nloading:0\r\n", "\naof_enabled:0\r\n"},
                                               {"replication", "\nmaster_replid:", "\nrole:master\r\n"}};
     struct pair pair;
     struct line line;

@@ -1,7 +1,9 @@
 """evlock doctor: what the servers can do, what it costs that they cannot do more, and what works."""
 
+import contextlib
 import json
 import os
+import socket
 
 import command
 import harness
@@ -13,9 +15,20 @@ ALL = "~* &* -@all +get +set +del +pttl +pexpire +time +evalsha +script|load +in
 MORE = "+publish +pubsub|numsub +subscribe +scan +client +wait +mget"
 
 
+def servers(said):
+    """What is known of each server, by its address."""
+    return {server["address"]: server for server in json.loads(said.stdout)["servers"]}
+
+
 def trials(said):
     """The result of each trial, by its name."""
     return {trial["name"]: trial["result"] for trial in json.loads(said.stdout)["trials"]}
+
+
+def product_of(server):
+    """What the server is called, and its version."""
+    said = dict(line.split(":", 1) for line in server.command("INFO", "server").splitlines() if ":" in line)
+    return ("Valkey", said["valkey_version"]) if "valkey_version" in said else ("Redis", said["redis_version"])
 
 
 def as_user(context, rights, *arguments):
@@ -31,13 +44,35 @@ def as_user(context, rights, *arguments):
 
 def test_a_healthy_server(context):
     said = run(context, "doctor")
-    assert said.returncode == 0 and "nothing" in said.stdout and "--queue tries it" in said.stdout, said
+    assert said.returncode == 0 and "--queue tries it" in said.stdout, said
+    assert "persistence: no append-only file" in said.stdout and "lacks" not in said.stdout, said
     said = run(context, "doctor", "--json", "--queue", "--fence")
     assert said.returncode == 0, said
     answer = json.loads(said.stdout)
-    assert answer["ok"] and answer["servers"] == [{"state": "connected", "status": "EVLOCK_OK", "missing": []}], answer
+    product, version = product_of(context.server)
+    healthy = {"state": "connected", "status": "EVLOCK_OK", "missing": []}
+    known = {"address": context.server.path, "product": product, "version": version, "aof": False}
+    assert answer["ok"] and answer["servers"] == [healthy | known], answer
+    assert run(context, "doctor").stdout.count(f"version: {product} {version}\n") == 1
     tried = {"lock": "works", "queue": "works", "fence": "works", "replicas": "not tried", "list": "works"}
     assert trials(said) == tried, said
+
+
+def test_a_server_that_keeps_its_data(context):
+    context.server.command("CONFIG", "SET", "appendonly", "yes")
+    assert servers(run(context, "doctor", "--json"))[context.server.path]["aof"] is True
+    said = run(context, "doctor")
+    assert said.returncode == 0 and "persistence: an append-only file" in said.stdout, said
+
+
+def test_what_may_not_be_asked(context):
+    said = as_user(context, MORE + " -info")
+    assert said.returncode == 0, said
+    known = servers(said)[context.server.path]
+    assert (known["product"], known["version"], known["aof"]) == ("", "", None), said
+    context.server.command("ACL", "SETUSER", "default", "-info")
+    said = run(context, "doctor")
+    assert "version: not known\n" in said.stdout and "persistence: not known: INFO" in said.stdout, said
 
 
 def test_what_is_not_allowed(context):
@@ -75,9 +110,51 @@ def test_several_servers(context):
     finally:
         other.end()
     assert said.returncode == 0, said
-    assert [server["state"] for server in json.loads(said.stdout)["servers"]] == ["connected", "away", "connected"]
+    states = [(server["address"], server["state"]) for server in json.loads(said.stdout)["servers"]]
+    paths = [url.removeprefix("unix://") for url in (context.server.url, away, other.url)]
+    assert states == list(zip(paths, ["connected", "away", "connected"])), states
     said = run(context, "doctor", "--json", *urls)
     assert said.returncode == TROUBLE and "No such file" in said.stderr, said
+
+
+def free_ports(count):
+    """Ports that nobody has just now."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def start_master(context, stack):
+    """A server that can be one of a cluster, and its two ports, which another process might take first. The stack ends
+    it."""
+    for _ in range(10):
+        port, bus = map(str, free_ports(2))
+        options = ["--port", port, "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port", bus]
+        try:
+            server = harness.Server(context.server.process.args[0], *options)
+        except AssertionError:
+            continue
+        stack.callback(server.end)
+        return server, port, bus
+    raise AssertionError("no port was to be had")
+
+
+def test_each_master_of_a_cluster(context):
+    with contextlib.ExitStack() as stack:
+        masters = [start_master(context, stack) for _ in range(3)]
+        for number, (master, port, bus) in enumerate(masters):
+            master.command("CLUSTER", "ADDSLOTS", *map(str, range(number, 16384, 3)))
+            masters[0][0].command("CLUSTER", "MEET", "127.0.0.1", port, bus)
+        for master, _, _ in masters:
+            command.wait_for(lambda: "cluster_state:ok" in master.command("CLUSTER", "INFO"), "the cluster")
+        said = run(context, "doctor", "--json", "-u", f"redis+cluster://127.0.0.1:{masters[1][1]}")
+    assert said.returncode == 0, said
+    known = servers(said)
+    assert set(known) == {f"127.0.0.1:{port}" for _, port, _ in masters}, said
+    for server in known.values():
+        assert server["state"] == "connected" and server["version"] and server["aof"] is False, said
 
 
 def test_without_a_server(context):

@@ -84,6 +84,27 @@ CASE(versions_are_a_number_each) {
     assert_int_equal(server_of("").valkey, 0);
 }
 
+static void assert_product(const char *text, const char *product, const char *version) {
+    struct info_server info = server_of(text);
+
+    assert_string_equal(info.product.name, product);
+    assert_string_equal(info.product.version, version);
+}
+
+CASE(a_product_is_known_by_a_name_of_its_own) {
+    assert_product("# Server\r\nredis_version:7.0.15\r\n", "Redis", "7.0.15");
+    assert_product("\nredis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n", "Valkey", "8.1.1");
+    assert_product("\nredis_version:7.4.0\r\ndragonfly_version:df-v1.40.1\r\n", "Dragonfly", "df-v1.40.1");
+    assert_product("\nversion:2.0.5\r\nkvrocks_version:2.0.5\r\nredis_version:6.2.6\r\n", "Kvrocks", "2.0.5");
+    assert_product("\nredis_version:7.2.4\r\nredict_version:7.3.0\r\n", "Redict", "7.3.0");
+    assert_product("", "", "");
+}
+
+CASE(a_version_without_room_is_not_said) {
+    assert_product("\nredis_version:7.2.4\r\nvalkey_version:8.1.1-" FORTY "\r\n", "Valkey", "");
+    assert_product("\nredis_version:\r\n", "Redis", "");
+}
+
 CASE(a_cluster_is_known_by_either_name) {
     assert_true(server_of("\nredis_mode:cluster\r\n").clusters);
     assert_true(server_of("\nserver_mode:cluster\r\n").clusters);
@@ -138,6 +159,15 @@ CASE(who_others_write_to_is_refused) {
 
 /* --- The others --------------------------------------------------------------------------------------------------- */
 
+CASE(who_keeps_data_says_so) {
+    assert_int_equal(evl_info_persistence("# Persistence\r\nloading:0\r\naof_enabled:0\r\n"),
+                     EVLOCK_PERSISTENCE_NO_AOF);
+    assert_int_equal(evl_info_persistence("\nrdb_saves:1\r\naof_enabled:1\r\n"), EVLOCK_PERSISTENCE_AOF);
+    assert_int_equal(evl_info_persistence(""), EVLOCK_PERSISTENCE_UNKNOWN);
+    assert_int_equal(evl_info_persistence("\naof_enabled:maybe\r\n"), EVLOCK_PERSISTENCE_UNKNOWN);
+    assert_int_equal(evl_info_persistence("\nno_aof_enabled:1\r\n"), EVLOCK_PERSISTENCE_UNKNOWN);
+}
+
 CASE(a_limit_and_a_policy_evict_together) {
     char policy[POLICY_SIZE];
 
@@ -180,11 +210,14 @@ int main(void) {
         cmocka_unit_test(an_uptime_that_is_nonsense_is_that_of_a_new_server),
         cmocka_unit_test(batches_need_version_7),
         cmocka_unit_test(versions_are_a_number_each),
+        cmocka_unit_test(a_product_is_known_by_a_name_of_its_own),
+        cmocka_unit_test(a_version_without_room_is_not_said),
         cmocka_unit_test(a_cluster_is_known_by_either_name),
         cmocka_unit_test(servers_without_locks_are_refused),
         cmocka_unit_test(data_that_began_here_are_not_inherited),
         cmocka_unit_test(data_of_a_second_history_are_inherited),
         cmocka_unit_test(who_others_write_to_is_refused),
+        cmocka_unit_test(who_keeps_data_says_so),
         cmocka_unit_test(a_limit_and_a_policy_evict_together),
         cmocka_unit_test(the_only_shard_is_whole),
         cmocka_unit_test(a_connection_has_a_number_and_an_age),

@@ -67,8 +67,10 @@ _Static_assert(offsetof(evlock_node_info, reserved) + sizeof(((evlock_node_info 
                    offsetof(evlock_node_info, missing),
                "nothing is between");
 _Static_assert(offsetof(evlock_node_info, reserved_more) + sizeof(((evlock_node_info *)0)->reserved_more) ==
-                   sizeof(evlock_node_info),
-               "nothing follows what is reserved");
+                   offsetof(evlock_node_info, address),
+               "nothing is between");
+_Static_assert(offsetof(evlock_node_info, persistence) + sizeof(enum evlock_persistence) == sizeof(evlock_node_info),
+               "nothing follows");
 _Static_assert(offsetof(evlock_node_info, agreed) + 1 == offsetof(evlock_node_info, reserved), "nothing is between");
 
 CASE(a_program_of_another_age_is_given_what_both_know) {

@@ -246,6 +246,32 @@ CASE(a_path_fits_or_is_refused) {
     evl_url_free(&url);
 }
 
+static void assert_written(const char *text, const char *address) {
+    char written[EVLOCK_ADDRESS_SIZE];
+    struct url url;
+
+    assert_int_equal(evl_url_parse(&url, text, strlen(text), &words).status, EVLOCK_OK);
+    evl_url_write_address(&url, written);
+    assert_string_equal(written, address);
+    evl_url_free(&url);
+}
+
+CASE(an_address_is_written_without_who_logs_in_there) {
+    char text[400], address[EVLOCK_ADDRESS_SIZE];
+    struct url nowhere = {0};
+
+    assert_written("redis://user:secret@example.com/3", "example.com:6379");
+    assert_written("rediss://[::1]:7000", "[::1]:7000");
+    assert_written("unix:///run/redis.sock?db=1", "/run/redis.sock");
+    snprintf(text, sizeof text, "unix:///%0106d", 0);
+    assert_written(text, text + strlen("unix://"));
+    snprintf(text, sizeof text, "redis://%0200d:65535", 0); /* it is cut, and the port is there */
+    snprintf(address, sizeof address, "%0100d:65535", 0);
+    assert_written(text, address);
+    evl_url_write_address(&nowhere, address);
+    assert_string_equal(address, "");
+}
+
 CASE(there_are_as_many_urls_as_nodes_and_no_more) {
     char text[16 * EVLOCK_NODES_MAX] = "quorum:";
     struct url_list list;
@@ -317,6 +343,7 @@ int main(void) {
         cmocka_unit_test_teardown(bad_urls_are_refused_in_words, counted_teardown),
         cmocka_unit_test_teardown(words_say_which_url_is_refused, counted_teardown),
         cmocka_unit_test_teardown(a_path_fits_or_is_refused, counted_teardown),
+        cmocka_unit_test_teardown(an_address_is_written_without_who_logs_in_there, counted_teardown),
         cmocka_unit_test_teardown(there_are_as_many_urls_as_nodes_and_no_more, counted_teardown),
         cmocka_unit_test_teardown(a_password_is_wiped, counted_teardown),
         cmocka_unit_test_teardown(a_password_that_gives_way_is_wiped, counted_teardown),
