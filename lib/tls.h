@@ -1,7 +1,7 @@
 /*
- * TLS: verifies a server, and hides what is said to it. OpenSSL does both, between two buffers in memory; this room
- * alone knows OpenSSL. It owns what a client trusts and shows, and each conversation. It never touches a socket, and
- * leaves the thread's queue of OpenSSL's errors as it was found. Without OpenSSL evl_tls_new() says so.
+ * TLS: verifies a server, and hides what is said to it. OpenSSL does both, between two buffers in memory. This room
+ * owns what a client trusts and shows, and each conversation. It never touches a socket, and leaves the thread's queue
+ * of OpenSSL's errors as it was found. In a build without OpenSSL, no_tls.c stands in the place of tls.c, and says so.
  */
 #ifndef EVL_TLS_H
 #define EVL_TLS_H
@@ -29,7 +29,9 @@ struct trouble evl_tls_expect(const struct tls *tls, const char *host);
 void evl_tls_free(struct tls *tls);
 
 /* Whether the options say anything about TLS. */
-bool evl_tls_is_wanted(const evlock_client_options *options);
+static inline bool evl_tls_is_wanted(const evlock_client_options *options) {
+    return options->tls_ca || options->tls_cert || options->tls_key || options->tls_name || options->tls_context;
+}
 
 /* Begins a conversation with the server at this host, which was expected, and port. Files that
  * changed are read again before. `*peer` is made if it is NULL. EVLOCK_OK; EVLOCK_ETLS: it began, with the files of

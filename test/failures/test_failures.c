@@ -146,7 +146,7 @@ static size_t find_places(struct place *places) {
 }
 
 static bool is_of_tls(const struct place *place) {
-    return strncmp(place->name, "tls.c:", 6) == 0;
+    return strncmp(place->name, "tls.c:", 6) == 0 || strncmp(place->name, "tls_", 4) == 0;
 }
 
 /* What is linked in and idle: the adapter for libevent when the loop is libuv's, and TLS when the servers have none. */
