@@ -18,7 +18,7 @@
 #include "redis/listen.h"
 #include "world/resp.h"
 
-enum { PEERS = 32, NOWHERE = 1 };
+enum { PEERS = 32, NOWHERE = 1, SHOUTS = 1000, WORDS = 1000, ROUNDS = 100 * 1000, AT_ONCE = 100 };
 
 static const char switched[] = "+switch-master";
 
@@ -45,9 +45,12 @@ static int epoch_of(const struct told *told) {
     case TALE_MISSED:
         return told->epochs <= 2 ? 1 : 2;
     case TALE_PUSHED:
+    case TALE_SHOUTED:
         return told->epochs <= 4 ? 1 : 2;
     case TALE_AGAIN:
         return told->epochs <= 2 ? 5 : 6;
+    case TALE_DEAF:
+        return told->epochs;
     default:
         return 5;
     }
@@ -71,13 +74,17 @@ static void say_epoch(struct told *told, struct output *output) {
 
     told->epochs++;
     snprintf(number, sizeof(number), "%d", epoch_of(told));
-    reply_array(output, 2);
+    reply_array(output, told->tale == TALE_LONG ? WORDS : 2);
     reply_text(output, "config-epoch");
     reply_text(output, number);
+    for (int i = 2; told->tale == TALE_LONG && i < WORDS; i++)
+        reply_text(output, "more");
 }
 
 static bool has_moved(const struct told *told) {
-    return (told->tale == TALE_MISSED && told->addresses > 1) || (told->tale == TALE_PUSHED && told->addresses > 2);
+    bool pushed = told->tale == TALE_PUSHED || told->tale == TALE_SHOUTED;
+
+    return (told->tale == TALE_MISSED && told->addresses > 1) || (pushed && told->addresses > 2);
 }
 
 static void say_address(struct told *told, struct output *output) {
@@ -97,6 +104,7 @@ static bool say(int fd, struct output *output) {
     for (size_t sent = 0; sent < output->len && len > 0; sent += (size_t)len)
         len = send(fd, output->bytes + sent, output->len - sent, MSG_NOSIGNAL);
     reply_free(output);
+    *output = (struct output){0};
     return len > 0;
 }
 
@@ -104,12 +112,28 @@ static bool say(int fd, struct output *output) {
 static void push(const struct told *told) {
     struct output output = {0};
 
-    reply_array(&output, 3);
-    reply_text(&output, "message");
-    reply_text(&output, switched);
-    reply_text(&output, "locks 127.0.0.1 1 localhost 1");
+    for (int i = 0; i < (told->tale == TALE_SHOUTED ? SHOUTS : 1); i++) {
+        reply_array(&output, 3);
+        reply_text(&output, "message");
+        reply_text(&output, switched);
+        reply_text(&output, "locks 127.0.0.1 1 localhost 1");
+    }
     say(told->listens, &output);
     raise(SIGSTOP);
+}
+
+/* Until the other end hangs up, or it has said enough. */
+static void answer_unasked(struct told *told, int fd) {
+    struct output output = {0};
+    bool heard = true;
+
+    for (int i = 1; i <= ROUNDS && heard; i++) {
+        say_epoch(told, &output);
+        say_address(told, &output);
+        say_epoch(told, &output);
+        heard = i % AT_ONCE > 0 || say(fd, &output);
+    }
+    reply_free(&output);
 }
 
 /* False: it hangs up. */
@@ -125,9 +149,14 @@ static bool answer(struct told *told, struct peer *peer, struct output *output) 
         told->cut = true;
         return false;
     } else if (strcasecmp(next, "MASTER") == 0) {
-        if (told->tale == TALE_PUSHED && told->epochs == 2)
+        if ((told->tale == TALE_PUSHED || told->tale == TALE_SHOUTED) && told->epochs == 2)
             push(told);
         say_epoch(told, output);
+        if (told->tale == TALE_DEAF && told->epochs == 2) {
+            say(peer->fd, output);
+            answer_unasked(told, peer->fd);
+            return false;
+        }
     } else {
         say_address(told, output);
     }

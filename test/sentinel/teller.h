@@ -19,6 +19,10 @@ enum tale {
     TALE_MENDED,  /* nowhere, by epoch 5; from the third time on at the server, by the same */
     TALE_CUT,     /* as the truth, but the first question is answered by a hang-up */
     TALE_NO_PORT, /* at a port that there is not */
+    TALE_SHOUTED, /* as where it is pushed, but a thousand changes are told */
+    TALE_LONG,    /* as the truth, in more words than any Sentinel has */
+    TALE_DEAF,    /* once it has answered, it reads nothing more, and answers what it was not asked yet: the epoch is
+                   * another each time */
 };
 
 struct teller {

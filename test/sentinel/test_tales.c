@@ -140,6 +140,38 @@ static void an_address_that_is_none_is_refused(void **state) {
     assert_says(f->away.error, "no address");
 }
 
+/* However often it is told meanwhile that something has changed. */
+static void one_answer_serves_all_that_is_heard_before_it(void **state) {
+    struct fixture *f = *state;
+    tell(f, 0, TALE_SHOUTED);
+    begin(f);
+    await(f, has_stopped(&tellers[0]));
+    for (int i = 0; i < 3; i++)
+        loop_turn(f->loop);
+    kill(tellers[0].pid, SIGCONT);
+    await(f, logged(f, "by epoch 2"));
+    works(f);
+    assert_int_equal(teller_said(&tellers[0]), 3);
+}
+
+/* Where each answer begs for another question: who does not read them is asked no more. */
+static void who_does_not_read_is_not_asked_without_end(void **state) {
+    struct fixture *f = *state;
+    tell(f, 0, TALE_DEAF);
+    begin(f);
+    await(f, logged(f, "connection lost"));
+    assert_true(logged(f, "nobody asked for"));
+}
+
+static void an_answer_of_too_many_words_is_refused(void **state) {
+    struct fixture *f = *state;
+    tell(f, 0, TALE_LONG);
+    begin(f);
+    await(f, f->away.count > 0);
+    assert_status(f->away.status, EVLOCK_EPROTOCOL);
+    assert_says(f->away.error, "too many elements");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TALE_TEST(an_address_is_of_the_epoch_before_and_after_it),
@@ -151,6 +183,9 @@ int main(void) {
         TALE_TEST(all_are_asked_where_the_master_is_away),
         TALE_TEST(who_hangs_up_is_asked_again),
         TALE_TEST(an_address_that_is_none_is_refused),
+        TALE_TEST(one_answer_serves_all_that_is_heard_before_it),
+        TALE_TEST(who_does_not_read_is_not_asked_without_end),
+        TALE_TEST(an_answer_of_too_many_words_is_refused),
     };
     return run_suite("sentinel-tales", tests);
 }
