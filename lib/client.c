@@ -73,9 +73,9 @@ static void client_describe(const struct node *node, evlock_node_info *ret) {
 
     ret->missing = client_missing_of(node);
     evl_url_write_address(&node->url, ret->address);
-    memcpy(ret->product, login->product.name, strlen(login->product.name) + 1);
-    memcpy(ret->version, login->product.version, sizeof(ret->version));
-    ret->persistence = login->persistence;
+    memcpy(ret->product, login->server.product.name, strlen(login->server.product.name) + 1);
+    memcpy(ret->version, login->server.product.version, sizeof(ret->version));
+    ret->persistence = login->server.persistence;
 }
 
 int evlock_client_node(const evlock_client *client, size_t index, evlock_node_info *ret_info, size_t size) {

@@ -663,7 +663,7 @@ static struct shard *cluster_new_gate(struct cluster *cluster) {
     evl_connection_init(evl_node_connection(&shard->node), cluster->parts.connections, GATE, &shard->node.url,
                         &gate_connection_hooks);
     evl_login_init(&shard->node.pipe.login, &shard->node.credentials, &gate_login_hooks);
-    shard->node.pipe.login.scouts = true;
+    shard->node.pipe.login.role = LOGIN_TO_SCOUT;
     evl_pipe_init(&shard->node.pipe, cluster->parts.ops);
     return shard;
 }

@@ -24,12 +24,13 @@ static bool deployment_has_voted(const struct node *other, const struct login *l
     const struct connection *connection = evl_node_connection_of(other);
     int64_t until = connection->served ? connection->served + connection->config->max_ttl : 0;
 
-    return strcmp(other->pipe.login.old_run_id, login->run_id) == 0 &&
+    return strcmp(other->pipe.login.before.run_id, login->server.run_id) == 0 &&
            (connection->state == CONNECTION_READY || evl_turn_now(connection->turn) < until);
 }
 
 static bool deployment_is_twin(const struct node *other, const struct login *login) {
-    return evl_node_state(other) == CONNECTION_RETURNING && strcmp(other->pipe.login.run_id, login->run_id) == 0;
+    return evl_node_state(other) == CONNECTION_RETURNING &&
+           strcmp(other->pipe.login.server.run_id, login->server.run_id) == 0;
 }
 
 /* Of two nodes that are one server, the later is kept away. One that has voted stays, also while it is away, or the
@@ -42,7 +43,7 @@ static void deployment_refuse_twins(struct node *node) {
     for (unsigned i = 0; i < deployment->node_count; i++) {
         struct node *other = deployment->nodes[i];
         bool voted = deployment_has_voted(other, login);
-        if (other == node || !login->run_id[0] || (!voted && !deployment_is_twin(other, login)))
+        if (other == node || !login->server.run_id[0] || (!voted && !deployment_is_twin(other, login)))
             continue;
         snprintf(words, sizeof(words), "node %u and node %u are the same server", i, evl_node_index(node));
         evl_connection_break(evl_node_connection(voted || i < evl_node_index(node) ? node : other), EVLOCK_ESAME,
@@ -447,14 +448,14 @@ static bool deployment_counts(const struct node *node) {
 /* No server counts for two. */
 static void deployment_check_twins(const struct deployment *deployment, unsigned index) {
     const struct node *node = deployment->nodes[index];
-    const char *id = node->pipe.login.run_id;
+    const char *id = node->pipe.login.server.run_id;
 
     if (deployment->cluster) /* a master may have two places while the table is not up to date */
         return;
     for (unsigned i = 0; i < index; i++) {
         const struct node *other = deployment->nodes[i];
         implies(id[0] && deployment_counts(node) && deployment_counts(other),
-                strcmp(id, other->pipe.login.run_id) != 0);
+                strcmp(id, other->pipe.login.server.run_id) != 0);
     }
 }
 

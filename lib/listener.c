@@ -65,6 +65,7 @@ void evl_listener_init(struct listener *listener, struct connections *all, struc
     evl_login_init(&listener->login, node->pipe.login.credentials, &login_hooks);
     assert(strlen(channel) < sizeof(listener->channel));
     memcpy(listener->channel, channel, strlen(channel) + 1);
+    listener->login.role = LOGIN_TO_LISTEN;
     listener->login.channel = listener->channel;
     listener->hooks = hooks;
 }

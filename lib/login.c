@@ -73,7 +73,7 @@ static void login_refuse(struct login *login, int status, const char *words) {
 }
 
 void evl_login_lacks(struct login *login, enum evlock_missing what, const char *why) {
-    evl_lacks_note(&login->missing, what, why, &login->connection);
+    evl_lacks_note(&login->server.missing, what, why, &login->connection);
 }
 
 /* What was found out on the way is to be asked about as well. */
@@ -82,13 +82,10 @@ static void login_ask_more(struct login *login, bool queued) {
         login_refuse(login, EVLOCK_ENOMEM, "hiredis could not queue a command");
 }
 
-/* Something in between has others' commands sent on the connection that the server sees: what ends or hushes that would
- * end and hush theirs, and what was sent last may still wait in between. */
 static void login_share(struct login *login) {
-    if (!login->shared)
+    if (!login->server.shared)
         evl_login_lacks(login, EVLOCK_MISSING_KILL, "the server sees a connection that is shared with others");
-    login->shared = true;
-    login->id = 0;
+    evl_server_share(&login->server);
 }
 
 /* --- Each step's command ------------------------------------------------------------------------------------------ */
@@ -191,9 +188,9 @@ static bool login_ask_kill(struct login *login) {
 
     if (!login->unsettled || !login->lost_id || !evl_login_is_same_process(login))
         return true;
-    if (login->id && login->id <= login->lost_id)
+    if (login->server.id && login->server.id <= login->lost_id)
         login_share(login);
-    if (login->shared)
+    if (login->server.shared)
         return true;
     snprintf(number, sizeof(number), "%" PRId64, login->lost_id);
     return login_greet(login, KILL, "CLIENT", "KILL", "ID", number, NULL);
@@ -201,21 +198,21 @@ static bool login_ask_kill(struct login *login) {
 
 static bool login_ask_history(struct login *login) {
     const struct script *script = &evl_scripts[SCRIPT_HISTORY];
-    bool spells = login->spells || login->load_error[0];
+    bool spells = login->server.spells || login->server.load_error[0];
     char mark[SHARDS_MARK_SIZE];
 
-    if (!login_is_to_wait(login) || login->reigned_since)
+    if (!login_is_to_wait(login) || login->server.reigned_since)
         return true;
-    if (!login->run_id[0] || !login->replid[0]) {
+    if (!login->server.run_id[0] || !login->server.replid[0]) {
         login_refuse(login, EVLOCK_EUNSUPPORTED, "failover_wait_ms needs the run_id and master_replid of INFO");
         return true;
     }
-    if (!login->hooks->mark(login, login->marks_refused, mark)) {
+    if (!login->hooks->mark(login, login->server.marks_refused, mark)) {
         login_refuse(login, EVLOCK_EREFUSED, "it has no slots, and no mark of its history");
         return true;
     }
     return login_greet(login, HISTORY, spells ? "EVAL" : "EVALSHA", spells ? script->text : script->sha, "1", mark,
-                       login->run_id, login->replid, login->inherited ? "1" : "0", NULL);
+                       login->server.run_id, login->server.replid, login->server.inherited ? "1" : "0", NULL);
 }
 
 static bool login_ask_count(struct login *login) {
@@ -236,12 +233,7 @@ static void login_on_server(struct login *login, const struct reply *reply) {
     if (reply->type != REPLY_STRING)
         return;
     evl_info_server(reply->text, &info);
-    login->product = info.product;
-    memcpy(login->run_id, info.run_id, sizeof(login->run_id));
-    login->renews_many = info.renews_many;
-    evl_native_learn(&login->native, &info);
-    if (info.uptime >= 0)
-        login->started = evl_turn_now(login->connection.turn) - (info.uptime - 1) * 1000000;
+    evl_server_learn(&login->server, &info, evl_turn_now(login->connection.turn));
     if (info.refusal.status != EVLOCK_OK)
         login_refuse(login, info.refusal.status, info.refusal.words);
     else if (info.clusters && !login->in_cluster)
@@ -282,10 +274,9 @@ static void login_on_table(struct login *login, const struct reply *reply) {
 
 static void login_on_id(struct login *login, const struct reply *reply) {
     if (reply->type == REPLY_INTEGER)
-        login->id = reply->integer;
+        login->server.id = reply->integer;
 }
 
-/* The server's connection cannot be older than this one: its age is in whole seconds of a clock read at two moments. */
 static void login_on_self(struct login *login, const struct reply *reply) {
     int64_t passed = evl_turn_now(login->connection.turn) - login->connection.since;
     int64_t id, age;
@@ -293,7 +284,7 @@ static void login_on_self(struct login *login, const struct reply *reply) {
     if (reply->type != REPLY_STRING)
         return;
     evl_info_connection(reply->text, &id, &age);
-    if ((id != -1 && login->id && id != login->id) || age > passed / 1000000 + 2)
+    if (evl_server_sees_another(&login->server, id, age, passed))
         login_share(login);
 }
 
@@ -308,7 +299,7 @@ static void login_on_memory(struct login *login, const struct reply *reply) {
 
 static void login_on_persistence(struct login *login, const struct reply *reply) {
     if (reply->type == REPLY_STRING)
-        login->persistence = evl_info_persistence(reply->text);
+        login->server.persistence = evl_info_persistence(reply->text);
 }
 
 static void login_on_replication(struct login *login, const struct reply *reply) {
@@ -317,29 +308,22 @@ static void login_on_replication(struct login *login, const struct reply *reply)
     if (reply->type != REPLY_STRING)
         return;
     evl_info_data(reply->text, &info);
-    memcpy(login->replid, info.replid, sizeof(login->replid));
-    login->inherited = info.inherited;
-    login->bare = info.bare;
+    evl_server_learn_data(&login->server, &info);
     if (info.refusal.status != EVLOCK_OK)
         login_refuse(login, info.refusal.status, info.refusal.words);
 }
 
-/* An age that is negative is of a clock that went back; by one that is fast it is less than it seems. A history may be
- * older than this machine's clock: it began before that read 0. */
 static void login_on_history(struct login *login, const struct reply *reply) {
-    int64_t now = evl_turn_now(login->connection.turn);
     int64_t age = reply->type == REPLY_STRING ? strtoll(reply->text, NULL, 10) : -1;
 
-    login->reigned_since = age >= 0 ? now - (age - age / 100) : now;
-    if (login->reigned_since == 0) /* which would be none */
-        login->reigned_since = -1;
+    evl_server_learn_age(&login->server, age, evl_turn_now(login->connection.turn));
     if (reply->type != REPLY_STRING)
         login_refuse(login, EVLOCK_EPROTOCOL, "no age of the server's history");
 }
 
 static void login_on_load(struct login *login, const struct reply *reply) {
     (void)reply;
-    login->load_error[0] = '\0';
+    login->server.load_error[0] = '\0';
 }
 
 /* None with that number is as good: it has ended. */
@@ -364,7 +348,7 @@ static void login_on_no_name(struct login *login, const char *error) {
 }
 
 static void login_on_no_load(struct login *login, const char *error) {
-    snprintf(login->load_error, sizeof(login->load_error), "%s", error);
+    snprintf(login->server.load_error, sizeof(login->server.load_error), "%s", error);
 }
 
 /* A server without EVALSHA may have EVAL, and so may who has no right to it. */
@@ -372,7 +356,7 @@ static void login_on_no_call(struct login *login, const char *error) {
     if (!evl_reply_is_lacking(evl_reply_meaning(error)))
         return;
     evl_login_spell(login, error);
-    login->lacks_evalsha = true;
+    login->server.lacks_evalsha = true;
     login_ask_more(login, login_ask_spell(login));
 }
 
@@ -418,34 +402,30 @@ static const struct step {
     [KIND] = {login_ask_kind, login_on_kind, NULL, false},
 };
 
-/* What each sort of connection goes on with. SHARDS and SPELL come where an answer asks for them, HISTORY and KILL
- * at the end. */
+/* What each role goes on with. SHARDS and SPELL come where an answer asks for them, HISTORY and KILL at the end. */
 static const enum login_step to_send[] = {TABLE,       SERVER, SELECT, ID,      SELF,    MEMORY, PERSISTENCE,
                                           REPLICATION, LOAD,   CALL,   LIBRARY, VERSION, NAME};
 static const enum login_step to_scout[] = {TABLE};
 static const enum login_step to_listen[] = {COUNT, PUBLISH, LIBRARY, VERSION, NAME};
 static const enum login_step to_sentinel[] = {KIND, NAME};
 
-#define STEPS(sort) (sizeof(sort) / sizeof((sort)[0]))
+#define STEPS(list)                                                                                                    \
+    { list, sizeof(list) / sizeof((list)[0]) }
+
+static const struct {
+    const enum login_step *steps;
+    size_t count;
+} roles[] = {
+    [LOGIN_TO_SEND] = STEPS(to_send),
+    [LOGIN_TO_SCOUT] = STEPS(to_scout),
+    [LOGIN_TO_LISTEN] = STEPS(to_listen),
+    [LOGIN_TO_SENTINEL] = STEPS(to_sentinel),
+};
 
 static bool login_ask_rest(struct login *login) {
-    const enum login_step *sort = to_send;
-    size_t count = STEPS(to_send);
-
-    if (login->to_sentinel) {
-        sort = to_sentinel;
-        count = STEPS(to_sentinel);
-    } else if (login->scouts) {
-        sort = to_scout;
-        count = STEPS(to_scout);
-    } else if (login->channel) {
-        sort = to_listen;
-        count = STEPS(to_listen);
-    }
-
     login->entered = true;
-    for (size_t i = 0; i < count; i++)
-        if (!steps[sort[i]].ask(login))
+    for (size_t i = 0; i < roles[login->role].count; i++)
+        if (!steps[roles[login->role].steps[i]].ask(login))
             return false;
     return true;
 }
@@ -607,7 +587,7 @@ static bool login_can_do_without(enum login_step step, const char *error) {
 
 /* A script that was loaded may be gone by the time that it is called: then it is sent whole, once. */
 static bool login_spells_history(struct login *login, const char *error) {
-    if (login->spells || login->load_error[0] || strncmp(error, "NOSCRIPT", 8) != 0)
+    if (login->server.spells || login->server.load_error[0] || strncmp(error, "NOSCRIPT", 8) != 0)
         return false;
     login_on_no_load(login, error);
     login_ask_more(login, login_ask_history(login));
@@ -621,7 +601,7 @@ static bool login_marks_elsewhere(struct login *login, const char *error) {
 
     if (!login->in_cluster || !evl_shards_redirect(&to, error))
         return false;
-    if (++login->marks_refused < MARKS_MOST)
+    if (++login->server.marks_refused < MARKS_MOST)
         login_ask_more(login, login_ask_history(login));
     else
         login_refuse(login, EVLOCK_EREFUSED, error);
@@ -676,13 +656,13 @@ static void login_go_on(struct login *login, enum login_step step) {
 
 /* Of the server's clock: it may show more by now, and no less. */
 static void login_on_clock(struct login *login, const struct reply *reply) {
-    login->reading = false;
+    login->server.reading = false;
     if (reply->type == REPLY_TIME) {
-        login->clock =
-            (struct clock_reading){reply->integer, login->asked_clock_at, evl_turn_now(login->connection.turn)};
-        evl_login_lacks(login, EVLOCK_MISSING_CLOCK, login->clock_error);
+        login->server.clock =
+            (struct clock_reading){reply->integer, login->server.asked_clock_at, evl_turn_now(login->connection.turn)};
+        evl_login_lacks(login, EVLOCK_MISSING_CLOCK, login->server.clock_error);
     } else if (reply->type == REPLY_ERROR && !evl_reply_passes(reply->text)) {
-        login->hides_clock = true;
+        login->server.hides_clock = true;
     }
     if (evl_login_has_no_clock(login))
         evl_login_lacks(login, EVLOCK_MISSING_TIME, reply->text);
@@ -694,11 +674,11 @@ static void login_on_history_anew(struct login *login, const struct reply *reply
 
     if (reply->type == REPLY_STRING)
         evl_info_data(reply->text, &info);
-    login->confirmed_at = login->asked_history_at;
-    login->asked_history_at = 0;
+    login->server.confirmed_at = login->server.asked_history_at;
+    login->server.asked_history_at = 0;
     if (info.refusal.status != EVLOCK_OK)
         login_refuse(login, info.refusal.status, info.refusal.words);
-    else if (info.inherited && strcmp(info.replid, login->replid) != 0)
+    else if (info.inherited && strcmp(info.replid, login->server.replid) != 0)
         login_refuse(login, EVLOCK_EREFUSED, "its history is another than at the login");
 }
 
@@ -737,35 +717,17 @@ void evl_login_greeted(struct connection *connection, int answered, const struct
 bool evl_login_greet(struct connection *connection) {
     struct login *login = login_of(connection);
 
-    login->id = 0;
+    login->missed |= login->server.missing;
+    evl_server_reset(&login->server);
     login->open = 0;
-    login->killed = login->shared = false;
-    login->missed |= login->missing;
-    login->missing = 0;
-    login->product = (struct info_product){"", ""};
-    login->persistence = EVLOCK_PERSISTENCE_UNKNOWN;
-    login->run_id[0] = '\0';
-    login->replid[0] = '\0';
-    login->inherited = true;
-    login->reigned_since = 0;
-    login->marks_refused = 0;
-    login->confirmed_at = login->asked_history_at = 0;
-    login->started = 0;
-    login->renews_many = login->renews_by_tag = false;
-    evl_native_reset(&login->native);
-    login->spells = login->lacks_evalsha = false;
-    login->load_error[0] = '\0';
-    login->clock = (struct clock_reading){0};
-    login->clock_error[0] = '\0';
-    login->reading = login->hides_clock = false;
+    login->killed = false;
     login->entered = login->again = false;
     return login_authenticate(login);
 }
 
 void evl_login_init(struct login *login, struct credentials *credentials, const struct login_hooks *hooks) {
     login->hooks = hooks;
-    login->product = (struct info_product){"", ""};
-    evl_native_reset(&login->native);
+    evl_server_reset(&login->server);
     login->in_cluster = hooks->table;
     login->credentials = credentials;
     LIST_INSERT_HEAD(&credentials->logins, login, link);
@@ -783,7 +745,7 @@ void evl_login_lost(struct connection *connection) {
 
     assert(connection->state == CONNECTION_READY);
     login->unsettled = true;
-    login->lost_id = login->id;
+    login->lost_id = login->server.id;
 }
 
 /* --- The server's clock, where scripts may not read it ------------------------------------------------------------ */
@@ -794,26 +756,26 @@ static const int64_t clock_stale = 1000000;
 static void login_read_clock(struct login *login, int64_t now) {
     const char *words[] = {"TIME"};
 
-    if (login->reading || login->hides_clock)
+    if (login->server.reading || login->server.hides_clock)
         return;
-    login->asked_clock_at = now;
-    login->reading = evl_connection_greet(&login->connection, CLOCK, 1, words);
+    login->server.asked_clock_at = now;
+    login->server.reading = evl_connection_greet(&login->connection, CLOCK, 1, words);
 }
 
 bool evl_login_bring_clock(struct login *login, const char *why) {
-    if (!login->clock_error[0])
-        snprintf(login->clock_error, sizeof(login->clock_error), "%s", why);
-    if (!login->clock.server)
+    if (!login->server.clock_error[0])
+        snprintf(login->server.clock_error, sizeof(login->server.clock_error), "%s", why);
+    if (!login->server.clock.server)
         login_read_clock(login, evl_turn_now(login->connection.turn));
     return !evl_login_has_no_clock(login);
 }
 
 /* By the clock here it goes on; it is not ahead of the server's by more than the two went apart since. */
 int64_t evl_login_brought_clock(struct login *login, int64_t now) {
-    assert(login->clock.server);
-    if (now - login->clock.received > clock_stale)
+    assert(login->server.clock.server);
+    if (now - login->server.clock.received > clock_stale)
         login_read_clock(login, now);
-    return login->clock.server + evl_max(now - login->clock.received, 0);
+    return login->server.clock.server + evl_max(now - login->server.clock.received, 0);
 }
 
 /* --- Clusters ----------------------------------------------------------------------------------------------------- */
@@ -838,10 +800,10 @@ static const int64_t history_stale = 1000000;
 void evl_login_confirm_history(struct login *login, int64_t now) {
     const char *words[] = {"INFO", "replication"};
 
-    if (!login_is_to_wait(login) || login->asked_history_at ||
-        (login->confirmed_at && now - login->confirmed_at <= history_stale))
+    if (!login_is_to_wait(login) || login->server.asked_history_at ||
+        (login->server.confirmed_at && now - login->server.confirmed_at <= history_stale))
         return;
-    login->asked_history_at = now;
+    login->server.asked_history_at = now;
     login_ask_more(login, evl_connection_greet(&login->connection, HISTORY_ANEW, 2, words));
 }
 
@@ -855,46 +817,39 @@ bool evl_login_load_scripts(struct login *login) {
 
 void evl_login_spell(struct login *login, const char *why) {
     evl_login_lacks(login, EVLOCK_MISSING_DIGESTS, why);
-    login->spells = true;
+    login->server.spells = true;
 }
 
 /* What no refusal said. */
 void evl_login_take_stock(struct login *login) {
-    if (!login->run_id[0])
+    if (!login->server.run_id[0])
         evl_login_lacks(login, EVLOCK_MISSING_IDENTITY, "INFO does not give it");
-    if (!login->renews_many)
+    if (!login->server.renews_many)
         evl_login_lacks(login, EVLOCK_MISSING_BATCHES, "it is older than Redis 7, or INFO does not give its version");
-    if (!login->id || !login->run_id[0])
+    if (!login->server.id || !login->server.run_id[0])
         evl_login_lacks(login, EVLOCK_MISSING_KILL, "CLIENT ID and INFO do not give what it needs");
 }
 
 uint32_t evl_login_missing(const struct login *login) {
-    return login->missing | (login->connection.state == CONNECTION_READY ? 0 : login->missed);
-}
-
-static bool login_differs(const char *before, const char *now) {
-    return before[0] && now[0] && strcmp(before, now) != 0;
+    return login->server.missing | (login->connection.state == CONNECTION_READY ? 0 : login->missed);
 }
 
 bool evl_login_is_same_process(const struct login *login) {
-    return login->run_id[0] && strcmp(login->run_id, login->old_run_id) == 0;
+    return evl_server_is_same(&login->server, &login->before);
 }
 
 bool evl_login_is_other_process(const struct login *login) {
-    return login_differs(login->old_run_id, login->run_id);
+    return evl_server_is_other(&login->server, &login->before);
 }
 
-/* A process gives the history of its data another name when its first replica comes, and again a while after its last
- * has gone, and has lost nothing by that: where it took over data, it names their history beside its own. */
 bool evl_login_has_other_data(const struct login *login) {
-    return login_differs(login->old_replid, login->replid) && (login->inherited || !evl_login_is_same_process(login));
+    return evl_server_has_other_data(&login->server, &login->before);
 }
 
 void evl_login_keep(struct login *login) {
     evl_connection_log(&login->connection, EVLOCK_LOG_INFO, "connected%s",
                        evl_login_is_other_process(login) ? ", to another server process than before" : "");
-    memcpy(login->old_run_id, login->run_id, sizeof(login->run_id));
-    memcpy(login->old_replid, login->replid, sizeof(login->replid));
+    login->before = login->server;
     login->unsettled = false;
     login->lost_id = 0;
     login->missed = 0;
@@ -915,9 +870,9 @@ void evl_login_check(const struct login *login) {
     implies(login->owes && connection->state != CONNECTION_STOPPED, evl_credentials_newest(login->credentials)->bytes);
     implies(connection->state == CONNECTION_RETURNING, login->open == 0);
     implies(served, login->open <= (int)evl_script_count);
-    implies(served, !login->unsettled && strcmp(login->run_id, login->old_run_id) == 0);
+    implies(served, !login->unsettled && strcmp(login->server.run_id, login->before.run_id) == 0);
     implies(login->lost_id, login->unsettled);
-    implies(login->lacks_evalsha, login->spells);
+    implies(login->server.lacks_evalsha, login->server.spells);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The login of a connection, by the steps that its sort needs: who the user is, which server process answers, what data
- * it has, the scripts. All is sent at once but for what must know an answer first. It owns what the server said of
- * itself, and what may still run of the connection before. It refuses a server without locks; whether one has forgotten
+ * The login of a connection, by the steps that its role needs: who the user is, which server process answers, what data
+ * it has, the scripts. All is sent at once but for what must know an answer first. It owns what may still run of the
+ * connection before. It refuses a server without locks; whether one has forgotten
  * some, it never judges.
  */
 #ifndef EVL_LOGIN_H
@@ -9,9 +9,7 @@
 
 #include "connection.h"
 #include "credentials.h"
-#include "drift.h"
-#include "info.h"
-#include "native.h"
+#include "server.h"
 #include "shards.h"
 #include "wire.h"
 
@@ -30,50 +28,32 @@ struct login_hooks {
     void (*done)(struct login *login, bool settled);
 };
 
+/* What the connection is for, and so what is asked of the server. */
+enum login_role {
+    LOGIN_TO_SEND,
+    LOGIN_TO_SCOUT,    /* it asks for the table of a cluster, and nothing else */
+    LOGIN_TO_LISTEN,   /* on a server with locks */
+    LOGIN_TO_SENTINEL, /* which has no locks: to ask it, or to listen there */
+};
+
 struct login {
     struct connection connection;
     const struct login_hooks *hooks;
     LIST_ENTRY(login) link; /* among those with the same credentials */
     struct credentials *credentials;
-    const char *channel;      /* of a connection that will listen there; else NULL */
-    bool to_sentinel;         /* the server is a Sentinel, which has no locks */
-    bool in_cluster;          /* the server is one of a cluster, and was chosen for what it has of that */
-    bool scouts;              /* it asks for the table of a cluster, and nothing else */
-    int open;                 /* steps that are not answered yet */
-    int64_t id;               /* this connection's number on the server; 0: unknown */
-    int64_t lost_id;          /* of the last connection that ended with commands unanswered */
-    char run_id[ID_SIZE];     /* the server process; "": unknown */
-    char old_run_id[ID_SIZE]; /* the same of the last connection that served */
-    char replid[ID_SIZE];     /* the history of its data, which a promoted replica changes */
-    char old_replid[ID_SIZE];
-    int64_t started;          /* when the server process began, at the latest; 0: unknown */
-    bool inherited;           /* its data may have been another server's, since its process began */
-    bool bare;                /* it has replicas, and goes on taking writes when none of them gets these */
-    int64_t reigned_since;    /* when the first login of all saw this history, at the latest; 0: it is not known */
-    unsigned marks_refused;   /* so many of its marks could not be read there */
-    int64_t confirmed_at;     /* that history is known to be the server's since, by what was asked then; 0: not anew */
-    int64_t asked_history_at; /* it is being asked for since then; 0: it is not */
-    struct native native;     /* its own commands in place of scripts */
-    bool renews_by_tag;       /* of many, only those that have one hash tag: the server keeps others apart */
-    bool renews_many;         /* the server is new enough, and has not refused it */
-    bool shared;              /* the server sees one connection where others are as well: `id` is 0 */
-    bool killed;              /* the connection before has been ended on the server */
-    bool unsettled;           /* commands of an ended connection may still run */
-    bool spells;              /* scripts are sent whole, as they are not there */
-    bool lacks_evalsha;       /* the server has no such command, or not for this user */
-    struct clock_reading clock; /* of a server that does not let scripts read it: the newest; 0: none yet */
-    int64_t asked_clock_at;
-    struct info_product product; /* what the server is, as far as it says */
-    enum evlock_persistence persistence;
-    bool reading;          /* it is being asked for */
-    bool hides_clock;      /* it was refused */
-    uint32_t missing;      /* what this connection's server lacks, as far as it is known: enum evlock_missing */
-    uint32_t missed;       /* the same of the connections before, until this one serves */
-    bool entered;          /* credentials were taken, or none were needed */
-    bool again;            /* CONNECTING: refused credentials were asked for once more */
-    bool owes;             /* it has not logged in yet with the newest that were given */
-    char load_error[128];  /* why the scripts could not be loaded, or "" */
-    char clock_error[128]; /* why a script could not read the clock, or "" */
+    enum login_role role;
+    const char *channel;  /* where the connection will listen; NULL: nowhere */
+    bool in_cluster;      /* the server is one of a cluster, and was chosen for what it has of that */
+    int open;             /* steps that are not answered yet */
+    struct server server; /* as this login finds it */
+    struct server before; /* as the last one that served has found it */
+    int64_t lost_id;      /* of the last connection that ended with commands unanswered; 0: unknown */
+    bool unsettled;       /* commands of an ended connection may still run */
+    bool killed;          /* the connection before has been ended on the server */
+    uint32_t missed;      /* what servers of the connections before lacked, until this one serves */
+    bool entered;         /* credentials were taken, or none were needed */
+    bool again;           /* CONNECTING: refused credentials were asked for once more */
+    bool owes;            /* it has not logged in yet with the newest that were given */
 };
 
 /* Sets up a login of zeroed memory, by credentials that it shares. */
@@ -126,7 +106,7 @@ void evl_login_lacks(struct login *login, enum evlock_missing what, const char *
 
 /* The server's clock is to be had neither in scripts nor by a plain command, as far as it is known. */
 static inline bool evl_login_has_no_clock(const struct login *login) {
-    return login->hides_clock && !login->clock.server;
+    return login->server.hides_clock && !login->server.clock.server;
 }
 
 /* A script could not read the server's clock, for this reason: asks for it. False: there is none to be had. */
@@ -138,7 +118,7 @@ int64_t evl_login_brought_clock(struct login *login, int64_t now);
 /* The server's clock as a command of this form is to bring it; 0: it brings none, or the server's scripts read it, or
  * it is not known yet. */
 static inline int64_t evl_login_clock(struct login *login, const struct form *form, int64_t now) {
-    return login->clock.server && evl_form_has(form, ARG_CLOCK) ? evl_login_brought_clock(login, now) : 0;
+    return login->server.clock.server && evl_form_has(form, ARG_CLOCK) ? evl_login_brought_clock(login, now) : 0;
 }
 
 /* It is logged in: what the server has not given is lacking, too. */

@@ -131,7 +131,7 @@ void evl_master_node_changed(struct master *master) {
 }
 
 void evl_master_node_returned(struct master *master) {
-    if (!master->node->pipe.login.bare || master->warned)
+    if (!master->node->pipe.login.server.bare || master->warned)
         return;
     master->warned = true;
     evl_log(master_log_of(master), EVLOCK_LOG_WARN,

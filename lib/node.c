@@ -17,9 +17,9 @@ static struct node *node_of(struct connection *connection) {
 static int64_t node_may_have_forgotten_until(const struct node *node, int64_t now) {
     const struct login *login = &node->pipe.login;
     bool stranger = login->connection.config->distrust_uptime && !evl_login_is_same_process(login);
-    bool unknown = !login->run_id[0] || !login->started;
+    bool unknown = !login->server.run_id[0] || !login->server.started;
 
-    return node->replaced || evl_login_has_other_data(login) || unknown || stranger ? now : login->started;
+    return node->replaced || evl_login_has_other_data(login) || unknown || stranger ? now : login->server.started;
 }
 
 /* Among several nodes, one that may have forgotten locks does not count before the longest of them must have ended.
@@ -40,7 +40,7 @@ static void node_exclude(struct node *node) {
 /* The server of before may be at work for a while, unknown to this one: nothing is asked of it meanwhile. */
 static bool node_waits_out(struct node *node) {
     struct connection *connection = evl_node_connection(node);
-    int64_t closed_until = node->pipe.login.reigned_since + connection->config->failover_wait;
+    int64_t closed_until = node->pipe.login.server.reigned_since + connection->config->failover_wait;
 
     if (!connection->config->failover_wait)
         return false;
@@ -204,7 +204,7 @@ void evl_node_check(const struct node *node) {
     implies(node->replaced, node->settled);
     implies(node->excluded_until, node->excludable || evl_node_connection_of(node)->config->failover_wait);
     implies(evl_node_state(node) == CONNECTION_READY && evl_node_connection_of(node)->config->failover_wait,
-            node->pipe.login.reigned_since);
+            node->pipe.login.server.reigned_since);
     implies(node->excludable, !node->pipe.login.connection.config->durable);
     assert(!node->pipe.login.channel);
     evl_login_check(&node->pipe.login);

@@ -43,7 +43,8 @@ static struct reply pipe_mend_noscript(struct pipe *pipe, struct request *reques
             pipe_break_connection(pipe, EVLOCK_ENOMEM, "hiredis could not queue a command");
         return *reply;
     case 1:
-        evl_login_spell(login, login->load_error[0] ? login->load_error : "those that were loaded are not there");
+        evl_login_spell(login, login->server.load_error[0] ? login->server.load_error
+                                                           : "those that were loaded are not there");
         return *reply;
     default:
         request->noscripts = 0;
@@ -87,11 +88,11 @@ static struct reply pipe_mend_noclock(struct pipe *pipe, struct request *request
 
 /* Who may not send scripts whole may be allowed to load them by the next time. */
 static void pipe_note_refusal(struct login *login, const struct reply *reply) {
-    if (!login->spells || !evl_reply_is_lacking(evl_reply_meaning(reply->text)))
+    if (!login->server.spells || !evl_reply_is_lacking(evl_reply_meaning(reply->text)))
         return;
     if (strstr(reply->text, "'eval'"))
         evl_login_lacks(login, EVLOCK_MISSING_SCRIPTS, reply->text);
-    login->spells = login->lacks_evalsha;
+    login->server.spells = login->server.lacks_evalsha;
 }
 
 /* What the owner of a request is told in place of an error: that may be mended. */
@@ -170,12 +171,12 @@ static void pipe_answer(struct pipe *pipe, struct request *request, const struct
 static bool pipe_parts_batch(struct login *login, const struct reply *reply) {
     bool scattered = reply->type == REPLY_ERROR && evl_reply_is_scattered(reply->text);
 
-    if (!evl_batch_is_refused(reply) && !(scattered && !login->renews_by_tag))
+    if (!evl_batch_is_refused(reply) && !(scattered && !login->server.renews_by_tag))
         return false;
-    if (scattered && !login->renews_by_tag)
-        login->renews_by_tag = true;
+    if (scattered && !login->server.renews_by_tag)
+        login->server.renews_by_tag = true;
     else
-        login->renews_many = false;
+        login->server.renews_many = false;
     evl_login_lacks(login, EVLOCK_MISSING_BATCHES, reply->text);
     return true;
 }
@@ -281,7 +282,7 @@ static void pipe_send_command(struct pipe *pipe, struct request *request, struct
     char *text;
     size_t len;
 
-    if (!pipe->login.spells || !command->script) {
+    if (!pipe->login.server.spells || !command->script) {
         evl_connection_send(connection, request, evl_command_text(command), now);
     } else if ((text = evl_command_spelled(command, &len))) {
         evl_connection_send(connection, request, (struct bytes){text, len}, now);
@@ -347,10 +348,10 @@ static bool pipe_send_batch(struct pipe *pipe, int64_t now) {
     struct command command;
     struct batch batch;
 
-    if (!pipe->login.renews_many || first == TAILQ_LAST(&pipe->waiting, requests))
+    if (!pipe->login.server.renews_many || first == TAILQ_LAST(&pipe->waiting, requests))
         return false;
     evl_batch_begin(&batch);
-    if (pipe->login.renews_by_tag)
+    if (pipe->login.server.renews_by_tag)
         pipe_take_kin_into(&batch, pipe, now);
     else
         while (pipe_take_into(&batch, pipe, TAILQ_FIRST(&pipe->waiting), now))
@@ -448,7 +449,7 @@ void evl_pipe_part(struct pipe *pipe) {
     static const char quiet[] = "*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3\r\nOFF\r\n";
 
     pipe->parting = true;
-    if (pipe_may_send(pipe) && pipe->login.id)
+    if (pipe_may_send(pipe) && pipe->login.server.id)
         evl_connection_hush(&pipe->login.connection, (struct bytes){quiet, sizeof(quiet) - 1});
     evl_check(evl_pipe_check(pipe));
 }

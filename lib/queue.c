@@ -82,7 +82,7 @@ bool evl_queue_listens(const struct node *node) {
 }
 
 void evl_queue_follow(const struct node *node) {
-    if (node->listener && (node->replaced || !node->pipe.login.run_id[0]))
+    if (node->listener && (node->replaced || !node->pipe.login.server.run_id[0]))
         evl_listener_follow(node->listener, evl_node_connection_of(node)->since);
 }
 

@@ -113,7 +113,7 @@ static void replicas_on_refused(struct call *call, struct request *request, cons
 
 /* Whether the server sees both as one connection. A number says nothing beside that of another process. */
 static bool replicas_are_one(const struct login *side, const struct login *own) {
-    return side->id && side->id == own->id && strcmp(side->run_id, own->run_id) == 0;
+    return side->server.id && side->server.id == own->server.id && strcmp(side->server.run_id, own->server.run_id) == 0;
 }
 
 /* Why no answer of a node would say anything of its replicas; NULL: it would. What a proxy sends on a shared connection
@@ -122,7 +122,7 @@ static const char *replicas_hopeless(const struct call *call, unsigned node) {
     const struct login *side = replicas_login_of(call, node);
     const struct login *own = &replicas_node_of(call, node)->pipe.login;
 
-    if (side->shared || replicas_are_one(side, own))
+    if (side->server.shared || replicas_are_one(side, own))
         return "a proxy shares its connections, on which replicas cannot be asked";
     return NULL;
 }
@@ -143,7 +143,7 @@ static void replicas_on_few(struct call *call, unsigned node, int64_t number, in
 static bool replicas_leads_home(const struct call *call, unsigned node) {
     const struct node *home = replicas_node_of(call, node);
 
-    return call->count == 1 || strcmp(home->side->login.run_id, home->pipe.login.old_run_id) == 0;
+    return call->count == 1 || strcmp(home->side->login.server.run_id, home->pipe.login.before.run_id) == 0;
 }
 
 /* The replicas are asked on the connection on which the renewal was answered, or not at all: what is known to another
@@ -167,7 +167,7 @@ static bool replicas_answer(struct request *request, const struct reply *reply, 
     } else if (call->acquire.waiting & node && replicas_has_moved(call)) {
         replicas_deny(call, node, EVLOCK_EREPLICAS, "its slot went to another master meanwhile");
     } else if (call->acquire.waiting & node && number >= call->lock->config->min_replicas) {
-        replicas_login_of(call, request->vote)->missing &= ~(uint32_t)EVLOCK_MISSING_WAIT;
+        replicas_login_of(call, request->vote)->server.missing &= ~(uint32_t)EVLOCK_MISSING_WAIT;
         call->acquire.confirmed |= node;
         replicas_decide(call, (struct trouble){EVLOCK_EREPLICAS, ""});
     } else if (call->acquire.waiting & node && reply->type == REPLY_INTEGER) {

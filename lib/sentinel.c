@@ -247,7 +247,7 @@ static void sentinel_init_login(struct login *login, struct connections *all, un
     evl_connection_init(&login->connection, all, index, url, hooks);
     evl_login_init(login, credentials, login_hooks);
     login->connection.called = "sentinel";
-    login->to_sentinel = true;
+    login->role = LOGIN_TO_SENTINEL;
 }
 
 void evl_sentinel_init(struct sentinel *sentinel, struct connections *all, unsigned index,

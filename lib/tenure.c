@@ -149,7 +149,7 @@ static bool tenure_may_send(struct tenure *tenure, unsigned vote, int64_t now) {
 static enum lease_command tenure_renewal(struct tenure *tenure, const struct node *node, int64_t now) {
     if (evl_node_restores(node, now))
         return LEASE_RESTORE;
-    if (now >= node->pipe.login.native.refreshes_from && evl_lease_may_refresh(evl_tenure_lease(tenure)))
+    if (now >= node->pipe.login.server.native.refreshes_from && evl_lease_may_refresh(evl_tenure_lease(tenure)))
         return LEASE_REFRESH;
     return LEASE_RENEW;
 }
@@ -251,7 +251,7 @@ static const struct form *tenure_form(struct tenure *tenure, struct request *req
         return &dialect->commands[kind]->form;
     if (evl_tenure_rest(tenure)->plainly)
         dialect = evl_dialect(false, false, false);
-    form = evl_native_release(&node->pipe.login.native, dialect);
+    form = evl_native_release(&node->pipe.login.server.native, dialect);
     request->native = !form->script;
     return form;
 }
@@ -371,7 +371,7 @@ static void tenure_mend_native(struct tenure *tenure, const struct request *requ
                                struct login *login, int64_t now, struct reading *reading) {
     bool native = kind == LEASE_REFRESH || (kind == LEASE_RELEASE && request->native);
 
-    if (!native || !evl_native_withdraw(&login->native, kind, reading->words, now))
+    if (!native || !evl_native_withdraw(&login->server.native, kind, reading->words, now))
         return;
     evl_handle_log(tenure->lock, EVLOCK_LOG_DEBUG, "node %u goes by script: %s", login->connection.index,
                    reading->words);

@@ -765,15 +765,15 @@ CASE(a_return_that_is_cut_short_settles_nothing) {
     acquire_few(client, 2 * TOLD_A_RING);
     login->unsettled = true;
     login->lost_id = 7;
-    login->old_run_id[0] = 'a';
-    login->run_id[0] = 'b';
+    login->before.run_id[0] = 'a';
+    login->server.run_id[0] = 'b';
     log_in(node, false);
     assert_true(tell_back(client));
     assert_int_equal(not_told(&client->locks.tenures.live), TOLD_A_RING);
     cut(node);
     assert_int_equal(evl_node_state(node), CONNECTION_AWAY);
     assert_true(login->unsettled && login->lost_id == 7);
-    assert_string_equal(login->old_run_id, "a");
+    assert_string_equal(login->before.run_id, "a");
     log_in(node, false);
     while (tell_back(client))
         ;
@@ -1313,14 +1313,14 @@ CASE(a_node_that_does_not_say_which_it_is_or_since_when_does_not_count_yet) {
     evlock_client *client = client_of_three();
     struct node *silent = node_of(client), *nameless = node_at(client, 1), *old = node_at(client, 2);
 
-    strcpy(silent->pipe.login.run_id, "its own");
+    strcpy(silent->pipe.login.server.run_id, "its own");
     log_in(silent, true);
     assert_int_equal(evl_node_trouble(silent, loop.now).status, EVLOCK_EEXCLUDED);
-    nameless->pipe.login.started = 1;
+    nameless->pipe.login.server.started = 1;
     log_in(nameless, true);
     assert_int_equal(evl_node_trouble(nameless, loop.now).status, EVLOCK_EEXCLUDED);
-    strcpy(old->pipe.login.run_id, "another");
-    old->pipe.login.started = 1;
+    strcpy(old->pipe.login.server.run_id, "another");
+    old->pipe.login.server.started = 1;
     log_in(old, true);
     assert_int_equal(evl_node_trouble(old, loop.now).status, EVLOCK_OK);
     cut(silent);
@@ -1357,7 +1357,7 @@ CASE(a_node_that_takes_the_token_by_a_renewal_has_renewed) {
 
 static bool is_refused(struct node *node, const char *run_id) {
     open_up(&node->pipe);
-    strcpy(node->pipe.login.run_id, run_id);
+    strcpy(node->pipe.login.server.run_id, run_id);
     node->pipe.login.hooks->met(&node->pipe.login);
     return evl_node_connection(node)->broken == EVLOCK_ESAME;
 }
@@ -1368,7 +1368,7 @@ CASE(a_server_that_has_voted_is_no_other_node_before_the_longest_lease_has_ended
     struct node *first = node_of(client), *later = node_at(client, 1);
 
     cut(first);
-    strcpy(first->pipe.login.old_run_id, "a");
+    strcpy(first->pipe.login.before.run_id, "a");
     evl_node_connection(first)->served = loop.now;
     loop.now += evl_node_connection(first)->config->max_ttl - 1;
     assert_true(is_refused(later, "a"));
@@ -1459,7 +1459,8 @@ CASE(what_is_longer_than_its_room_is_not_known) {
         struct node *node = node_of(client);
         snprintf(info, sizeof(info), "# Server\r\nrun_id:%.*s\r\n", len, digits);
         say(node, info);
-        assert_string_equal(node->pipe.login.run_id, len == 40 ? "0123456789012345678901234567890123456789" : "");
+        assert_string_equal(node->pipe.login.server.run_id,
+                            len == 40 ? "0123456789012345678901234567890123456789" : "");
         finish_at_socket(client);
     }
 }
@@ -1469,21 +1470,21 @@ CASE(a_login_begins_without_what_the_last_one_found) {
     struct node *node = node_of(client);
     struct login *login = &node->pipe.login;
 
-    login->run_id[0] = login->replid[0] = login->load_error[0] = 'a';
-    login->inherited = false;
-    login->started = 1;
-    login->spells = login->lacks_evalsha = true;
+    login->server.run_id[0] = login->server.replid[0] = login->server.load_error[0] = 'a';
+    login->server.inherited = false;
+    login->server.started = 1;
+    login->server.spells = login->server.lacks_evalsha = login->server.bare = true;
     cut(node);
     assert_int_equal(evl_node_state(node), CONNECTION_AWAY);
     ring_at(evl_node_connection(node)->retry_at);
     assert_int_equal(evl_node_state(node), CONNECTION_CONNECTING);
     open_connection(evl_node_connection(node));
-    assert_string_equal(login->run_id, "");
-    assert_string_equal(login->replid, "");
-    assert_string_equal(login->load_error, "");
-    assert_true(login->inherited);
-    assert_true(login->started == 0);
-    assert_false(login->spells || login->lacks_evalsha);
+    assert_string_equal(login->server.run_id, "");
+    assert_string_equal(login->server.replid, "");
+    assert_string_equal(login->server.load_error, "");
+    assert_true(login->server.inherited);
+    assert_true(login->server.started == 0);
+    assert_false(login->server.spells || login->server.lacks_evalsha || login->server.bare);
     finish_at_socket(client);
 }
 
@@ -2130,7 +2131,7 @@ static void refuse_for_ever(const char *words, const char *told_of) {
     evlock *lock;
     int answers = 0;
     serve(node);
-    node->pipe.login.clock.server = 1; /* so that it is brought */
+    node->pipe.login.server.clock.server = 1; /* so that it is brought */
     told = 0;
     assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, &options), EVLOCK_OK);
     assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
