@@ -230,6 +230,30 @@ static void garbage_after_a_handshake(void **state) {
     }
 }
 
+/* The server ends the connection because of what it cannot read, and says so. A new login is sent at once, before the
+ * loop finds what came. */
+static void what_a_server_said_last_is_heard_where_nothing_can_be_sent(void **state) {
+    static const char unreadable[] = "\x17\x03\x03\x00\x20"
+                                     "0123456789abcdef0123456789abcdef";
+    static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+    struct fixture *f = *state;
+    for (int i = 0; i < 2; i++) {
+        evlock_client *client = peer_client(f, &(struct tls_peer_options){.version = versions[i]});
+        await(f, tls_peer_pump(&peer) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+        f->away = (struct record){0};
+        peer.resets = true;
+        BIO_write(peer.pairs[0].in, unreadable, sizeof(unreadable) - 1);
+        tls_peer_pump(&peer);
+        assert_int_equal(tls_peer_alive(&peer), 0);
+        assert_status(evlock_client_login(client, 0, "default", "any"), EVLOCK_OK);
+        await(f, f->away.count);
+        assert_status(f->away.status, EVLOCK_EPROTOCOL);
+        assert_words(f->away.error, "bad record mac");
+        client_free(f, client);
+        tls_peer_stop(&peer);
+    }
+}
+
 static void keys_may_be_updated(void **state) {
     struct fixture *f = *state;
     peer_client(f, &(struct tls_peer_options){.version = TLS1_3_VERSION});
@@ -419,6 +443,7 @@ int main(void) {
         TLS_TEST(an_answer_before_the_end_counts),
         TLS_TEST(an_end_of_any_kind_is_survived),
         TLS_TEST(garbage_after_a_handshake),
+        TLS_TEST(what_a_server_said_last_is_heard_where_nothing_can_be_sent),
         TLS_TEST(keys_may_be_updated),
         TLS_TEST(a_renegotiation_is_refused),
         TLS_TEST(a_server_that_asks_without_end_and_reads_nothing_is_left),
