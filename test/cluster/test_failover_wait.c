@@ -209,12 +209,8 @@ static void a_master_that_restarts_empty_grants_nothing(void **state) {
 }
 
 /* Nothing ends a connection to a master that another replaces, and that replaces the other: who was idle meanwhile must
- * not take it for the one before. */
-static void an_idle_connection_outlives_no_history(void **state) {
-    struct fixture *f = *state;
-    evlock_client *clients[2];
-    begin_waited_out(f, 500, SHORT_TTL, clients);
-    evlock *lock = lock_of(f, clients[0], 0, 0, SHORT_TTL);
+ * not take it for the one before. Returns when the first of both failovers was over. */
+static int64_t fail_over_and_back(struct fixture *f, const evlock *lock) {
     int slot = slot_of(lock), old = owner_of(lock), heir = cluster_replica_of(&cluster, old);
     cluster_fail_over(&cluster, heir, "TAKEOVER");
     assert_int_equal(cluster_await_other(&cluster, slot, old), heir);
@@ -224,9 +220,56 @@ static void an_idle_connection_outlives_no_history(void **state) {
     assert_int_equal(cluster_await_other(&cluster, slot, heir), old);
     cluster_await_ok(&cluster);
     assert_int_equal(f->away.count, 0);
+    return taken;
+}
+
+#define ANOTHER "its history is another than at the login"
+
+static void an_idle_connection_outlives_no_history(void **state) {
+    struct fixture *f = *state;
+    evlock_client *clients[2];
+    begin_waited_out(f, 500, SHORT_TTL, clients);
+    evlock *lock = lock_of(f, clients[0], 0, 0, SHORT_TTL);
+    int64_t taken = fail_over_and_back(f, lock);
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
     assert_true(evlock_clock_us() - taken >= (500 + SHORT_TTL) * 1000);
-    assert_true(logged(f, "its history is another than at the login"));
+    assert_true(logged(f, ANOTHER));
+}
+
+/* Nor is a belief prolonged by what another history has. */
+static void an_idle_connection_prolongs_nothing_in_another_history(void **state) {
+    struct fixture *f = *state;
+    struct record extended = {0};
+    evlock_options options = with_ttl(TTL);
+    evlock_client *clients[2];
+    begin_waited_out(f, 500, TTL, clients);
+    f->client = clients[0];
+    evlock *lock = lock_at(f, 0, 0, &options);
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    (void)fail_over_and_back(f, lock);
+    assert_status(evlock_extend(lock, TTL, EVLOCK_EXTEND_REPLACE, record_end, &extended), EVLOCK_OK);
+    await(f, logged(f, ANOTHER));
+    assert_int_equal(extended.count, 0);
+}
+
+/* What a master may not say any more may be another by now. */
+static void a_history_that_is_refused_is_another(void **state) {
+    struct fixture *f = *state;
+    struct record record = {0};
+    evlock_client *clients[2];
+    begin_waited_out(f, 500, SHORT_TTL, clients);
+    evlock *lock = lock_of(f, clients[0], 0, 0, SHORT_TTL);
+    struct server *master = &cluster.nodes[owner_of(lock)];
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    assert_status(await_release(f, lock), EVLOCK_OK);
+    run_for(f, 1100);
+    server_do(master, "ACL SETUSER default -info");
+    assert_status(evlock_acquire(lock, NULL, record_end, &record), EVLOCK_OK);
+    await(f, logged(f, ANOTHER));
+    assert_int_equal(record.count, 0);
+    server_do(master, "ACL SETUSER default +info");
+    await(f, record.count);
+    assert_ended(&record, EVLOCK_OK);
 }
 
 /* What was asked a second ago says nothing of now, however late it was answered. */
@@ -356,6 +399,8 @@ int main(void) {
         CLUSTERED_BARE(a_takeover_is_waited_out),
         CLUSTERED_BARE(a_master_that_restarts_empty_grants_nothing),
         CLUSTERED_BARE(an_idle_connection_outlives_no_history),
+        CLUSTERED_BARE(an_idle_connection_prolongs_nothing_in_another_history),
+        CLUSTERED_BARE(a_history_that_is_refused_is_another),
         CLUSTERED_BARE(a_history_is_known_since_it_was_asked_for),
         CLUSTERED_BARE(a_mark_may_move_away),
         CLUSTERED_BARE(a_mark_that_is_on_its_way_is_replaced),
