@@ -405,6 +405,26 @@ static void a_connection_with_two_numbers_is_shared(void **state) {
     lock_works(f);
 }
 
+static void reconnect(struct fixture *f, evlock_client *client) {
+    mux_cut(&muxes[0]);
+    await(f, evlock_client_connection(client) != EVLOCK_CONNECTED);
+    await_connected(f, client);
+}
+
+/* The server counts in whole seconds, by a clock that it reads now and then. */
+static void a_connection_is_its_own_though_it_seems_two_seconds_old(void **state) {
+    struct fixture *f = *state;
+    static const struct mux_rule rules[] = {{"CLIENT INFO", "GET info"}, {NULL, NULL}};
+    server_do(f->server, "SET info %s", "addr=? age=2 idle=0");
+    mux_start(&muxes[0], f->server, false, rules);
+    evlock_client *client = quick_client(f, muxes[0].url);
+    await_connected(f, client);
+    assert_int_equal(missing(client), 0);
+    server_do(f->server, "SET info %s", "addr=? age=100 idle=0");
+    reconnect(f, client);
+    assert_int_equal(missing(client), EVLOCK_MISSING_KILL);
+}
+
 /* --- Replicas ----------------------------------------------------------------------------------------------------- */
 
 static evlock *replicated(struct fixture *f, int64_t count, int64_t timeout_ms) {
@@ -579,12 +599,6 @@ static long long readings_of(struct server *server) {
 }
 
 /* The next connection is made. */
-static void reconnect(struct fixture *f, evlock_client *client) {
-    mux_cut(&muxes[0]);
-    await(f, evlock_client_connection(client) != EVLOCK_CONNECTED);
-    await_connected(f, client);
-}
-
 /* The fence is about the server's clock: it goes on growing where the counter is lost. */
 static void fences_are_drawn_by_a_clock_that_is_brought(void **state) {
     struct fixture *f = *state;
@@ -1111,6 +1125,7 @@ int main(void) {
         PROFILE_TEST(a_late_acquire_behind_a_proxy_is_undone),
         PROFILE_TEST(an_end_that_is_refused_is_told),
         PROFILE_TEST(a_connection_with_two_numbers_is_shared),
+        PROFILE_TEST(a_connection_is_its_own_though_it_seems_two_seconds_old),
         PROFILE_TEST(replicas_that_cannot_be_asked_are_told_at_once),
         PROFILE_TEST(replicas_that_can_be_asked_again_are_not_missing),
         PROFILE_TEST(replicas_are_asked_of_the_locks_database),
