@@ -564,30 +564,55 @@ static void a_release_behind_a_renewal_finds_its_script_again(void **state) {
 /* --- Lost answers ------------------------------------------------------------------------------------------------- */
 
 /* Keeps back what is answered to the second script, the end of the break. */
+static int scripts_seen;
+
 static void mute_from_second_script(struct relay *relay, char *bytes, size_t len, bool to_server) {
-    static int count;
-    if (to_server && memmem(bytes, len, "EVALSHA", 7) && count++ > 0)
+    if (to_server && memmem(bytes, len, "EVALSHA", 7) && scripts_seen++ > 0)
         relay->pairs[0].muted = true;
 }
 
+/* So that the server does not know the script that a command is of: once, and not what each login asks for. */
+static void ask_for_no_script(struct relay *relay, char *bytes, size_t len, bool to_server) {
+    static const char before[] = "EVALSHA\r\n$40\r\n";
+    char *at = to_server ? memmem(bytes, len, before, strlen(before)) : NULL;
+    if (!at || at + strlen(before) + 40 > bytes + len || memcmp(at + strlen(before), "00000000", 8) == 0)
+        return;
+    memset(at + strlen(before), '0', 40);
+    relay->edit = NULL;
+}
+
 /* The first break ran; the second finds nothing, and can only have been the first's work. */
-static void a_break_whose_answer_was_lost_was_done(void **state) {
-    struct fixture *f = *state;
+static void break_with_a_lost_answer(struct fixture *f,
+                                     void (*then)(struct relay *relay, char *bytes, size_t len, bool to_server)) {
     struct record broken = {0};
     relay_start(&f->relay, f->server);
     client_new(f, f->relay.url, NULL);
     evlock *lock = lock_new(f, "a", NULL);
     server_do(f->server, "SET a stranger");
     await(f, relay_pump(&f->relay) && evlock_client_connection(f->client) == EVLOCK_CONNECTED);
+    scripts_seen = 0;
     f->relay.edit = mute_from_second_script;
     assert_status(evlock_break(lock, record_end, &broken), EVLOCK_OK);
     await(f, relay_pump(&f->relay) && !key_exists(f->server, "a"));
     assert_int_equal(broken.count, 0);
     relay_stop(&f->relay); /* with the answer */
     relay_start(&f->relay, f->server);
+    f->relay.edit = then;
     await(f, relay_pump(&f->relay) && broken.count);
     assert_ended(&broken, EVLOCK_OK);
+}
+
+static void a_break_whose_answer_was_lost_was_done(void **state) {
+    struct fixture *f = *state;
+    break_with_a_lost_answer(f, NULL);
     assert_int_equal(server_calls(f->server, "evalsha"), 2 + 3); /* each login asks for a script, too */
+}
+
+/* That the server has lost its scripts meanwhile says nothing of the first. */
+static void a_break_whose_answer_was_lost_was_done_before_the_scripts_were(void **state) {
+    struct fixture *f = *state;
+    break_with_a_lost_answer(f, ask_for_no_script);
+    assert_null(f->relay.edit);
 }
 
 /* --- Runs --------------------------------------------------------------------------------------------------------- */
@@ -948,6 +973,7 @@ int main(void) {
         CROSSING(an_extension_that_ran_out_of_time_does_not_starve_the_renewal),
         CROSSING(a_release_behind_a_renewal_finds_its_script_again),
         CROSSING(a_break_whose_answer_was_lost_was_done),
+        CROSSING(a_break_whose_answer_was_lost_was_done_before_the_scripts_were),
         CROSSING(a_run_that_lost_its_lease_says_so_without_a_server),
         CROSSING(a_run_that_lost_its_lease_says_so_where_releases_are_forbidden),
         CROSSING(a_body_ends_without_memory),
