@@ -60,7 +60,7 @@ static const struct option_row options_lease[] = {
     {"holder", 0, OPTION_TEXT, &options_values.holder, "TEXT", "who holds it, for others to read; default HOST:PID", 0,
      0},
     {"min-replicas", 0, OPTION_NUMBER, &options_values.min_replicas, "N", "replicas that must have the lock, too", 0,
-     0},
+     INT32_MAX},
     {0},
 };
 
@@ -185,13 +185,11 @@ static int options_find_urls(void) {
 }
 
 static int options_set_number(const struct option_row *row, const char *text) {
-    int64_t most = row->most ? row->most : INT64_MAX;
     char *end;
     long long number = strtoll(text, &end, 10);
-    if (end == text || *end || number < row->least || number > most)
-        return row->most ? say_error(EXIT_TROUBLE, "--%s: '%s' is no number from %" PRId64 " to %" PRId64, row->name,
-                                     text, row->least, row->most)
-                         : say_error(EXIT_TROUBLE, "--%s: '%s' is no number, or too small", row->name, text);
+    if (end == text || *end || number < row->least || number > row->most)
+        return say_error(EXIT_TROUBLE, "--%s: '%s' is no number from %" PRId64 " to %" PRId64, row->name, text,
+                         row->least, row->most);
     *(int64_t *)row->value = number;
     return 0;
 }

@@ -5,6 +5,7 @@ Each function gets a server of its own on a unix socket in a temporary folder, a
 standard library is used.
 """
 
+import fnmatch
 import os
 import pathlib
 import queue
@@ -245,14 +246,13 @@ def leave_memory():
 
 
 def main(names):
-    """Runs the tests of a file in their order; with names after the program, only those."""
+    """Runs the tests of a file in their order: those whose name matches EVLOCK_TEST_FILTER, as in C."""
     server_program = os.environ.get("EVLOCK_TEST_SERVER", "redis-server")
     if not shutil.which(server_program):
         print(f"no {server_program}")
         sys.exit(77)
-    tests = [value for name, value in names.items() if name.startswith("test_")]
-    if sys.argv[2:]:
-        tests = [test for test in tests if test.__name__ in sys.argv[2:]]
+    wanted = "test_" + os.environ.get("EVLOCK_TEST_FILTER", "*")
+    tests = [value for name, value in names.items() if fnmatch.fnmatchcase(name, wanted)]
     print(f"1..{len(tests)}")
     failed = 0
     for number, test in enumerate(tests, 1):

@@ -42,6 +42,23 @@ def test_asks_the_command_to_end(context):
     assert "lost a: not owned" in program.errors[0], program.errors
 
 
+def test_asks_all_that_the_command_started(context):
+    """The last is a child's child's child, in another session."""
+    program = start(context, "run", *PATIENT, "a", "sh", "-c", 'setsid sh -c \'"$@" & wait\' sh "$@" & wait', "sh", *SAYS)
+    program.line("")
+    context.server.command("DEL", "a")
+    program.line("SIGTERM")
+    assert command.wait(program) == 124
+
+
+def test_does_not_wait_for_the_rest_of_at_least(context):
+    program = start(context, "run", *PATIENT, "--at-least", "1h", "a", *SAYS)
+    program.line("")
+    context.server.command("DEL", "a")
+    program.line("SIGTERM")
+    assert command.wait(program) == 124
+
+
 def test_asks_by_the_signal_that_is_said(context):
     program = start(context, "run", *PATIENT, "-s", "USR2", "a", *SAYS)
     program.line("")

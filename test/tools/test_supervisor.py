@@ -109,7 +109,7 @@ def test_looks_at_the_deadline_just_before_it_becomes_the_command(context):
     os.kill(supervisor, signal.SIGSTOP)
     assert command.status(context, "run", "a", "true") == 0
     os.kill(pid, signal.SIGCONT)
-    command.gone(pid)
+    command.wait_for(lambda: not command.lives(pid) or mine.records(), "the end of the command's process")
     go_on(holder.process.pid)
     assert command.wait(holder) == 124
     assert not mine.records(), "it became the command without the lock"
@@ -133,27 +133,66 @@ def test_is_dead_when_the_next_holder_begins(context):
     crowd.wait()
 
 
-def test_lets_nothing_go_on_behind_its_deadline(context):
-    """All are stopped, many outside of the command's group. evlock goes on behind the deadline, and its order to end
-    comes before the parent is awake."""
+def test_is_dead_by_the_deadline_though_it_may_take_longer_to_end(context):
+    """The command ends near the deadline, while evlock is stopped, and leaves behind what heeds no TERM."""
     mine, others = Lives(context, "mine"), Lives(context, "others")
-    crowd = f"for i in $(seq 100); do sleep 1000 & done; exec {shlex.join(mine.words(60000))}"
-    heeds_no_term = f"trap '' TERM; setsid sh -c {shlex.quote(crowd)} & wait"
-    holder = start(context, "run", "--ttl", "2s", "a", "sh", "-c", heeds_no_term)
+    leaves = f"trap '' TERM; setsid {shlex.join(mine.words(60000))} & read line"
+    holder = start(context, "run", "--ttl", "4s", "-k", "1900ms", "a", "sh", "-c", leaves)
     command.wait_for(mine.records, "the command")
-    evlock, supervisor = holder.process.pid, parent(holder)
-    for other in evlock, supervisor, *command.descendants(supervisor):
-        os.kill(other, signal.SIGSTOP)
-        command.stopped(other)
-    for other in evlock, supervisor:
-        os.sched_setaffinity(other, [min(os.sched_getaffinity(0))])
-    os.sched_setscheduler(supervisor, os.SCHED_IDLE, os.sched_param(0))
+    stop(holder.process.pid, "evlock")
+    command.wait_for(lambda: context.server.command("PTTL", "a") <= 1000, "the last second")
+    holder.say("end")
     other = start(context, "run", "a", *others.words(100))
     assert command.wait(other) == 0
-    os.kill(evlock, signal.SIGCONT)
+    go_on(holder.process.pid)
     assert command.wait(holder) == 124
     (_, last), (first, _) = mine.records()[0], others.records()[0]
-    assert last < first, f"it went on {last - first} us behind the next one's beginning"
+    assert last < first, f"it lived for {last - first} us beside the next one"
+
+
+def test_says_that_it_was_ended_in_time_though_the_lock_is_held(context):
+    """evlock is stopped when it has renewed its lease, before the command's parent knows of that."""
+    program = start(context, "run", "--ttl", "3s", "a", *SAYS)
+    pid = int(program.line(""))
+    renewals = context.server.attempts()
+    command.wait_for(lambda: context.server.attempts() > renewals, "a renewal")
+    stop(program.process.pid, "evlock")
+    command.gone(pid)
+    program.signal(signal.SIGCONT)
+    assert command.wait(program) == 124
+
+
+def all_stopped(context, name):
+    """Under a lock of this name, a command that was stopped, with evlock, its parent, and many outside of its group."""
+    mine = Lives(context, name)
+    crowd = f"for i in $(seq 300); do sleep 1000 & done; exec {shlex.join(mine.words(60000))}"
+    heeds_no_term = f"trap '' TERM; setsid sh -c {shlex.quote(crowd)} & wait"
+    holder = start(context, "run", "--ttl", "2s", name, "sh", "-c", heeds_no_term)
+    command.wait_for(mine.records, "the command")
+    supervisor = parent(holder)
+    pid = command.children(supervisor)[0]
+    for other in holder.process.pid, supervisor, *command.descendants(supervisor):
+        os.kill(other, signal.SIGSTOP)
+        command.stopped(other)
+    return holder, supervisor, pid, mine
+
+
+def test_lets_nothing_go_on_behind_its_deadline(context):
+    """evlock goes on behind the deadline. Its order to end comes before the parent is awake, or its command has ended."""
+    for name in "ordered", "ended":
+        others = Lives(context, name + "-others")
+        holder, supervisor, pid, mine = all_stopped(context, name)
+        for other in holder.process.pid, supervisor:
+            os.sched_setaffinity(other, [min(os.sched_getaffinity(0))])
+        os.sched_setscheduler(supervisor, os.SCHED_IDLE, os.sched_param(0))
+        other = start(context, "run", name, *others.words(100))
+        assert command.wait(other) == 0
+        if name == "ended":
+            os.kill(pid, signal.SIGKILL)
+        os.kill(holder.process.pid, signal.SIGCONT)
+        assert command.wait(holder) == 124
+        (_, last), (first, _) = mine.records()[0], others.records()[0]
+        assert last < first, f"it went on {last - first} us behind the next one's beginning"
 
 
 def processor_time(context):
