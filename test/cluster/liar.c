@@ -106,6 +106,7 @@ static void lie_about(const struct liar *liar, enum lie lie, int side, struct ou
     switch (lie) {
     case LIE_MOVED:
     case LIE_SOON:
+    case LIE_HELD:
         reply_error(output, "MOVED 15495 127.0.0.1:%d", liar->ports[!side]);
         break;
     case LIE_ASK:
@@ -149,6 +150,8 @@ static void answer(const struct liar *liar, enum lie lie, const struct peer *pee
         say_table(liar, lie, peer->side, output);
     else if (strcasecmp(verb, "EVALSHA") == 0 && next[0] == '0')
         reply_error(output, "NOSCRIPT");
+    else if (strcasecmp(verb, "SET") == 0 && lie == LIE_HELD)
+        reply_ok(output);
     else if (strcasecmp(verb, "SET") == 0 || strcasecmp(verb, "GET") == 0 || strcasecmp(verb, "EVALSHA") == 0)
         lie_about(liar, lie, peer->side, output);
     else if (strcasecmp(verb, "INFO") == 0 && lie == LIE_LOSES)

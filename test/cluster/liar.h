@@ -11,6 +11,7 @@
 enum lie {
     LIE_MOVED,    /* it is at the other port */
     LIE_SOON,     /* the same, for a moment from the first of them on; then nothing is there */
+    LIE_HELD,     /* the same; but a lock that is asked for is granted at either */
     LIE_ASK,      /* ask there */
     LIE_SELF,     /* it is at this one */
     LIE_STRANGER, /* it is where nobody is known to be */

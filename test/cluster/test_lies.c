@@ -54,6 +54,19 @@ static void who_is_sent_round_for_a_moment_is_served(void **state) {
     assert_int_in_range(liar_count(&liar), 2, 6);
 }
 
+/* As far as the first time. */
+static void who_was_sent_round_is_sent_on_again(void **state) {
+    struct fixture *f = *state;
+    begin(f, LIE_HELD);
+    evlock *lock = lock_new(f, "a", NULL);
+    assert_status(await_try(f, lock), EVLOCK_OK);
+    for (long times = 1; times <= 2; times++) {
+        assert_status(await_extend(f, lock, 1000, EVLOCK_EXTEND_ADD), EVLOCK_EREFUSED);
+        assert_says(f->ended.error, "circles");
+        assert_int_equal(liar_count(&liar), 6 * times);
+    }
+}
+
 static void who_is_to_ask_round_is_refused(void **state) {
     circles_end(*state, LIE_ASK, 6, 6);
 }
@@ -244,6 +257,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         LIES_TEST(who_is_sent_round_is_refused),
         LIES_TEST(who_is_sent_round_for_a_moment_is_served),
+        LIES_TEST(who_was_sent_round_is_sent_on_again),
         LIES_TEST(who_is_to_ask_round_is_refused),
         LIES_TEST(who_is_sent_nowhere_else_is_refused),
         LIES_TEST(who_is_sent_to_strangers_is_refused),
