@@ -83,8 +83,9 @@ static bool connection_has_better_words(const struct connection *connection) {
     return connection->met && connection->state == CONNECTION_CONNECTING && !connection->transport.connected;
 }
 
-/* The server ended it. One that speaks TLS hangs up, without a word, on those who do not. */
-static void connection_note_end(struct connection *connection, const char *words) {
+/* The server ended it. One that speaks TLS hangs up, without a word, on those who do not. Never inline, so that most
+ * writes need no room on the stack for it. */
+__attribute__((noinline)) static void connection_note_end(struct connection *connection, const char *words) {
     const struct url *url = connection->url;
     bool plain = connection->state == CONNECTION_CONNECTING && connection->transport.open && url->host && !url->tls;
     char said[192];

@@ -120,10 +120,6 @@ static bool lease_arms(enum lease_command command) {
     return command == LEASE_REARM || command == LEASE_MEND;
 }
 
-bool evl_lease_renews(enum lease_command command) {
-    return command == LEASE_RENEW || command == LEASE_REFRESH || command == LEASE_RESTORE;
-}
-
 bool evl_lease_prolongs(enum lease_command command) {
     return evl_lease_renews(command) || command == LEASE_ADD || command == LEASE_REPLACE;
 }
@@ -912,16 +908,33 @@ static void lease_send(struct lease *lease, struct lease_slot *slot, enum lease_
         slot->cut_ms = LEASE_NO_CUT;
     if (command != LEASE_RAISE) /* the lease counts from the acquire */
         slot->sent = now;
-    slot->voting = command == LEASE_ADD || command == LEASE_REPLACE;
-    slot->twice |= (lease_arms(command) || command == LEASE_RESTORE) && slot->trace != CLEAR;
-    if (command == LEASE_REFRESH)
+    slot->voting = false;
+    switch (command) {
+    case LEASE_ACQUIRE:
+        slot->trace = MAYBE;
+        break;
+    case LEASE_REFRESH:
         slot->replacing_ms = lease_in_ms(lease->terms->ttl);
-    if (lease_sets(command))
-        slot->trace = lease_arms(command) && slot->trace == CLEAR ? ASKED : MAYBE;
-    if (command == LEASE_REPLACE) { /* it may run from now on: a shorter time counts before it is sent */
+        break;
+    case LEASE_RESTORE:
+        slot->twice |= slot->trace != CLEAR;
+        break;
+    case LEASE_REARM:
+    case LEASE_MEND:
+        slot->twice |= slot->trace != CLEAR;
+        slot->trace = slot->trace == CLEAR ? ASKED : MAYBE;
+        break;
+    case LEASE_ADD:
+        slot->voting = true;
+        break;
+    case LEASE_REPLACE: /* it may run from now on: a shorter time counts before it is sent */
+        slot->voting = true;
         slot->replacing_ms = lease_in_ms(lease->extension);
         slot->uncut = slot->deadline;
         slot->deadline = evl_min(slot->deadline, lease_kept_until(now, lease->extension));
+        break;
+    default:
+        break;
     }
 }
 

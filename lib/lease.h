@@ -161,7 +161,9 @@ struct lease {
 };
 
 /* Whether a command is a renewal, of whichever form. */
-bool evl_lease_renews(enum lease_command command);
+static inline bool evl_lease_renews(enum lease_command command) {
+    return command == LEASE_RENEW || command == LEASE_REFRESH || command == LEASE_RESTORE;
+}
 
 /* Whether a command may let the token live longer where it is, and so has it there. */
 bool evl_lease_prolongs(enum lease_command command);

@@ -33,11 +33,11 @@ static int64_t tenure_now_of(struct tenure *tenure) {
 
 /* Of what a node owes in a cluster: which one it is, counted from 1; that it is not the only one; that it was back
  * while something flew elsewhere, and whether what it owed is settled by that. */
-#define OWING_NODE 0x0FFFU
-#define OWING_MORE 0x1000U
-#define OWING_BACK 0x2000U
-#define OWING_SETTLED 0x4000U
-#define OWING_ALL 0x7FFFU
+#define OWING_NODE 0x07FFU
+#define OWING_MORE 0x0800U
+#define OWING_BACK 0x1000U
+#define OWING_SETTLED 0x2000U
+#define OWING_ALL 0x3FFFU
 
 _Static_assert(CLUSTER_PLACES < OWING_NODE, "there is room for the number of each node");
 
@@ -379,12 +379,10 @@ static void tenure_mend_native(struct tenure *tenure, const struct request *requ
     reading->words = NULL;
 }
 
-/* Somebody made the key last for ever, and it is not a renewal's to end that. */
-static void tenure_warn_of_endless(struct tenure *tenure, enum lease_command kind, const struct lease_answer *answer) {
-    bool renewed = kind == LEASE_RENEW || kind == LEASE_REARM || kind == LEASE_MEND;
-
-    if (!renewed || tenure_ghost(tenure) || answer->verdict != LEASE_YES || answer->ttl != LEASE_NEVER ||
-        evl_tenure_rest(tenure)->endless)
+/* A node keeps the lease on. If somebody made the key last for ever, it is not a renewal's to end that. */
+static void tenure_note_kept(struct tenure *tenure, enum lease_command kind, const struct lease_answer *answer) {
+    tenure_family_of(tenure)->deployment.stats.renewals += kind != LEASE_MEND;
+    if (answer->ttl != LEASE_NEVER || tenure_ghost(tenure) || evl_tenure_rest(tenure)->endless)
         return;
     evl_tenure_rest(tenure)->endless = true;
     evl_handle_log(tenure->lock, EVLOCK_LOG_WARN,
@@ -410,9 +408,8 @@ static bool tenure_answer(struct request *request, const struct reply *reply, in
         answer->verdict = LEASE_UNKNOWN;
         answer->status = EVLOCK_EPROTOCOL;
     }
-    if (evl_lease_renews(kind) || kind == LEASE_REARM)
-        tenure_family_of(tenure)->deployment.stats.renewals += answer->verdict == LEASE_YES;
-    tenure_warn_of_endless(tenure, kind, answer);
+    if (answer->verdict == LEASE_YES && (evl_lease_renews(kind) || kind == LEASE_REARM || kind == LEASE_MEND))
+        tenure_note_kept(tenure, kind, answer);
     if (reading.no_clock)
         evl_login_bring_clock(&tenure_node_for(tenure, request)->pipe.login, "a release could not hand on");
     if (kind != LEASE_RELEASE)

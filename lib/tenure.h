@@ -21,11 +21,11 @@ struct tenure {
 };
 
 struct tenure_rest {
-    uint8_t acting : 7; /* depth of what an input leads to: only the outermost may free it */
-    bool endless : 1;   /* a renewal found its key without expiry, and the log has that */
+    uint8_t acting; /* depth of what an input leads to: only the outermost may free it */
     uint8_t token_len;
-    uint16_t owing : 15; /* in a cluster: the node that has lost a command of its; with marks of what became of that */
+    uint16_t owing : 14; /* in a cluster: the node that has lost a command of its; with marks of what became of that */
     bool plainly : 1;    /* the same: its release does not hand on, as the queue is not where the lock is */
+    bool endless : 1;    /* a renewal found its key without expiry, and the log has that */
     char token[];        /* and the ticket of one that queues */
 };
 

@@ -262,6 +262,26 @@ static void a_key_that_is_another_s_is_not_set_again(void **state) {
     assert_int_equal(server_integer(f->server, "STRLEN kept"), 8);
 }
 
+/* The first renewal that the server confirms is one that would have set it again. */
+static void a_key_that_lasts_for_ever_is_warned_of_also_then(void **state) {
+    struct fixture *f = *state;
+    struct record lost = {0};
+    evlock_client *client = waiting_client(f);
+    evlock *lock = renewed_lock(f, client, &lost);
+    uint64_t renewals;
+    const char *token;
+    size_t len;
+
+    assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
+    token = evlock_token(lock, &len);
+    renewals = stats_of(client).renewals;
+    server_restart(f->server);
+    server_do(f->server, "SET kept %b", token, len);
+    await(f, stats_of(client).renewals > renewals);
+    assert_true(logged(f, "kept: the key has no expiry"));
+    assert_true(evlock_is_held(lock));
+}
+
 /* What is not there may have been forgotten: it is not said that it is another's. */
 static void an_adoption_is_as_a_grant(void **state) {
     struct fixture *f = *state;
@@ -349,6 +369,7 @@ int main(void) {
         WAIT_TEST(many_leases_survive_the_loss_of_their_keys),
         WAIT_TEST(a_lease_that_is_not_renewed_runs_out_before_the_next_grant),
         WAIT_TEST(a_key_that_is_another_s_is_not_set_again),
+        WAIT_TEST(a_key_that_lasts_for_ever_is_warned_of_also_then),
         WAIT_TEST(an_adoption_is_as_a_grant),
         WAIT_TEST(a_release_is_no_grant),
         WAIT_TEST(what_cannot_be_waited_out_is_refused),
