@@ -159,19 +159,21 @@ static void child_on_words(evutil_socket_t fd, short what, void *arg) {
 }
 
 /* Waits for the next that has ended, or for a supervisor that was stopped, which nobody but evlock sees. True if all
- * is over. */
+ * is over. What was stopped may have ended by now: it is waited for by what was seen, and woken behind that, or its end
+ * would go unheard. */
 static bool child_reap_one(struct child *child, const siginfo_t *info) {
-    int status;
+    siginfo_t taken;
     bool its = info->si_pid == child->supervisor.pid, ended = false;
-    if (its && info->si_code == CLD_STOPPED)
-        kill(info->si_pid, SIGCONT);
-    else if (its) {
+    bool stopped = info->si_code == CLD_STOPPED || info->si_code == CLD_TRAPPED;
+    if (its && !stopped) {
         ended = atomic_load(&child->supervisor.page->ended);
         if (!ended)
             child_bereave(child);
         child->supervisor.pid = 0;
     }
-    waitpid(info->si_pid, &status, WNOHANG | WUNTRACED);
+    waitid(P_PID, (id_t)info->si_pid, &taken, (stopped ? WSTOPPED : WEXITED) | WNOHANG);
+    if (its && stopped)
+        kill(info->si_pid, SIGCONT);
     return ended;
 }
 

@@ -78,6 +78,14 @@ static void supervisor_signal_all(struct supervisor_watch *watch, int number) {
 
 /* --- The end of the command --------------------------------------------------------------------------------------- */
 
+/* One was stopped. It may have ended by now, and is waited for as stopped alone, or its end would go unheard. */
+static void supervisor_reap_stopped(const struct supervisor_watch *watch, pid_t pid) {
+    siginfo_t info = {0};
+    if (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0 &&
+        pid == atomic_load(&watch->page->pid))
+        supervisor_say(watch, (struct supervisor_word){SUPERVISOR_STOPPED, info.si_status});
+}
+
 /* Waits for all that have ended or stopped. Returns how many have ended. `ret_none` is whether no descendant is left:
  * that is exact, since whoever is orphaned becomes this process's child. */
 static int supervisor_reap(struct supervisor_watch *watch, bool *ret_none) {
@@ -85,17 +93,17 @@ static int supervisor_reap(struct supervisor_watch *watch, bool *ret_none) {
     int status = 0, ended = 0;
     pid_t command = atomic_load(&watch->page->pid);
     while (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
-        bool stopped = info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED;
-        bool ends = info.si_pid == command && !stopped;
-        if (ends)
-            atomic_store(&watch->page->pid, 0); /* first: from then on, the number may be another's */
-        if (waitpid(info.si_pid, &status, WNOHANG | WUNTRACED) <= 0)
+        if (info.si_code == CLD_STOPPED || info.si_code == CLD_TRAPPED) {
+            supervisor_reap_stopped(watch, info.si_pid);
             continue;
-        ended += !stopped;
-        if (ends)
+        }
+        if (info.si_pid == command)
+            atomic_store(&watch->page->pid, 0); /* first: from then on, the number may be another's */
+        if (waitpid(info.si_pid, &status, WNOHANG) <= 0)
+            continue;
+        ended++;
+        if (info.si_pid == command)
             atomic_store(&watch->page->status, status);
-        else if (info.si_pid == command)
-            supervisor_say(watch, (struct supervisor_word){SUPERVISOR_STOPPED, WSTOPSIG(status)});
     }
     *ret_none = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
     return ended;

@@ -273,6 +273,20 @@ def test_wakes_the_parent_when_it_is_stopped(context):
     assert command.wait(program) == 124
 
 
+def test_hears_the_end_of_a_parent_that_it_has_woken(context):
+    """The parent was stopped, and is awake and at its end before evlock has seen to more than to wake it."""
+    program = start(context, "run", "a", *SAYS)
+    pid, evlock, supervisor = int(program.line("")), program.process.pid, parent(program)
+    for other in evlock, supervisor:
+        os.kill(other, signal.SIGSTOP)
+        command.stopped(other)
+        os.sched_setaffinity(other, [min(os.sched_getaffinity(0))])
+    os.sched_setscheduler(evlock, os.SCHED_IDLE, os.sched_param(0))
+    os.kill(pid, signal.SIGKILL)
+    os.kill(evlock, signal.SIGCONT)
+    assert command.wait(program) == 128 + signal.SIGKILL
+
+
 def test_leaves_no_parent_behind(context):
     program = start(context, "run", "a", *SAYS)
     program.line("")
