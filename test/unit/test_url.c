@@ -1,6 +1,7 @@
 /*
  * URLs: what is taken and what it means, what is refused and in which words, and that a password stays where it is.
  */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -303,6 +304,36 @@ CASE(a_password_is_wiped) {
     counted_end();
 }
 
+static int announced(const char *host, int64_t port, bool literal) {
+    const struct url pattern = {.tls = true, .db = 3};
+    struct url url = {0};
+    int status = evl_url_announced(&url, &pattern, host, port);
+    if (status == EVLOCK_OK) {
+        assert_string_equal(url.host, host);
+        assert_int_equal(url.port, port);
+        assert_true(url.tls && url.db == 3 && url.literal == literal);
+    }
+    evl_url_free(&url);
+    return status;
+}
+
+/* What a Sentinel, or a node of a cluster, says of another server. */
+CASE(an_announced_address_is_one_or_refused) {
+    static const int64_t ports[] = {0, -1, 65536, INT64_MAX, INT64_MIN};
+    char host[NAME_MAX + 2];
+    for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++)
+        assert_int_equal(announced("h", ports[i], false), EVLOCK_EURL);
+    assert_int_equal(announced("h", 1, false), EVLOCK_OK);
+    assert_int_equal(announced("127.0.0.1", 65535, true), EVLOCK_OK);
+    assert_int_equal(announced("::1", 6379, true), EVLOCK_OK);
+    assert_int_equal(announced("", 6379, false), EVLOCK_EURL);
+    memset(host, 'h', sizeof(host));
+    host[NAME_MAX] = '\0';
+    assert_int_equal(announced(host, 6379, false), EVLOCK_OK);
+    host[NAME_MAX] = 'h', host[NAME_MAX + 1] = '\0';
+    assert_int_equal(announced(host, 6379, false), EVLOCK_EURL);
+}
+
 /* The options' password takes the place of the URL's; the second URL is why nothing comes of it. */
 CASE(a_password_that_gives_way_is_wiped) {
     const evlock_loop loop = evlock_libevent(NULL);
@@ -344,6 +375,7 @@ int main(void) {
         cmocka_unit_test_teardown(words_say_which_url_is_refused, counted_teardown),
         cmocka_unit_test_teardown(a_path_fits_or_is_refused, counted_teardown),
         cmocka_unit_test_teardown(an_address_is_written_without_who_logs_in_there, counted_teardown),
+        cmocka_unit_test_teardown(an_announced_address_is_one_or_refused, counted_teardown),
         cmocka_unit_test_teardown(there_are_as_many_urls_as_nodes_and_no_more, counted_teardown),
         cmocka_unit_test_teardown(a_password_is_wiped, counted_teardown),
         cmocka_unit_test_teardown(a_password_that_gives_way_is_wiped, counted_teardown),
