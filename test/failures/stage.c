@@ -281,8 +281,14 @@ static const evlock_loop *loop_of(struct stage *stage) {
     return faults_loop(loop_for_evlock(stage->loop));
 }
 
-static void judge_client(struct stage *stage, int returned) {
+/* Amid an error of the program's in OpenSSL's queue, which stays there whatever is refused. */
+static void make_client(struct stage *stage, const char *url, const evlock_client_options *options) {
+    tls_leave_error();
+    faults_arm();
+    int returned = evlock_client_new(&stage->client, loop_of(stage), url, options);
     faults_disarm();
+    if (!tls_take_error())
+        stage_wrong(stage, "the program's own error has gone from OpenSSL's queue");
     if (returned == EVLOCK_OK)
         return;
     stage->client = NULL;
@@ -293,8 +299,7 @@ static void judge_client(struct stage *stage, int returned) {
 void stage_client(struct stage *stage, const char *url, const evlock_client_options *options) {
     evlock_client_options own = stage_client_options(stage);
     snprintf(stage->url, sizeof(stage->url), "%s", url ? url : stage_servers[0].url);
-    faults_arm();
-    judge_client(stage, evlock_client_new(&stage->client, loop_of(stage), stage->url, options ? options : &own));
+    make_client(stage, stage->url, options ? options : &own);
 }
 
 void stage_cluster(struct stage *stage) {
@@ -318,8 +323,7 @@ void stage_quorum(struct stage *stage) {
     struct urls urls = urls_joined(list, STAGE_SERVERS);
     options.max_ttl_ms = STAGE_TTL_MS;
     stage->url[0] = '\0';
-    faults_arm();
-    judge_client(stage, evlock_client_new(&stage->client, loop_of(stage), urls.text, &options));
+    make_client(stage, urls.text, &options);
 }
 
 static void on_lost(evlock *lock, int reason, void *arg) {

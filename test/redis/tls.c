@@ -51,6 +51,20 @@ void tls_trust_by_default(void) {
     setenv("SSL_CERT_FILE", cert_file("authority"), 1);
 }
 
+void tls_leave_error(void) {
+    if (tls_wanted())
+        ERR_raise_data(ERR_LIB_USER, ERR_R_PASSED_INVALID_ARGUMENT, "the program's own");
+}
+
+bool tls_take_error(void) {
+    if (!tls_wanted())
+        return true;
+    unsigned long code = ERR_get_error();
+    bool alone = !ERR_peek_error();
+    ERR_clear_error();
+    return alone && ERR_GET_LIB(code) == ERR_LIB_USER && ERR_GET_REASON(code) == ERR_R_PASSED_INVALID_ARGUMENT;
+}
+
 /* --- The server's end of a connection ----------------------------------------------------------------------------- */
 
 struct tls_end {

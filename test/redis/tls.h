@@ -28,6 +28,11 @@ void tls_trust(evlock_client_options *options);
 /* Clients without options trust the tests' authority as the system's, in this process and in those that it starts. */
 void tls_trust_by_default(void);
 
+/* Leaves an error of the program's in OpenSSL's queue, and takes it out again: whether it was there, and alone. Nothing
+ * and true when TLS was not asked for. */
+void tls_leave_error(void);
+bool tls_take_error(void);
+
 /* --- The server's end of a connection ----------------------------------------------------------------------------- */
 
 /* TLS that ends here, for who stands between a client and a server. It owns no descriptor. */
