@@ -9,7 +9,6 @@
 
 #include "check.h"
 #include "lacks.h"
-#include "minmax.h"
 
 /* Of one command, at most. */
 #define WORDS 8
@@ -770,12 +769,11 @@ bool evl_login_bring_clock(struct login *login, const char *why) {
     return !evl_login_has_no_clock(login);
 }
 
-/* By the clock here it goes on; it is not ahead of the server's by more than the two went apart since. */
 int64_t evl_login_brought_clock(struct login *login, int64_t now) {
     assert(login->server.clock.server);
     if (now - login->server.clock.received > clock_stale)
         login_read_clock(login, now);
-    return login->server.clock.server + evl_max(now - login->server.clock.received, 0);
+    return evl_server_clock(&login->server, now);
 }
 
 /* --- Clusters ----------------------------------------------------------------------------------------------------- */

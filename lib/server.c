@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "minmax.h"
+
 #define SECOND INT64_C(1000000)
 
 void evl_server_reset(struct server *server) {
@@ -42,6 +44,10 @@ bool evl_server_sees_another(const struct server *server, int64_t id, int64_t ag
 void evl_server_share(struct server *server) {
     server->shared = true;
     server->id = 0;
+}
+
+int64_t evl_server_clock(const struct server *server, int64_t now) {
+    return server->clock.server + evl_max(now - server->clock.received, 0);
 }
 
 /* --- Before and now ----------------------------------------------------------------------------------------------- */

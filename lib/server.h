@@ -62,6 +62,10 @@ bool evl_server_sees_another(const struct server *server, int64_t id, int64_t ag
  * hush theirs, and what was sent last may still wait in between. */
 void evl_server_share(struct server *server);
 
+/* Its clock at a moment here, once it has been read: from the answer on it went on as the clock here did. So it is not
+ * ahead of the server's by more than the two went apart since. */
+int64_t evl_server_clock(const struct server *server, int64_t now);
+
 /* Whether it is the process of before. */
 bool evl_server_is_same(const struct server *server, const struct server *before);
 

@@ -138,6 +138,19 @@ CASE(a_shared_connection_has_no_number_of_its_own) {
     assert_true(server.shared && server.id == 0);
 }
 
+/* It was read somewhere between the question and the answer: from the question on it would be ahead. */
+CASE(a_clock_goes_on_from_its_answer) {
+    static const struct {
+        int64_t now, shows;
+    } said[] = {{900, 5000}, {1000, 5000}, {1001, 5001}, {1700, 5700}, {100, 5000}};
+    struct server server;
+
+    evl_server_reset(&server);
+    server.clock = (struct clock_reading){.server = 5000, .sent = 400, .received = 1000};
+    for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+        assert_true(evl_server_clock(&server, said[i].now) == said[i].shows);
+}
+
 /* --- Before and now ----------------------------------------------------------------------------------------------- */
 
 /* Processes P and Q, histories X and Y; "": it is not said. */
@@ -184,6 +197,7 @@ int main(void) {
         cmocka_unit_test(a_history_is_as_old_as_it_surely_is),
         cmocka_unit_test(a_connection_of_others_has_another_number_or_is_older),
         cmocka_unit_test(a_shared_connection_has_no_number_of_its_own),
+        cmocka_unit_test(a_clock_goes_on_from_its_answer),
         cmocka_unit_test(another_process_and_other_data_are_told_from_the_same),
     };
     return cmocka_run_group_tests_name("server", tests, NULL, NULL);
