@@ -208,7 +208,7 @@ int evlock_client_stats(const evlock_client *client, evlock_stats *ret_stats, si
 bool evl_checks_all;
 
 static void client_check_state(const struct evlock_client *client) {
-    const struct tenures *tenures = &client->locks.tenures;
+    const struct rounds *rounds = &client->locks.tenures.rounds;
 
     assert(client->locks.open == (client->state == CLIENT_OPEN));
     switch (client->state) {
@@ -218,7 +218,7 @@ static void client_check_state(const struct evlock_client *client) {
     case CLIENT_CLOSING:
         break;
     case CLIENT_FREED:
-        assert(TAILQ_EMPTY(&tenures->live) && TAILQ_EMPTY(&tenures->ghosts) && !client->close_alarm.alarm.set);
+        assert(TAILQ_EMPTY(&rounds->live) && TAILQ_EMPTY(&rounds->ghosts) && !client->close_alarm.alarm.set);
         assert(TAILQ_EMPTY(&client->locks.pending) && TAILQ_EMPTY(&client->locks.running));
         assert(STAILQ_EMPTY(&client->locks.noticed) && STAILQ_EMPTY(&client->locks.announced));
         break;

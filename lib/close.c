@@ -34,10 +34,10 @@ static void close_stop(struct evlock_client *client, bool forked) {
     struct tenures *tenures = &client->locks.tenures;
     struct tenure *tenure;
 
-    while ((tenure = TAILQ_FIRST(&tenures->live)))
+    while ((tenure = evl_tenures_first(&tenures->rounds.live)))
         evl_tenure_drop(tenure);
     evl_deployment_stop(&tenures->deployment, forked);
-    while ((tenure = TAILQ_FIRST(&tenures->ghosts)))
+    while ((tenure = evl_tenures_first(&tenures->rounds.ghosts)))
         evl_tenure_free(tenure);
     evl_locks_drop_handles(&client->locks);
 }
@@ -47,7 +47,7 @@ static void close_drop_all(struct evlock_client *client, void (*drop)(struct evl
     struct tenure *tenure;
     struct call *call;
 
-    while ((tenure = TAILQ_FIRST(&client->locks.tenures.live)))
+    while ((tenure = evl_tenures_first(&client->locks.tenures.rounds.live)))
         drop(tenure->lock);
     while ((call = TAILQ_FIRST(&client->locks.pending)) || (call = TAILQ_FIRST(&client->locks.running)))
         drop(call->lock);
@@ -62,8 +62,8 @@ static void close_drop_but_waited_for(struct evlock_client *client) {
     STAILQ_FOREACH (lock, &client->locks.noticed, notice)
         if (!evl_call_pending(lock, CALL_RUN))
             evl_lock_drop_notices(lock);
-    for (tenure = TAILQ_FIRST(&client->locks.tenures.live); tenure; tenure = next_tenure) {
-        next_tenure = TAILQ_NEXT(tenure, link);
+    for (tenure = evl_tenures_first(&client->locks.tenures.rounds.live); tenure; tenure = next_tenure) {
+        next_tenure = evl_tenures_next(tenure);
         evl_lock_drop_but_waited_for(tenure->lock);
     }
     for (call = TAILQ_FIRST(&client->locks.pending); call; call = next_call) {
@@ -98,7 +98,9 @@ static bool close_all_told(const struct evlock_client *client) {
 }
 
 static bool close_all_settled(const struct evlock_client *client) {
-    return TAILQ_EMPTY(&client->locks.tenures.live) && TAILQ_EMPTY(&client->locks.tenures.ghosts);
+    const struct rounds *rounds = &client->locks.tenures.rounds;
+
+    return TAILQ_EMPTY(&rounds->live) && TAILQ_EMPTY(&rounds->ghosts);
 }
 
 bool evl_close_is_over(const struct evlock_client *client) {

@@ -13,6 +13,7 @@
 #include "query.h"
 #include "queue.h"
 #include "replicas.h"
+#include "returns.h"
 #include "waiter.h"
 
 /* So many locks come and go at a time without allocating. */
@@ -55,11 +56,11 @@ static void create_on_returned(struct node *node) {
     struct evlock_client *client = create_client_of(node);
 
     evl_queue_follow(node);
-    evl_tenures_begin_to_tell(&client->locks.tenures, node);
+    evl_returns_begin(&client->locks.tenures, node);
 }
 
 static bool create_tell_back(struct node *node, int64_t now) {
-    return evl_tenures_tell_back(&create_client_of(node)->locks.tenures, node, now);
+    return evl_returns_go_on(&create_client_of(node)->locks.tenures, node, now);
 }
 
 static void create_on_changed(struct node *node) {
@@ -72,7 +73,7 @@ static void create_on_changed(struct node *node) {
 }
 
 static void create_on_gone(struct node *node) {
-    evl_tenures_forget(&create_client_of(node)->locks.tenures, node);
+    evl_returns_forget(&create_client_of(node)->locks.tenures, node);
 }
 
 static const struct deployment_hooks deployment_hooks = {

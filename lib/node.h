@@ -8,10 +8,10 @@
 
 #include "drift.h"
 #include "pipe.h"
+#include "rounds.h"
 
 struct listener;
 struct node;
-struct tenure;
 
 /* What the owner of a node does with it. */
 struct node_hooks {
@@ -39,8 +39,7 @@ struct node {
     struct pipe *side;          /* a second connection to it, its owner's; NULL: nobody needs one yet */
     struct listener *listener;  /* one that hears what is published there, its owner's; NULL: nobody waits for that */
     struct listener *successor; /* that takes its place when it listens; NULL: none is to */
-    struct tenure *told;        /* RETURNING: who is told next, */
-    bool told_ghosts;           /* among those that are nobody's */
+    struct round round;         /* RETURNING: how many have been told */
     bool excludable;            /* it is one of several, and may have forgotten locks when it comes back */
     bool settled;               /* RETURNING: nothing of the connection before can still run; */
     bool replaced;              /* and this is another process than that led to */

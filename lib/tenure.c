@@ -11,11 +11,6 @@
 #include "stats.h"
 #include "token.h"
 
-/* Its handle has no more use for it. */
-static bool tenure_ghost(const struct tenure *tenure) {
-    return tenure->lock->tenure != tenure;
-}
-
 /* By way of its terms, which are a config's: there may be so many handles that theirs is in no cache. */
 static struct tenures *tenure_family_of(struct tenure *tenure) {
     const struct lease_terms *terms = evl_lease_terms(evl_tenure_lease(tenure));
@@ -31,16 +26,6 @@ static int64_t tenure_now_of(struct tenure *tenure) {
     return evl_turn_now(tenure_turn_of(tenure));
 }
 
-/* Of what a node owes in a cluster: which one it is, counted from 1; that it is not the only one; that it was back
- * while something flew elsewhere, and whether what it owed is settled by that. */
-#define OWING_NODE 0x07FFU
-#define OWING_MORE 0x0800U
-#define OWING_BACK 0x1000U
-#define OWING_SETTLED 0x2000U
-#define OWING_ALL 0x3FFFU
-
-_Static_assert(CLUSTER_PLACES < OWING_NODE, "there is room for the number of each node");
-
 static bool tenure_is_in_cluster(struct tenure *tenure) {
     return tenure_family_of(tenure)->deployment.cluster;
 }
@@ -53,25 +38,6 @@ static struct node *tenure_node_for(struct tenure *tenure, const struct request 
 /* Where the command goes by which this vote is sought. */
 static struct node *tenure_node_of(struct tenure *tenure, unsigned vote) {
     return tenure_node_for(tenure, evl_tenure_request(tenure, vote));
-}
-
-/* Who is told next that a node is back; NULL: nobody. */
-static void tenures_tell_next(struct tenures *tenures, struct node *node, struct tenure *next) {
-    tenures->rounds += next != NULL;
-    tenures->rounds -= node->told != NULL;
-    node->told = next;
-}
-
-static void tenure_take_out(struct tenure *tenure) {
-    struct tenures *family = tenure_family_of(tenure);
-
-    for (unsigned i = 0; family->rounds > 0 && i < family->deployment.node_count; i++)
-        if (family->deployment.nodes[i]->told == tenure)
-            tenures_tell_next(family, family->deployment.nodes[i], TAILQ_NEXT(tenure, link));
-    if (tenure_ghost(tenure))
-        TAILQ_REMOVE(&family->ghosts, tenure, link);
-    else
-        TAILQ_REMOVE(&family->live, tenure, link);
 }
 
 static size_t tenure_size_of(unsigned nodes, size_t token_len, bool queued) {
@@ -98,7 +64,7 @@ void evl_tenure_free(struct tenure *tenure) {
 
     assert(tenure->lock->tenure != tenure);
     family->left_until = evl_max(family->left_until, evl_lease_left_until(evl_tenure_lease(tenure)));
-    tenure_take_out(tenure);
+    evl_rounds_remove(&family->rounds, &tenure->member, true);
     for (unsigned i = 0; i < family->deployment.votes; i++)
         evl_pipe_withdraw(&tenure_node_of(tenure, i)->pipe, evl_tenure_request(tenure, i));
     evl_turn_wake(&family->deployment.turn, &tenure->alarm, INT64_MAX);
@@ -123,14 +89,14 @@ static void tenure_set_alarm(struct tenure *tenure) {
 
 /* What the node has just said, or what is said of it, is kept for a call that may end by its time. */
 static void tenure_note_words(struct tenure *tenure, const char *words) {
-    if (evl_lease_owes_answer(evl_tenure_lease(tenure)) && !tenure_ghost(tenure))
+    if (evl_lease_owes_answer(evl_tenure_lease(tenure)) && !evl_tenure_is_ghost(tenure))
         tenure_family_of(tenure)->hooks->spoken(tenure->lock, words);
 }
 
 static void tenure_note_away(struct tenure *tenure, unsigned node, struct trouble why, int64_t now,
                              struct lease_out *out) {
     tenure_note_words(tenure, why.words);
-    if (evl_lease_in_line(evl_tenure_lease(tenure)) && !tenure_ghost(tenure))
+    if (evl_lease_in_line(evl_tenure_lease(tenure)) && !evl_tenure_is_ghost(tenure))
         tenure_family_of(tenure)->hooks->away(tenure->lock, why);
     evl_lease_node_away(evl_tenure_lease(tenure), node, why.status, now, out);
 }
@@ -196,15 +162,15 @@ static void tenure_act(struct tenure *tenure, int64_t now, struct lease_out *out
     tenure_set_alarm(tenure);
     if (evl_lease_queued(evl_tenure_lease(tenure)) && !evl_lease_in_line(evl_tenure_lease(tenure)))
         tenure_withdraw_ticket(tenure);
-    if (out->events && !tenure_ghost(tenure)) {
+    if (out->events && !evl_tenure_is_ghost(tenure)) {
         tenure_family_of(tenure)->hooks->happened(tenure->lock, out, words);
         /* Or else it would stay for as long as its client. */
-        assert(!tenure_ghost(tenure) || evl_lease_state(evl_tenure_lease(tenure)) == LEASE_UNDOING ||
+        assert(!evl_tenure_is_ghost(tenure) || evl_lease_state(evl_tenure_lease(tenure)) == LEASE_UNDOING ||
                evl_lease_state(evl_tenure_lease(tenure)) == LEASE_ENDED);
     }
     if (--evl_tenure_rest(tenure)->acting > 0)
         return;
-    if (tenure_ghost(tenure) && evl_lease_over(evl_tenure_lease(tenure)))
+    if (evl_tenure_is_ghost(tenure) && evl_lease_over(evl_tenure_lease(tenure)))
         evl_tenure_free(tenure);
     else
         evl_check(evl_tenure_check(tenure));
@@ -313,15 +279,6 @@ static bool tenure_renews(struct request *request, struct bytes *ret_key) {
 
 /* --- Of a cluster: a lease's commands go to where its slot is, and what was lost may be owed by another master ---- */
 
-/* A master that loses commands owes their settling. Of two that do, the later one does not settle for both. */
-static void tenure_note_owing(struct tenure *tenure, unsigned node) {
-    struct tenure_rest *rest = evl_tenure_rest(tenure);
-    unsigned before = rest->owing & OWING_NODE;
-    unsigned more = before && before != node + 1 ? OWING_MORE : rest->owing & OWING_MORE;
-
-    rest->owing = ((node + 1) | more) & OWING_ALL;
-}
-
 /* A queue that is halfway to another master is not handed on to, and a lock is given back without it. But who waits in
  * it must leave it; and who looks from it keeps the place, for as long as that takes. */
 static void tenure_note_route(struct tenure *tenure, struct request *request, enum lease_command kind,
@@ -331,7 +288,7 @@ static void tenure_note_route(struct tenure *tenure, struct request *request, en
     bool halfway = reply->text == evl_reply_halfway;
 
     if (reply->type == REPLY_LOST)
-        tenure_note_owing(tenure, request->node);
+        evl_owing_lost(&rest->owing, request->node);
     if (kind == LEASE_RELEASE)
         rest->plainly =
             (halfway && !evl_lease_may_queue(lease)) || (rest->plainly && reply->text == evl_reply_elsewhere);
@@ -340,30 +297,21 @@ static void tenure_note_route(struct tenure *tenure, struct request *request, en
 }
 
 /* Who waits in line looks then, by a pace of its own. */
-static void tenure_tell_back(struct tenure *tenure, unsigned vote, bool settled, bool replaced, int64_t now,
+static void tenure_tell_back(struct tenure *tenure, unsigned vote, const struct comeback *comeback, int64_t now,
                              struct lease_out *out) {
-    evl_lease_node_back(evl_tenure_lease(tenure), vote, settled, replaced, now, out);
-    if (evl_lease_in_line(evl_tenure_lease(tenure)) && !tenure_ghost(tenure))
+    if (!comeback->heard)
+        return;
+    evl_lease_node_back(evl_tenure_lease(tenure), vote, comeback->settled, comeback->replaced, now, out);
+    if (evl_lease_in_line(evl_tenure_lease(tenure)) && !evl_tenure_is_ghost(tenure))
         tenure_family_of(tenure)->hooks->back(tenure->lock);
 }
 
-/* What the master owed that was back meanwhile. */
-static void tenure_settle(struct tenure *tenure, int64_t now, struct lease_out *out) {
-    struct tenure_rest *rest = evl_tenure_rest(tenure);
-    bool settled = rest->owing & OWING_SETTLED && !(rest->owing & OWING_MORE);
+/* What the master owed that was back meanwhile. Never inline, so that most answers need no room on the stack for it. */
+__attribute__((noinline)) static void tenure_settle(struct tenure *tenure, int64_t now, struct lease_out *out) {
+    bool flying = evl_lease_flying(evl_tenure_lease(tenure), 0) > 0;
+    struct comeback comeback = evl_owing_answered(&evl_tenure_rest(tenure)->owing, flying);
 
-    if (evl_lease_flying(evl_tenure_lease(tenure), 0) > 0)
-        return;
-    rest->owing = 0;
-    tenure_tell_back(tenure, 0, settled, false, now, out);
-}
-
-/* What is unanswered at another master is waited for first. */
-static void tenure_note_back(struct tenure *tenure, bool settled, int64_t now, struct lease_out *out) {
-    struct tenure_rest *rest = evl_tenure_rest(tenure);
-
-    rest->owing = ((rest->owing & (OWING_NODE | OWING_MORE)) | OWING_BACK | (settled ? OWING_SETTLED : 0)) & OWING_ALL;
-    tenure_settle(tenure, now, out);
+    tenure_tell_back(tenure, 0, &comeback, now, out);
 }
 
 /* What the server refuses of its own command is asked by script. Nobody need hear of that but the log. */
@@ -382,7 +330,7 @@ static void tenure_mend_native(struct tenure *tenure, const struct request *requ
 /* A node keeps the lease on. If somebody made the key last for ever, it is not a renewal's to end that. */
 static void tenure_note_kept(struct tenure *tenure, enum lease_command kind, const struct lease_answer *answer) {
     tenure_family_of(tenure)->deployment.stats.renewals += kind != LEASE_MEND;
-    if (answer->ttl != LEASE_NEVER || tenure_ghost(tenure) || evl_tenure_rest(tenure)->endless)
+    if (answer->ttl != LEASE_NEVER || evl_tenure_is_ghost(tenure) || evl_tenure_rest(tenure)->endless)
         return;
     evl_tenure_rest(tenure)->endless = true;
     evl_handle_log(tenure->lock, EVLOCK_LOG_WARN,
@@ -418,14 +366,25 @@ static bool tenure_answer(struct request *request, const struct reply *reply, in
         tenure_note_route(tenure, request, kind, reply);
     if (!in_cluster || !evl_reply_sends_on(reply))
         tenure_note_words(tenure, words);
-    if (answer->verdict == LEASE_QUEUED && !tenure_ghost(tenure) && evl_lease_in_line(evl_tenure_lease(tenure)))
+    if (answer->verdict == LEASE_QUEUED && !evl_tenure_is_ghost(tenure) && evl_lease_in_line(evl_tenure_lease(tenure)))
         tenure_family_of(tenure)->hooks->queued(tenure->lock, evl_lease_sent(evl_tenure_lease(tenure), request->vote),
                                                 answer);
     evl_lease_answer(evl_tenure_lease(tenure), request->vote, answer, now, &out);
-    if (in_cluster && evl_tenure_rest(tenure)->owing & OWING_BACK)
+    if (in_cluster && evl_tenure_rest(tenure)->owing.back)
         tenure_settle(tenure, now, &out);
     tenure_act(tenure, now, &out, words);
     return fits;
+}
+
+/* What waits for the node goes first, in vain if that must not grant anything now. */
+void evl_tenure_hear(struct tenure *tenure, unsigned vote, const struct comeback *comeback, int64_t now) {
+    struct lease_out out = {0};
+    const char *words = "";
+
+    if (comeback->here && evl_tenure_request(tenure, vote)->waiting)
+        tenure_send_wanted(tenure, vote, now, &out, &words);
+    tenure_tell_back(tenure, vote, comeback, now, &out);
+    tenure_act(tenure, now, &out, words);
 }
 
 static void tenure_away(struct request *request, struct trouble why, int64_t now) {
@@ -443,7 +402,7 @@ static void tenure_submit(struct request *request, int64_t now) {
     struct lease_out out = {0};
     const char *words = "";
 
-    if (evl_lease_in_line(evl_tenure_lease(tenure)) && !tenure_ghost(tenure))
+    if (evl_lease_in_line(evl_tenure_lease(tenure)) && !evl_tenure_is_ghost(tenure))
         evl_lease_look(evl_tenure_lease(tenure), &out);
     tenure_send_wanted(tenure, request->vote, now, &out, &words);
     tenure_act(tenure, now, &out, words);
@@ -454,27 +413,12 @@ const struct request_ops evl_tenure_requests = {tenure_take,   tenure_answer, te
 
 /* --- From the handle ---------------------------------------------------------------------------------------------- */
 
-/* A random token begins with the name that the holder gives itself. */
-static bool tenure_draw_token(struct entropy *entropy, const struct config *config, char *token) {
-    size_t len = config->holder ? strlen(config->holder) : 0;
-
-    if (len) {
-        memcpy(token, config->holder, len);
-        token[len++] = EVL_TOKEN_HOLDER_END;
-    }
-    return evl_token_generate(entropy, token + len);
-}
-
-static size_t tenure_drawn_len(const struct config *config) {
-    return (config->holder ? strlen(config->holder) + 1 : 0) + EVL_TOKEN_TEXT;
-}
-
 /* Its lease is begun, and nothing more. `*ret` is set on success only; else EVLOCK_ENOMEM or EVLOCK_ESYSTEM. */
 static struct trouble tenure_make(struct tenure **ret, struct evlock *lock, const struct tenure_entry *entry,
                                   int64_t now, struct lease_out *out) {
     struct tenures *family = evl_tenures_of(lock->config->deployment);
     unsigned nodes = family->deployment.votes;
-    size_t token_len = entry->token.data ? entry->token.len : tenure_drawn_len(lock->config);
+    size_t token_len = entry->token.data ? entry->token.len : evl_token_drawn_len(lock->config->holder);
     struct tenure *tenure = tenure_allocate(family, tenure_size_of(nodes, token_len, entry->lease.queued));
 
     assert(entry->lease.own == (entry->token.data != NULL));
@@ -489,7 +433,7 @@ static struct trouble tenure_make(struct tenure **ret, struct evlock *lock, cons
     evl_tenure_rest(tenure)->token_len = (uint8_t)token_len;
     if (entry->token.data)
         memcpy(evl_tenure_rest(tenure)->token, entry->token.data, token_len);
-    else if (!tenure_draw_token(&family->entropy, lock->config, evl_tenure_rest(tenure)->token)) {
+    else if (!evl_token_draw(&family->entropy, lock->config->holder, evl_tenure_rest(tenure)->token)) {
         tenure_free_block(family, tenure, entry->lease.queued);
         return (struct trouble){EVLOCK_ESYSTEM, "the system refuses random bytes for a token"};
     }
@@ -515,7 +459,7 @@ struct trouble evl_tenure_begin(struct evlock *lock, const struct tenure_entry *
     assert(!lock->tenure);
     evl_handle_ref(lock);
     lock->tenure = tenure;
-    TAILQ_INSERT_TAIL(&family->live, tenure, link);
+    evl_rounds_add(&family->rounds, &tenure->member, false);
     tenure_act(tenure, now, &out, "");
     return evl_no_trouble;
 }
@@ -530,10 +474,10 @@ bool evl_tenure_watch(struct evlock *lock, struct bytes token, const struct requ
         return false;
     if (family->deployment.cluster) {
         evl_request_aim(evl_tenure_request(tenure, 0), request->node);
-        tenure_note_owing(tenure, request->node);
+        evl_owing_lost(&evl_tenure_rest(tenure)->owing, request->node);
     }
     evl_handle_ref(lock);
-    TAILQ_INSERT_TAIL(&family->ghosts, tenure, link);
+    evl_rounds_add(&family->rounds, &tenure->member, true);
     return true;
 }
 
@@ -606,14 +550,15 @@ void evl_tenure_inherit(struct tenure *tenure, struct evlock *to) {
 }
 
 void evl_tenure_drop(struct tenure *tenure) {
+    struct tenures *family = tenure_family_of(tenure);
     struct evlock *lock = tenure->lock;
 
     assert(lock->tenure == tenure);
     if (evl_lease_queued(evl_tenure_lease(tenure)))
         tenure_withdraw_ticket(tenure);
-    tenure_take_out(tenure);
+    evl_rounds_remove(&family->rounds, &tenure->member, false);
+    evl_rounds_add(&family->rounds, &tenure->member, true);
     lock->tenure = NULL;
-    TAILQ_INSERT_TAIL(&tenure_family_of(tenure)->ghosts, tenure, link);
 }
 
 void evl_tenure_abandon(struct tenure *tenure) {
@@ -657,8 +602,7 @@ void evl_tenures_init(struct tenures *tenures, const struct tenure_hooks *hooks,
     tenures->pool = (struct pool){.size = size, .keep = kept};
     tenures->deployment.turn.alarms.owner_size = (uint16_t)size;
     tenures->deployment.turn.alarms.before = offsetof(struct tenure, alarm);
-    TAILQ_INIT(&tenures->live);
-    TAILQ_INIT(&tenures->ghosts);
+    evl_rounds_init(&tenures->rounds);
 }
 
 void evl_tenures_free(struct tenures *tenures) {
@@ -670,111 +614,13 @@ void evl_tenures_free(struct tenures *tenures) {
 bool evl_tenures_haunt(const struct tenures *tenures, struct bytes key, struct bytes token) {
     struct tenure *ghost;
 
-    TAILQ_FOREACH (ghost, &tenures->ghosts, link)
+    for (ghost = evl_tenures_first(&tenures->rounds.ghosts); ghost; ghost = evl_tenures_next(ghost))
         if (evl_same_bytes(evl_tenure_token(ghost), token) && evl_same_bytes(evl_handle_key(ghost->lock), key))
             return true;
     for (unsigned i = 0; i < tenures->deployment.node_count; i++)
         if (evl_node_state(tenures->deployment.nodes[i]) == CONNECTION_ENDED) /* who has lost what is yet to be told */
             return true;
     return false;
-}
-
-/* One that the lease is at now, or was when something was lost, or both. */
-static void tenure_master_back(struct tenure *tenure, const struct node *node, int64_t now) {
-    const struct request *request = evl_tenure_request(tenure, 0);
-    unsigned owing = evl_tenure_rest(tenure)->owing;
-    bool owes = (owing & OWING_NODE) == evl_node_index(node) + 1;
-    struct lease_out out = {0};
-    const char *words = "";
-
-    if (request->node == evl_node_index(node) && !request->flying) {
-        if (request->waiting)
-            tenure_send_wanted(tenure, 0, now, &out, &words);
-        evl_tenure_rest(tenure)->owing = 0;
-        tenure_tell_back(tenure, 0, node->settled && !(owing & OWING_MORE) && (owes || !owing), node->replaced, now,
-                         &out);
-    } else if (owes) {
-        tenure_note_back(tenure, node->settled, now, &out);
-    }
-    tenure_act(tenure, now, &out, words);
-}
-
-/* If its slot has another master than the last command went to, that is a server that was replaced: whether the keys
- * came along is for the answer to say. What is under way is told by its own answer; and what is owed, by its debtor. */
-static void tenure_slot_moved(struct tenure *tenure, int64_t now) {
-    const struct request *request = evl_tenure_request(tenure, 0);
-    const struct node *home = evl_handle_home(tenure->lock);
-    struct lease_out out = {0};
-
-    if (tenure_ghost(tenure) || request->flying || evl_tenure_rest(tenure)->owing ||
-        request->node == evl_node_index(home))
-        return;
-    tenure_tell_back(tenure, 0, true, true, now, &out);
-    tenure_act(tenure, now, &out, "");
-}
-
-static void tenure_node_back(struct tenure *tenure, const struct node *node, int64_t now) {
-    unsigned index = evl_node_index(node);
-    struct lease_out out = {0};
-    const char *words = "";
-
-    if (evl_tenure_request(tenure, index)->waiting) /* in vain, if the node must not grant anything now */
-        tenure_send_wanted(tenure, index, now, &out, &words);
-    tenure_tell_back(tenure, index, node->settled, node->replaced, now, &out);
-    tenure_act(tenure, now, &out, words);
-}
-
-void evl_tenures_begin_to_tell(struct tenures *tenures, struct node *node) {
-    tenures_tell_next(tenures, node, TAILQ_FIRST(&tenures->live));
-    node->told_ghosts = false;
-}
-
-/* One that becomes a ghost meanwhile comes last, and may be told again, which changes nothing. One that is begun
- * meanwhile need not be told. */
-bool evl_tenures_tell_back(struct tenures *tenures, struct node *node, int64_t now) {
-    for (int i = 0; i < TOLD_A_RING; i++) {
-        struct tenure *tenure = node->told;
-        if (!tenure) {
-            if (node->told_ghosts)
-                return false;
-            node->told_ghosts = true;
-            tenures_tell_next(tenures, node, TAILQ_FIRST(&tenures->ghosts));
-            continue;
-        }
-        tenures_tell_next(tenures, node, TAILQ_NEXT(tenure, link));
-        if (node->told)
-            evl_prefetch(node->told, 0, tenures->pool.size);
-        if (tenures->deployment.cluster && evl_node_index(node) == CLUSTER_GATE)
-            tenure_slot_moved(tenure, now);
-        else if (tenures->deployment.cluster)
-            tenure_master_back(tenure, node, now);
-        else
-            tenure_node_back(tenure, node, now);
-    }
-    return true;
-}
-
-static void tenures_forget_in(struct tenures *tenures, struct tenure *first, struct node *node, int64_t now) {
-    struct tenure *tenure;
-
-    tenures_tell_next(tenures, node, first);
-    while ((tenure = node->told)) {
-        struct lease_out out = {0};
-        tenures_tell_next(tenures, node, TAILQ_NEXT(tenure, link));
-        if ((evl_tenure_rest(tenure)->owing & OWING_NODE) != evl_node_index(node) + 1)
-            continue;
-        tenure_note_back(tenure, false, now, &out);
-        tenure_act(tenure, now, &out, "");
-    }
-}
-
-/* It happens once in the life of a master. */
-void evl_tenures_forget(struct tenures *tenures, struct node *node) {
-    int64_t now = evl_turn_now(&tenures->deployment.turn);
-
-    tenures_forget_in(tenures, TAILQ_FIRST(&tenures->live), node, now);
-    tenures_forget_in(tenures, TAILQ_FIRST(&tenures->ghosts), node, now);
-    node->told_ghosts = true;
 }
 
 /* --- Invariants --------------------------------------------------------------------------------------------------- */
@@ -794,13 +640,13 @@ static void tenure_check_state(struct tenure *tenure) {
     case LEASE_HELD:
     case LEASE_LOST:
     case LEASE_RELEASING:
-        assert(!tenure_ghost(tenure));
+        assert(!evl_tenure_is_ghost(tenure));
         break;
     case LEASE_UNDOING:
-        assert(tenure_ghost(tenure));
+        assert(evl_tenure_is_ghost(tenure));
         break;
     case LEASE_ENDED:
-        assert(tenure_ghost(tenure) && !evl_lease_over(evl_tenure_lease(tenure)));
+        assert(evl_tenure_is_ghost(tenure) && !evl_lease_over(evl_tenure_lease(tenure)));
         break;
     }
 }
@@ -828,8 +674,9 @@ void evl_tenure_check(struct tenure *tenure) {
 
     tenure_check_state(tenure);
     assert(evl_tenure_rest(tenure)->acting == 0);
-    implies(!tenure_ghost(tenure), evl_config_of_terms(evl_lease_terms(lease)) == tenure->lock->config);
-    assert(tenure_has_ticket(tenure) == (evl_lease_in_line(lease) && !tenure_ghost(tenure)));
+    evl_owing_check(&evl_tenure_rest(tenure)->owing);
+    implies(!evl_tenure_is_ghost(tenure), evl_config_of_terms(evl_lease_terms(lease)) == tenure->lock->config);
+    assert(tenure_has_ticket(tenure) == (evl_lease_in_line(lease) && !evl_tenure_is_ghost(tenure)));
     tenure_check_alarm(tenure);
     for (unsigned i = 0; i < evl_lease_nodes(lease); i++)
         evl_request_check(evl_tenure_request(tenure, i));
@@ -845,11 +692,11 @@ static void tenure_check_request(struct tenure *tenure, unsigned node) {
     implies(evl_lease_wanted(lease, node) != LEASE_NOTHING, out || tenure_is_stopped(tenure, node));
 }
 
-static void tenures_check_list(struct tenure_list *list, bool ghosts) {
+static void tenures_check_list(const struct round_members *list, bool ghosts) {
     struct tenure *tenure;
 
-    TAILQ_FOREACH (tenure, list, link) {
-        assert(tenure_ghost(tenure) == ghosts);
+    for (tenure = evl_tenures_first(list); tenure; tenure = evl_tenures_next(tenure)) {
+        assert(evl_tenure_is_ghost(tenure) == ghosts);
         evl_tenure_check(tenure);
         evl_handle_check(tenure->lock);
         for (unsigned i = 0; i < evl_lease_nodes(evl_tenure_lease(tenure)); i++)
@@ -858,8 +705,9 @@ static void tenures_check_list(struct tenure_list *list, bool ghosts) {
 }
 
 void evl_tenures_check_all(struct tenures *tenures) {
-    tenures_check_list(&tenures->live, false);
-    tenures_check_list(&tenures->ghosts, true);
+    evl_rounds_check(&tenures->rounds);
+    tenures_check_list(&tenures->rounds.live, false);
+    tenures_check_list(&tenures->rounds.ghosts, true);
 }
 
 #endif

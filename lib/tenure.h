@@ -10,31 +10,33 @@
 #include "deployment.h"
 #include "handle.h"
 #include "listener.h"
+#include "owing.h"
 #include "pool.h"
+#include "rounds.h"
 #include "tickets.h"
 
 /* There may be very many, so it is one block without gaps: this, the lease, a request for each node, and the rest. */
 struct tenure {
-    TAILQ_ENTRY(tenure) link;
-    struct evlock *lock; /* keeps the handle's memory */
+    struct round_member member; /* of the family's; a ghost, when its handle has no more use for it */
+    struct evlock *lock;        /* keeps the handle's memory */
     struct alarm alarm;
 };
 
 struct tenure_rest {
     uint8_t acting; /* depth of what an input leads to: only the outermost may free it */
     uint8_t token_len;
-    uint16_t owing : 14; /* in a cluster: the node that has lost a command of its; with marks of what became of that */
-    bool plainly : 1;    /* the same: its release does not hand on, as the queue is not where the lock is */
-    bool endless : 1;    /* a renewal found its key without expiry, and the log has that */
-    char token[];        /* and the ticket of one that queues */
+    struct owing owing; /* in a cluster */
+    bool plainly;       /* the same: its release does not hand on, as the queue is not where the lock is */
+    bool endless;       /* a renewal found its key without expiry, and the log has that */
+    char token[];       /* and the ticket of one that queues */
 };
 
 _Static_assert(sizeof(struct tenure_rest) == offsetof(struct tenure_rest, token), "there is no gap before the token");
+_Static_assert(CLUSTER_PLACES < OWING_MASTERS, "each node of a cluster can owe something");
+_Static_assert(offsetof(struct tenure, member) == 0, "a tenure is where its member is");
 _Static_assert(sizeof(struct tenure) % _Alignof(struct lease) == 0, "the lease is aligned");
 _Static_assert(sizeof(struct lease) == offsetof(struct lease, slots), "and its slots end where the requests begin");
 _Static_assert(sizeof(struct lease_slot) % _Alignof(struct request) == 0, "the requests are aligned");
-
-TAILQ_HEAD(tenure_list, tenure);
 
 /* What the rooms above do with what comes of a lease. */
 struct tenure_hooks {
@@ -54,19 +56,36 @@ struct tenure_hooks {
 struct tenures {
     struct deployment deployment;
     const struct tenure_hooks *hooks;
-    struct tenure_list live;   /* of handles: acquiring, held, releasing */
-    struct tenure_list ghosts; /* nobody's: being undone */
-    unsigned rounds;           /* nodes whose return is being told to some */
-    struct pool pool;          /* for those of the usual size */
-    struct entropy entropy;    /* for tokens */
-    struct tickets tickets;    /* of those that queue */
-    int64_t left_until;        /* until then something may be there that was left to its ttl */
+    struct rounds rounds;   /* they are its members, and each node that is back has one. Live are those of handles:
+                             * acquiring, held, releasing; ghosts are nobody's: being undone */
+    struct pool pool;       /* for those of the usual size */
+    struct entropy entropy; /* for tokens */
+    struct tickets tickets; /* of those that queue */
+    int64_t left_until;     /* until then something may be there that was left to its ttl */
 };
 
 _Static_assert(offsetof(struct tenures, deployment) == 0, "a config that has no deployment has no tenures");
 
 static inline struct tenures *evl_tenures_of(struct deployment *deployment) {
     return EVL_OWNER(struct tenures, deployment, deployment);
+}
+
+static inline struct tenure *evl_tenure_of_member(struct round_member *member) {
+    return (struct tenure *)(void *)member;
+}
+
+/* Of the live ones or of the ghosts; NULL: there is none, or no more. */
+static inline struct tenure *evl_tenures_first(const struct round_members *list) {
+    return evl_tenure_of_member(TAILQ_FIRST(list));
+}
+
+static inline struct tenure *evl_tenures_next(const struct tenure *tenure) {
+    return evl_tenure_of_member(TAILQ_NEXT(&tenure->member, link));
+}
+
+/* Its handle has no more use for it. */
+static inline bool evl_tenure_is_ghost(const struct tenure *tenure) {
+    return tenure->lock->tenure != tenure;
 }
 
 static inline struct lease *evl_tenure_lease(struct tenure *tenure) {
@@ -156,14 +175,8 @@ void evl_tenure_drop(struct tenure *tenure);
  * connection has just lost. */
 bool evl_tenures_haunt(const struct tenures *tenures, struct bytes key, struct bytes token);
 
-/* A node is logged in, and all are about to be told. */
-void evl_tenures_begin_to_tell(struct tenures *tenures, struct node *node);
-
-/* Some more are told that it is back; true: there are more. */
-bool evl_tenures_tell_back(struct tenures *tenures, struct node *node, int64_t now);
-
-/* A node of a cluster is done with, and will not be back. */
-void evl_tenures_forget(struct tenures *tenures, struct node *node);
+/* It hears that a node is back. */
+void evl_tenure_hear(struct tenure *tenure, unsigned vote, const struct comeback *comeback, int64_t now);
 
 /* The alarm of a tenure rang. */
 void evl_tenure_ring(struct alarm *alarm, int64_t now);

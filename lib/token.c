@@ -4,7 +4,6 @@
  */
 #include "token.h"
 
-#include <string.h>
 #include <sys/random.h>
 
 #include <uuid/uuid.h>

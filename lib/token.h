@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 /* How long the text of a UUID is. */
 #define EVL_TOKEN_TEXT 36
@@ -25,6 +26,23 @@ struct entropy {
 
 /* Writes a random UUID (version 4) as lower-case text, without a NUL. False: the system refuses random bytes. */
 bool evl_token_generate(struct entropy *entropy, char token[EVL_TOKEN_TEXT]);
+
+/* How long a token is that is drawn for a holder of this name; NULL: it has none. */
+static inline size_t evl_token_drawn_len(const char *holder) {
+    return (holder ? strlen(holder) + 1 : 0) + EVL_TOKEN_TEXT;
+}
+
+/* Writes such a token, which begins with the name, without a NUL. False: the system refuses random bytes. */
+static inline bool evl_token_draw(struct entropy *entropy, const char *holder, char *token) {
+    size_t len = 0;
+
+    if (holder) {
+        len = strlen(holder);
+        memcpy(token, holder, len);
+        token[len++] = EVL_TOKEN_HOLDER_END;
+    }
+    return evl_token_generate(entropy, token + len);
+}
 
 /* At its owner's end. */
 void evl_entropy_wipe(struct entropy *entropy);

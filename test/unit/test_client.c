@@ -22,6 +22,7 @@
 #include "client.h"
 #include "counted.h"
 #include "memory.h"
+#include "returns.h"
 #include "world/loop.h"
 #include "world/socket.h"
 
@@ -613,11 +614,11 @@ static void drop(struct tenure *tenure) {
         evl_tenure_free(tenure);
 }
 
-static int not_told(struct tenure_list *tenures) {
+static int not_told(const struct round_members *members) {
     struct tenure *tenure;
     int count = 0;
 
-    TAILQ_FOREACH (tenure, tenures, link)
+    for (tenure = evl_tenures_first(members); tenure; tenure = evl_tenures_next(tenure))
         count += !evl_tenure_lease(tenure)->slots[0].replaced;
     return count;
 }
@@ -654,7 +655,7 @@ static void log_in(struct node *node, bool settled) {
 
 /* A slice; whether there is more. */
 static bool tell_back(evlock_client *client) {
-    return evl_tenures_tell_back(&client->locks.tenures, node_of(client), loop.now);
+    return evl_returns_go_on(&client->locks.tenures, node_of(client), loop.now);
 }
 
 static void finish(evlock_client *client) {
@@ -664,7 +665,7 @@ static void finish(evlock_client *client) {
     cut(node_of(client));
     while ((call = TAILQ_FIRST(&client->locks.pending)))
         evlock_free(call->lock);
-    while ((tenure = TAILQ_FIRST(&client->locks.tenures.live))) /* those that were granted */
+    while ((tenure = evl_tenures_first(&client->locks.tenures.rounds.live))) /* those that were granted */
         evlock_free(tenure->lock);
     while (to_be_told(client))
         ring();
@@ -745,12 +746,12 @@ CASE(all_are_told_that_a_node_is_back) {
             node->replaced = true;
             while (tell_back(client)) {
                 for (int i = 0; i < drops; i++)
-                    drop(node->told);
-                if (begun < 2 && !node->told_ghosts)
+                    drop(evl_tenure_of_member(node->round.next));
+                if (begun < 2 && node->round.more)
                     acquire_few(client, ++begun);
             }
-            assert_int_equal(not_told(&client->locks.tenures.ghosts), 0);
-            assert_int_in_range(not_told(&client->locks.tenures.live), 0, 3);
+            assert_int_equal(not_told(&client->locks.tenures.rounds.ghosts), 0);
+            assert_int_in_range(not_told(&client->locks.tenures.rounds.live), 0, 3);
             finish(client);
         }
     }
@@ -769,7 +770,7 @@ CASE(a_return_that_is_cut_short_settles_nothing) {
     login->server.run_id[0] = 'b';
     log_in(node, false);
     assert_true(tell_back(client));
-    assert_int_equal(not_told(&client->locks.tenures.live), TOLD_A_RING);
+    assert_int_equal(not_told(&client->locks.tenures.rounds.live), TOLD_A_RING);
     cut(node);
     assert_int_equal(evl_node_state(node), CONNECTION_AWAY);
     assert_true(login->unsettled && login->lost_id == 7);
@@ -777,7 +778,7 @@ CASE(a_return_that_is_cut_short_settles_nothing) {
     log_in(node, false);
     while (tell_back(client))
         ;
-    assert_int_equal(not_told(&client->locks.tenures.live), 0);
+    assert_int_equal(not_told(&client->locks.tenures.rounds.live), 0);
     finish(client);
 }
 
@@ -952,7 +953,7 @@ CASE(an_adoption_that_is_lost_untold_leaves_the_token) {
     ring_at(loop.now + 60000 * 1000);
     assert_int_equal(told, 1);
     assert_int_equal(told_status, EVLOCK_ENOTOWNED);
-    assert_true(TAILQ_EMPTY(&client->locks.tenures.ghosts));
+    assert_true(TAILQ_EMPTY(&client->locks.tenures.rounds.ghosts));
     evlock_free(lock);
     finish(client);
 }
@@ -1077,7 +1078,7 @@ CASE(an_attempt_that_waits_for_its_token_again_waits_as_long_again) {
     lock = acquire_own(client, 2);
     assert_null(lock->tenure);
     loop.now += TIMEOUT / 2;
-    answer(client, evl_tenure_request(TAILQ_FIRST(&client->locks.tenures.ghosts), 0), number(1));
+    answer(client, evl_tenure_request(evl_tenures_first(&client->locks.tenures.rounds.ghosts), 0), number(1));
     ring();
     answer(client, request_of(lock), (struct reply){.type = REPLY_NIL});
     answer(client, &lock->calls->requests[0], text(REPLY_STRING, "other"));

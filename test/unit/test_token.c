@@ -179,6 +179,22 @@ CASE(a_name_ends_before_the_uuid) {
     assert_int_equal(evl_token_holder_len("\0\n/" UUID, 3 + EVL_TOKEN_TEXT), 2); /* any bytes */
 }
 
+CASE(a_drawn_token_begins_with_its_holders_name) {
+    static const char *const holders[] = {NULL, "x", "host:4711", "a/b/"};
+
+    for (size_t i = 0; i < sizeof(holders) / sizeof(holders[0]); i++) {
+        size_t name_len = holders[i] ? strlen(holders[i]) : 0, len = evl_token_drawn_len(holders[i]);
+        char token[64];
+
+        memset(token, '#', sizeof(token));
+        assert_true(evl_token_draw(&entropy, holders[i], token));
+        assert_int_equal(evl_token_holder_len(token, len), name_len);
+        if (name_len)
+            assert_memory_equal(token, holders[i], name_len);
+        assert_int_equal(token[len], '#');
+    }
+}
+
 CASE(a_token_of_another_form_has_no_name) {
     names("", 0);
     names("x", 0);
@@ -208,6 +224,7 @@ int main(void) {
         cmocka_unit_test(tickets_and_channels_take_the_bytes_of_a_token_each),
         cmocka_unit_test(without_random_bytes_there_is_no_ticket_and_no_channel),
         cmocka_unit_test(a_name_ends_before_the_uuid),
+        cmocka_unit_test(a_drawn_token_begins_with_its_holders_name),
         cmocka_unit_test(a_token_of_another_form_has_no_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
