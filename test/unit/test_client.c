@@ -2123,6 +2123,22 @@ CASE(who_is_wanted_again_before_it_rests_comes_back) {
     finish_at_socket(client);
 }
 
+/* What served for nothing pauses; but where it is to go now, nothing has been tried. */
+CASE(who_is_moved_before_its_end_is_told_pauses_no_more) {
+    for (int moved = 0; moved < 2; moved++) {
+        evlock_client *client = client_at_socket();
+        struct connection *connection = evl_node_connection(node_of(client));
+        serve(node_of(client));
+        cut(node_of(client));
+        assert_int_equal(connection->state, CONNECTION_ENDED);
+        if (moved)
+            evl_connection_move(connection);
+        ring();
+        assert_int_equal(connection->state, moved ? CONNECTION_CONNECTING : CONNECTION_AWAY);
+        finish_at_socket(client);
+    }
+}
+
 /* What is sent once more is not sent for ever. */
 static void refuse_for_ever(const char *words, const char *told_of) {
     evlock_options options = {.size = sizeof(options), .fence = true, .max_attempts = EVLOCK_TRY};
@@ -2397,6 +2413,7 @@ int main(void) {
         cmocka_unit_test(a_listener_goes_where_its_node_goes),
         cmocka_unit_test(no_token_is_used_again_before_all_know_what_was_lost),
         cmocka_unit_test(who_is_wanted_again_before_it_rests_comes_back),
+        cmocka_unit_test(who_is_moved_before_its_end_is_told_pauses_no_more),
         cmocka_unit_test(a_server_that_loses_each_script_is_left_in_peace),
         cmocka_unit_test(a_server_that_has_no_clock_though_it_was_brought_is_left_in_peace),
         cmocka_unit_test(a_wait_is_not_taken_along_to_another_server),
