@@ -9,12 +9,20 @@ static bool owing_is_by(const struct owing *owing, unsigned master) {
     return owing->debtor == master + 1;
 }
 
+/* What was of the debtor before is over. */
+static void owing_set(struct owing *owing, unsigned debtor, bool more) {
+    owing->debtor = debtor & OWING_MASTERS;
+    owing->more = more;
+    owing->back = false;
+    owing->settled = false;
+}
+
 /* Of two that owe, the later one is waited for. */
 void evl_owing_lost(struct owing *owing, unsigned master) {
     bool more = owing->more || (owing->debtor && !owing_is_by(owing, master));
 
     assert(master < OWING_MASTERS);
-    *owing = (struct owing){.debtor = (master + 1) & OWING_MASTERS, .more = more};
+    owing_set(owing, master + 1, more);
     evl_check(evl_owing_check(owing));
 }
 
@@ -25,7 +33,7 @@ struct comeback evl_owing_answered(struct owing *owing, bool flying) {
 
     if (!owing->back || flying)
         return owing_nothing_heard;
-    *owing = (struct owing){0};
+    owing_set(owing, 0, false);
     return comeback;
 }
 
@@ -42,7 +50,7 @@ struct comeback evl_owing_back(struct owing *owing, struct owing_place at, struc
     struct comeback comeback = {true, true, from.settled && alone && !owing->more, from.replaced};
 
     if (at.master == from.master && !at.flying) {
-        *owing = (struct owing){0};
+        owing_set(owing, 0, false);
         return comeback;
     }
     return owes ? owing_end(owing, from.settled, at.flying) : owing_nothing_heard;

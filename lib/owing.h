@@ -11,14 +11,16 @@
 #include <stdint.h>
 
 /* The numbers of masters are less. */
-#define OWING_MASTERS 0xFFFU
+#define OWING_MASTERS 0x7FFU
 
 /* Of one lease, and small, for there may be very many; zeroed at first. */
 struct owing {
-    uint16_t debtor : 12; /* the master that owes, counted from 1; 0: none does, and nothing else is set */
+    uint16_t debtor : 11; /* the master that owes, counted from 1; 0: none does, and the next three are not set */
     uint16_t more : 1;    /* another one owes as well, and nobody waits for that: no end of this one's settles both */
     uint16_t back : 1;    /* it was back, while something was unanswered at another; */
     uint16_t settled : 1; /* and nothing of it can run any more */
+    uint16_t plainly : 1; /* These two are marks of the tenure, which has no room for them elsewhere; see tenure.h. */
+    uint16_t endless : 1; /* Nothing here looks at them, or changes them. */
 };
 
 /* Where the lease's commands go. */

@@ -215,7 +215,7 @@ static const struct form *tenure_form(struct tenure *tenure, struct request *req
 
     if (kind != LEASE_RELEASE)
         return &dialect->commands[kind]->form;
-    if (evl_tenure_rest(tenure)->plainly)
+    if (evl_tenure_rest(tenure)->owing.plainly)
         dialect = evl_dialect(false, false, false);
     form = evl_native_release(&node->pipe.login.server.native, dialect);
     request->native = !form->script;
@@ -290,8 +290,8 @@ static void tenure_note_route(struct tenure *tenure, struct request *request, en
     if (reply->type == REPLY_LOST)
         evl_owing_lost(&rest->owing, request->node);
     if (kind == LEASE_RELEASE)
-        rest->plainly =
-            (halfway && !evl_lease_may_queue(lease)) || (rest->plainly && reply->text == evl_reply_elsewhere);
+        rest->owing.plainly =
+            (halfway && !evl_lease_may_queue(lease)) || (rest->owing.plainly && reply->text == evl_reply_elsewhere);
     if (halfway && evl_lease_in_line(lease) && request->turns > 4)
         request->turns = 4;
 }
@@ -330,9 +330,9 @@ static void tenure_mend_native(struct tenure *tenure, const struct request *requ
 /* A node keeps the lease on. If somebody made the key last for ever, it is not a renewal's to end that. */
 static void tenure_note_kept(struct tenure *tenure, enum lease_command kind, const struct lease_answer *answer) {
     tenure_family_of(tenure)->deployment.stats.renewals += kind != LEASE_MEND;
-    if (answer->ttl != LEASE_NEVER || evl_tenure_is_ghost(tenure) || evl_tenure_rest(tenure)->endless)
+    if (answer->ttl != LEASE_NEVER || evl_tenure_is_ghost(tenure) || evl_tenure_rest(tenure)->owing.endless)
         return;
-    evl_tenure_rest(tenure)->endless = true;
+    evl_tenure_rest(tenure)->owing.endless = true;
     evl_handle_log(tenure->lock, EVLOCK_LOG_WARN,
                    "the key has no expiry: if this process is killed, the lock stays held for ever; to extend it by "
                    "EVLOCK_EXTEND_REPLACE gives it an end");

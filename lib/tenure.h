@@ -25,9 +25,8 @@ struct tenure {
 struct tenure_rest {
     uint8_t acting; /* depth of what an input leads to: only the outermost may free it */
     uint8_t token_len;
-    struct owing owing; /* in a cluster */
-    bool plainly;       /* the same: its release does not hand on, as the queue is not where the lock is */
-    bool endless;       /* a renewal found its key without expiry, and the log has that */
+    struct owing owing; /* in a cluster. And `plainly`, the same: its release does not hand on, as the queue is not
+                         * where the lock is. `endless`: a renewal found its key without expiry, and the log has that */
     char token[];       /* and the ticket of one that queues */
 };
 

@@ -260,7 +260,12 @@ static int wrong_of(const struct row *row) {
     for (enum input input = 0; input < INPUTS; input++) {
         const char *expected = row->outcomes[input] ? row->outcomes[input] : unchanged;
         struct owing owing = row->owing;
-        struct comeback comeback = do_input(&owing, input);
+        struct comeback comeback;
+
+        owing.plainly = input & 1; /* marks of others stay */
+        owing.endless = !owing.plainly;
+        comeback = do_input(&owing, input);
+        assert_true(owing.plainly == (input & 1) && owing.endless != owing.plainly);
 
         outcome(out, &owing, comeback);
         evl_check(evl_owing_check(&owing));
