@@ -365,7 +365,7 @@ static struct trouble config_read_agreement(struct config *config, const evlock_
     int64_t replicas = given->min_replicas;
     const struct config_number numbers[] = {
         {"node_timeout_ms", &node_ms, share_ms, 1, TEN_YEARS_MS},
-        {"replica_timeout_ms", &replica_ms, share_ms, 1, TEN_YEARS_MS},
+        {"replica_timeout_ms", &replica_ms, 0, 1, TEN_YEARS_MS},
         {"min_replicas", &replicas, 0, 1, INT32_MAX},
     };
     struct trouble trouble = config_read_numbers(numbers, ARRAY_LEN(numbers), words);

@@ -58,10 +58,11 @@ struct config {
     struct limits limits;
     int64_t retry_jitter;
     int64_t min_replicas;
-    int64_t replica_timeout;
-    bool queue;          /* how to wait: in the queue, or by polling */
-    uint32_t max_passes; /* of a lease from handle to handle, in a row; 0: it is never passed on */
-    int64_t max_pass;    /* and for how long, from the server's grant */
+    int64_t replica_timeout; /* as given; 0: it is not */
+    int64_t replica_wait;    /* what that means with the deployment's command_timeout */
+    bool queue;              /* how to wait: in the queue, or by polling */
+    uint32_t max_passes;     /* of a lease from handle to handle, in a row; 0: it is never passed on */
+    int64_t max_pass;        /* and for how long, from the server's grant */
     evlock_cb on_lost;
     evlock_cb on_at_risk;
     char *holder; /* NULL: none is given */

@@ -6,6 +6,7 @@
 
 #include "cohort.h"
 #include "memory.h"
+#include "minmax.h"
 
 #define NAME_MAX_LEN 512
 
@@ -106,9 +107,17 @@ static void lock_take_on_terms(struct locks *locks, struct lease_terms *terms) {
         terms->phase = (int64_t)(locks->phase % (uint64_t)terms->grain);
 }
 
+/* By default a share of the ttl, and well within the time after which a silent connection is ended. */
+static int64_t lock_replica_wait(const struct config *config, int64_t command_timeout) {
+    int64_t ms = evl_min(config->terms.ttl / 10, command_timeout / 2) / 1000;
+
+    return config->replica_timeout ? config->replica_timeout : evl_max(ms, 1) * 1000;
+}
+
 /* A new config becomes the client's. */
 static void lock_take_on(struct locks *locks, struct config *config) {
     config->deployment = evl_locks_deployment(locks);
+    config->replica_wait = lock_replica_wait(config, config->deployment->config.command_timeout);
     LIST_INSERT_HEAD(&locks->configs, config, link);
     lock_take_on_terms(locks, &config->terms);
     lock_take_on_terms(locks, &config->kept);
@@ -145,7 +154,7 @@ static struct trouble lock_validate_deployment(struct deployment *deployment, co
         return evl_no_trouble;
     if (config->terms.ttl == 0)
         return (struct trouble){EVLOCK_ETTL, "a lock that its replicas confirm needs a ttl"};
-    if (config->replica_timeout >= deployment->config.command_timeout)
+    if (config->replica_wait >= deployment->config.command_timeout)
         return (struct trouble){EVLOCK_EINVAL, "replica_timeout_ms is not less than the client's command_timeout_ms"};
     return evl_deployment_add_sides(deployment);
 }

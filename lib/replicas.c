@@ -19,7 +19,7 @@ static bool replicas_take(struct request *request, int64_t now, struct command *
         .token = evl_tenure_token(lock->tenure),
         .ttl = evl_lease_terms(evl_tenure_lease(lock->tenure))->ttl,
         .replicas = lock->config->min_replicas,
-        .timeout = lock->config->replica_timeout,
+        .timeout = lock->config->replica_wait,
     };
 
     (void)now;
@@ -129,8 +129,8 @@ static const char *replicas_hopeless(const struct call *call, unsigned node) {
 
 /* Too few. A server waits for as long as it was told to; one that does not counts no more of them. */
 static void replicas_on_few(struct call *call, unsigned node, int64_t number, int64_t now) {
-    int64_t passed = now - (call->acquire.replicas_by - call->lock->config->replica_timeout);
-    bool waited = number == 0 || passed >= call->lock->config->replica_timeout / 2;
+    int64_t passed = now - (call->acquire.replicas_by - call->lock->config->replica_wait);
+    bool waited = number == 0 || passed >= call->lock->config->replica_wait / 2;
     char words[96];
 
     snprintf(words, sizeof(words), "%" PRId64 " of %" PRId64 " replicas have it%s", number,
@@ -220,7 +220,7 @@ void evl_replicas_ask(struct call *call) {
     evl_call_ask(call, REQUEST_REPLICAS);
     call->acquire.asked = call->acquire.waiting = call->acquire.confirmed = call->acquire.denied = 0;
     call->acquire.hopeless = 0;
-    call->acquire.replicas_by = now + call->lock->config->replica_timeout;
+    call->acquire.replicas_by = now + call->lock->config->replica_wait;
     evl_call_wake(call, evl_min(call->acquire.replicas_by, call->acquire.wait_until));
     for (unsigned i = 0; i < call->count; i++) {
         struct trouble obstacle = replicas_obstacle(call, i);

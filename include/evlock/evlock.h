@@ -794,10 +794,12 @@ typedef struct evlock_options {
     int64_t node_timeout_ms;     /**< with several nodes: an attempt that has no quorum waits so long for a node's
                                       answer; default ttl / 10 */
     int64_t min_replicas;       /**< A grant counts only when so many replicas have it too (WAIT, on a connection of its
-                                     own). With several nodes, so many replicas of each node of a quorum. Default none.
+                                     own). With several nodes, so many replicas of each node of a quorum. It needs a
+                                     ttl. Default none.
                                      A replica that is promoted goes by its own clock: if that is ahead of the old
                                      primary's, the lock expires so much too early */
-    int64_t replica_timeout_ms; /**< how long the replicas may take for that; default ttl / 10 */
+    int64_t replica_timeout_ms; /**< how long the replicas may take for that; less than command_timeout_ms. Default
+                                     ttl / 10, or half of command_timeout_ms if that is less */
     const char *holder;         /**< who holds the lock, for others to read by evlock_query(): 1 to 91 bytes, such as
                                      a host and a process. It becomes the beginning of random tokens. Default none */
     const char *prefix;         /**< put before the name to make the key; default none */

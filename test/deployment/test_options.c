@@ -440,6 +440,23 @@ static void lock_min_replicas(struct fixture *f) {
     assert_status(await_acquire(f, lock_of(f, &options), NULL), replicated ? EVLOCK_OK : EVLOCK_EREPLICAS);
 }
 
+/* However long the ttl is, and however short the client's patience with a server. */
+static void lock_replica_timeout_ms(struct fixture *f) {
+    evlock_client_options client_options = site_options(f, site);
+    evlock_options options = {.size = sizeof(options), .min_replicas = 1, .ttl_ms = 60000};
+    evlock *lock = NULL;
+    client_options.command_timeout_ms = 400;
+    site_client(f, site, &client_options);
+    lock_of(f, &options);
+    options.replica_timeout_ms = 399;
+    lock_of(f, &options);
+    options.replica_timeout_ms = 400;
+    assert_status(evlock_new(&lock, f->client, row, EVLOCK_CSTRING, &options), EVLOCK_EINVAL);
+    assert_non_null(strstr(evlock_last_error(), "replica_timeout_ms"));
+    options.ttl_ms = EVLOCK_NO_EXPIRY;
+    assert_status(evlock_new(&lock, f->client, row, EVLOCK_CSTRING, &options), EVLOCK_ETTL);
+}
+
 static void lock_fence(struct fixture *f) {
     evlock_options options = {.size = sizeof(options), .fence = true};
     uint64_t last = 0;
@@ -524,6 +541,7 @@ static const struct row {
     {"a lock's wait", lock_wait_in_queue},
     {"a lock's ttl_ms: none", lock_without_expiry},
     {"a lock's min_replicas", lock_min_replicas},
+    {"a lock's replica_timeout_ms", lock_replica_timeout_ms},
     {"a lock's fence", lock_fence},
     {"a lock's holder, prefix", lock_holder_and_prefix},
     {"a lock's auto_renewal", lock_auto_renewal},
