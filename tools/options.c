@@ -235,6 +235,18 @@ static void options_name_holder(void) {
     snprintf(options_holder, sizeof options_holder, "%s:%ld", host, (long)getpid());
 }
 
+/* Of the servers, once they are known. */
+static int options_finish_servers(const struct options *options) {
+    int exit = options_find_urls();
+    if (exit)
+        return exit;
+    if (options->failover_wait_ms && options->url_count > 1)
+        return say_error(EXIT_TROUBLE, "--failover-wait is for one server or a cluster, and there are several servers");
+    if (options->sentinel_user && !getenv("EVLOCK_SENTINEL_PASSWORD"))
+        return say_error(EXIT_TROUBLE, "--sentinel-user needs a password: set EVLOCK_SENTINEL_PASSWORD");
+    return 0;
+}
+
 /* What options together mean, and must not mean. */
 static int options_finish(struct options *options, unsigned groups) {
     if (options->queue && options->poll)
@@ -249,7 +261,7 @@ static int options_finish(struct options *options, unsigned groups) {
               : options->verbose >= 2 ? SAY_ALL
               : options->verbose == 1 ? SAY_STEPS
                                       : SAY_NOTES);
-    return groups & OPTIONS_SERVER ? options_find_urls() : 0;
+    return groups & OPTIONS_SERVER ? options_finish_servers(options) : 0;
 }
 
 int options_parse(unsigned groups, const struct option_row *own, int argc, char **argv, int *ret_first,

@@ -36,8 +36,10 @@ static void session_on_connection(evlock_client *client, enum evlock_connection 
     struct session *session = arg;
     (void)client;
     session->served = session->served || state == EVLOCK_CONNECTED;
-    if (state != EVLOCK_AWAY || session->served || session->ending ||
-        event_pending(session->patience, EV_TIMEOUT, NULL))
+    if (state != EVLOCK_AWAY)
+        return;
+    session->excluded = status == EVLOCK_EEXCLUDED;
+    if (session->served || session->excluded || session->ending || event_pending(session->patience, EV_TIMEOUT, NULL))
         return;
     session_end(session, session_say_why(session, status));
 }
@@ -45,7 +47,7 @@ static void session_on_connection(evlock_client *client, enum evlock_connection 
 static void session_on_impatient(evutil_socket_t fd, short what, void *arg) {
     struct session *session = arg;
     (void)fd, (void)what;
-    if (!session->served && evlock_client_connection(session->client) == EVLOCK_AWAY)
+    if (!session->served && !session->excluded && evlock_client_connection(session->client) == EVLOCK_AWAY)
         session_end(session, say_error(EXIT_TROUBLE, "no server came in time"));
 }
 
@@ -79,7 +81,7 @@ static int session_connect(struct session *session) {
     char *url = exit ? NULL : session_url(options);
     if (!url)
         return exit ? exit : say_status("cannot start", EVLOCK_ENOMEM);
-    bool sentinels = strstr(url, "sentinel://");
+    bool sentinels = strcasestr(url, "sentinel://");
     evlock_client_options wanted = {
         .size = sizeof wanted,
         .user = options->user,
@@ -139,9 +141,16 @@ int session_open(struct session *session, const struct options *options) {
     return exit;
 }
 
+/* Which option it is about: the library's details are of its own. */
+static const char *session_refusal(int status) {
+    return status == EVLOCK_EQUEUE ? "cannot wait by --queue"
+           : status == EVLOCK_ETTL ? "cannot lock that for this --ttl"
+                                   : "cannot lock that";
+}
+
 int session_lock(struct session *session, const char *name, const evlock_options *options, evlock **ret_lock) {
     int status = evlock_new(ret_lock, session->client, name, EVLOCK_CSTRING, options);
-    return status == EVLOCK_OK ? 0 : say_status("cannot lock that", status);
+    return status == EVLOCK_OK ? 0 : say_status(session_refusal(status), status);
 }
 
 /* --- A lock that is not had ----------------------------------------------------------------------------------------

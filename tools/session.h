@@ -14,9 +14,10 @@ struct session {
     struct event_base *base;
     evlock_client *client; /**< NULL when it has ended */
     const struct options *options;
-    bool served; /**< a server, or a quorum of them, was connected once */
-    bool ending; /**< session_end() was called */
-    int exit;    /**< the status to end with, of the first call of session_end() */
+    bool served;   /**< a server, or a quorum of them, was connected once */
+    bool excluded; /**< the server is there, and was away last since --failover-wait keeps it from granting */
+    bool ending;   /**< session_end() was called */
+    int exit;      /**< the status to end with, of the first call of session_end() */
     struct event *patience;
     const char *not_had; /**< the lock that another holds, while it is asked who */
     void (*on_line)(enum evlock_log_level level, const char *line, void *arg); /**< hears the library's log; or NULL */
