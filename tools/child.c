@@ -206,8 +206,12 @@ static void child_on_signal(int number, void *arg) {
 static int child_prepare(struct child *child) {
     static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1,
                                   SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH, 0};
-    prctl(PR_SET_CHILD_SUBREAPER, 1); /* for what a supervisor leaves that is killed */
-    signal(SIGCHLD, SIG_DFL);         /* to ignore it would be to reap nothing */
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGCHLD);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);      /* for what a supervisor leaves that is killed */
+    signal(SIGCHLD, SIG_DFL);              /* to ignore it would be to reap nothing */
+    sigprocmask(SIG_UNBLOCK, &ends, NULL); /* nor would a blocked one ever be heard */
     child->killer = event_new(child->base, -1, 0, child_on_kill, child);
     return child->killer ? signals_catch(&child->signals, child->base, numbers, child_on_signal, child) : -1;
 }

@@ -59,6 +59,15 @@ def test_leaves_ignored_signals_ignored(context):
     assert (under.returncode, under.stdout) == (0, alone.stdout), (under, alone)
 
 
+def test_hears_of_its_command_though_it_was_started_with_all_signals_blocked(context):
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        assert command.status(context, "run", "a", "sh", "-c", "exit 5") == 5
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert not command.held(context)
+
+
 def test_stops_and_goes_on_with_its_command(context):
     program = start(context, "run", "a", *SAYS)
     pid = int(program.line(""))
