@@ -126,8 +126,15 @@ void session_free(struct session *session) {
     *session = (struct session){.exit = session->exit};
 }
 
+/* libevent has said what it cannot do without, and would exit with 1: that says of a lock that another holds it. */
+static void session_on_fatal(int error) {
+    (void)error;
+    exit(EXIT_TROUBLE);
+}
+
 int session_open(struct session *session, const struct options *options) {
     *session = (struct session){.options = options};
+    event_set_fatal_callback(session_on_fatal);
     session->base = event_base_new();
     session->patience = session->base ? event_new(session->base, -1, 0, session_on_impatient, session) : NULL;
     struct timeval patience = duration_span(options->server_wait_ms);

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -150,6 +151,17 @@ def test_needs_no_standard_descriptors(context):
     words = " ".join(command.words(context, "run", "-vv", "a", "true"))
     closed = subprocess.run(["sh", "-c", words + " <&- >&- 2>&-"], timeout=command.PATIENCE, check=False)
     assert closed.returncode == 0
+
+
+def test_is_in_trouble_where_descriptors_run_out(context):
+    """With each limit of them: 1 would say that another holds the lock."""
+    words = shlex.join(command.words(context, "run", "a", "true"))
+    statuses = []
+    for most in range(16, 4, -1):
+        limited = ["sh", "-c", f"ulimit -n {most}; exec {words}"]
+        statuses.append(subprocess.run(limited, capture_output=True, timeout=command.PATIENCE, check=False).returncode)
+    assert statuses == sorted(statuses) and set(statuses) == {0, 125}, statuses
+    assert not command.held(context)
 
 
 def test_gives_the_command_signals_as_they_were(context):
