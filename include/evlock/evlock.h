@@ -309,7 +309,7 @@ typedef void (*evlock_login_cb)(evlock_client *client, size_t node, void *arg);
 struct ssl_ctx_st;
 
 /**
- * Options of a client; see EVLOCK_CLIENT_OPTIONS(). Strings are copied. Times are in milliseconds.
+ * Options of a client; see EVLOCK_CLIENT_OPTIONS(). Strings are copied. Times are in milliseconds, ten years at most.
  */
 typedef struct evlock_client_options {
     size_t size;                /**< of this struct; EVLOCK_CLIENT_OPTIONS() sets it */
@@ -321,7 +321,7 @@ typedef struct evlock_client_options {
                                      refused credentials, the first pause is as long as the longest. A connection
                                      that was of use is made again without a pause, unless the one before was also
                                      lost soon */
-    int64_t backoff_max_ms;     /**< the longest pause; default 5,000 */
+    int64_t backoff_max_ms;     /**< the longest pause, not less than backoff_min_ms; default 5,000 */
     int64_t max_inflight;       /**< the most commands that are sent and unanswered, for each node; the others wait
                                      their turn; default 65,536 */
     int64_t max_ttl_ms;         /**< with several nodes, or with failover_wait_ms: the longest ttl of any lock. Give all
@@ -522,7 +522,8 @@ typedef struct evlock_client_options {
  *     socket, whatever the database. Otherwise the server's run_id shows it. Then the node that logs in later is kept
  *     away with that status, until max_ttl_ms after the other was last connected.
  *
- * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ESAME, EVLOCK_ESYSTEM, EVLOCK_ENOMEM, and:
+ * Returns EVLOCK_OK, EVLOCK_EINVAL (also: options of TLS or of Sentinels, and no URL with these), EVLOCK_ESAME,
+ * EVLOCK_ESYSTEM, EVLOCK_ENOMEM, and:
  *   EVLOCK_EURL      a URL is malformed, or over TLS has a host that no certificate can be of; or there are several
  *                    without the word, none behind it, or too many; Sentinels or a cluster are among several; or a
  *                    cluster has a database
@@ -759,7 +760,7 @@ enum evlock_wait {
 
 /* --- The lock: options and life ----------------------------------------------------------------------------------- */
 
-/** Options of a lock; see EVLOCK_OPTIONS(). Strings are copied. Times are in milliseconds. */
+/** Options of a lock; see EVLOCK_OPTIONS(). Strings are copied. Times are in milliseconds, ten years at most. */
 typedef struct evlock_options {
     size_t size;           /**< of this struct; EVLOCK_OPTIONS() sets it */
     int64_t ttl_ms;        /**< the length of the lease; default 30,000. With EVLOCK_NO_EXPIRY there is no deadline, and
@@ -785,8 +786,9 @@ typedef struct evlock_options {
     int64_t max_hold_ms;         /**< Renewal ends so long after the grant, for holders that hang. The lease ends with
                                       the ttl that it has then. Default EVLOCK_UNLIMITED */
     int64_t at_risk_percent;     /**< on_at_risk is called when a due renewal is not confirmed and less than this share
-                                      of the ttl is left; 1 to 99; default 33. If that is lost_lead_ms or less, the loss
-                                      comes instead */
+                                      of the ttl is left; 1 to 99; default 33. A renewal that has just been sent is
+                                      given a quarter of what is left first. If the share is lost_lead_ms or less, the
+                                      loss comes instead */
     int64_t lost_lead_ms;        /**< The lease ends here, and on_lost is called, so long before the deadline, in the
                                       first turn of the loop. A lead of N ms covers a loop that is N ms late. Less than
                                       ttl - drift; with renewal, less than the interval leaves of that. Default 1, or a

@@ -1,7 +1,8 @@
 /*
  * Every option of a client in every deployment: a table whose rows are the options and whose columns are the
  * deployments. In each cell the option has the effect that it has on one server, or is refused with the status that the
- * header names. Below it, those options of a lock that differ by deployment. A test is called by its row and column.
+ * header names. Below it, what a URL says besides its hosts, and the options of a lock and of an acquire. A test is
+ * called by its row and column.
  */
 #include "sites.h"
 
@@ -396,7 +397,77 @@ static void tls_name(struct fixture *f) {
     distrusted(f, &options);
 }
 
-/* --- Locks: what differs by deployment ---------------------------------------------------------------------------- */
+static void tls_cert_and_key(struct fixture *f) {
+    evlock_client_options options = site_options(f, site);
+    if (!tls_wanted()) {
+        options.tls_cert = options.tls_key = "/dev/null";
+        refused(f, &options, EVLOCK_EINVAL);
+        return;
+    }
+    site_do(site, "CONFIG SET tls-auth-clients yes");
+    site_client(f, site, &options);
+    works(f);
+    client_free(f, f->client);
+    f->client = NULL;
+    options.tls_key = NULL;
+    refused(f, &options, EVLOCK_EINVAL);
+    options.tls_cert = NULL;
+    distrusted(f, &options);
+    site_do(site, "CONFIG SET tls-auth-clients optional");
+}
+
+static void tls_context(struct fixture *f) {
+    evlock_client_options options = site_options(f, site);
+    options.tls_context = (struct ssl_ctx_st *)&options; /* is not looked at: TLS is not wanted, or files are given */
+    refused(f, &options, EVLOCK_EINVAL);
+}
+
+/* --- What a URL says besides its hosts ---------------------------------------------------------------------------- */
+
+/* The site's, by TCP, with these words before each first host and behind each end. */
+static const char *url_with(const char *before, const char *behind) {
+    static char url[640];
+    size_t count = is_in(IN_QUORUM) ? site->len : 1, len = 0;
+    url[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        const char *plain = is_in(IN_SENTINEL | IN_CLUSTER) ? site->url : site->servers[i]->tcp_url;
+        const char *hosts = strstr(plain, "://") + strlen("://");
+        len += (size_t)snprintf(url + len, sizeof(url) - len, "%s%.*s%s%s%s",
+                                i           ? " "
+                                : count > 1 ? "quorum:"
+                                            : "",
+                                (int)(hosts - plain), plain, before, hosts, behind);
+    }
+    return url;
+}
+
+static void url_user_and_password(struct fixture *f) {
+    evlock_client_options options = site_options(f, site);
+    has_worker("one");
+    client_new(f, url_with("worker:one@", ""), &options);
+    logs_in_twice(f);
+    options.user = "worker";
+    options.password = "two";
+    client_new(f, url_with("worker:one@", ""), &options); /* the options win */
+    await(f, f->away.object == f->clients[1]);
+    assert_status(f->away.status, EVLOCK_EAUTH);
+}
+
+static void url_db(struct fixture *f) {
+    evlock_client_options options = site_options(f, site);
+    evlock_client *client = NULL;
+    if (is_in(IN_CLUSTER)) {
+        assert_status(evlock_client_new(&client, loop_for_evlock(f->loop), url_with("", "/3"), &options), EVLOCK_EURL);
+        return;
+    }
+    if (is_in(IN_FAILOVER)) /* whose history in that database is new */
+        options.failover_wait_ms = 1;
+    client_new(f, url_with("", "/3"), &options);
+    await_connected(f, f->client);
+    assert_true(site_connections(site, " db=3 ") > 0);
+}
+
+/* --- Locks -------------------------------------------------------------------------------------------------------- */
 
 /* False: it is refused, as it is to be. */
 static bool is_made(struct fixture *f, const evlock_options *options, int refused_in, int status) {
@@ -512,6 +583,162 @@ static void lock_fail_when_away(struct fixture *f) {
                   is_in(IN_QUORUM) ? EVLOCK_EQUORUM : EVLOCK_EUNREACHABLE);
 }
 
+/* Somebody holds it; what an acquire by these options comes to. */
+static int waits_in_vain(struct fixture *f, const evlock_options *options) {
+    site_client(f, site, NULL);
+    held(f, NULL);
+    return await_acquire(f, lock_of(f, options), NULL);
+}
+
+static void lock_ttl_ms(struct fixture *f) {
+    evlock_options options = with_ttl(7000);
+    site_client(f, site, NULL);
+    held(f, &options);
+    assert_int_in_range(site_ttl(site, row), 1, 7000);
+}
+
+static void lock_max_wait_ms(struct fixture *f) {
+    evlock_options options = {.size = sizeof(options), .max_wait_ms = 50};
+    assert_status(waits_in_vain(f, &options), EVLOCK_ETIMEDOUT);
+}
+
+static void lock_max_attempts(struct fixture *f) {
+    evlock_options options = {.size = sizeof(options), .max_attempts = 3, .retry_delay_ms = 1};
+    site_do(site, "CONFIG RESETSTAT");
+    assert_status(waits_in_vain(f, &options), EVLOCK_EHELD);
+    assert_int_in_range(site_calls(site, "set"), 1 + 3, is_in(IN_QUORUM) ? 3 * (1 + 3) : 1 + 3);
+}
+
+static void lock_retry_delay_ms_and_jitter(struct fixture *f) {
+    evlock_options options = {.size = sizeof(options), .max_attempts = 2, .retry_delay_ms = 300};
+    options.retry_jitter = EVLOCK_NO_JITTER;
+    int64_t begun = evlock_clock_us();
+    assert_status(waits_in_vain(f, &options), EVLOCK_EHELD);
+    assert_true(ms_since(begun) >= 300); /* the default delay: 100 ms at most, the default jitter: mostly less */
+}
+
+static void lock_max_hold_ms(struct fixture *f) {
+    struct record lost = {0};
+    evlock_options options = {.size = sizeof(options), .auto_renewal = true, .ttl_ms = 500, .max_hold_ms = 100};
+    options.on_lost = record_end;
+    options.arg = &lost;
+    site_client(f, site, NULL);
+    held(f, &options);
+    await(f, lost.count == 1);
+    assert_status(lost.status, EVLOCK_EMAXHOLD);
+}
+
+static void lock_at_risk_percent(struct fixture *f) {
+    struct record risk = {0};
+    evlock_options options = {.size = sizeof(options), .auto_renewal = true, .ttl_ms = 4000, .at_risk_percent = 99};
+    options.renewal_interval_ms = 100;
+    options.on_at_risk = record_risk;
+    options.arg = &risk;
+    site_client(f, site, NULL);
+    held(f, &options);
+    site_pause(site, false);
+    await(f, risk.count == 1);
+    assert_true(risk.value > 2000); /* by default a third of the ttl */
+}
+
+static void lock_lost_lead_ms(struct fixture *f) {
+    struct record lost = {0};
+    evlock_options options = {.size = sizeof(options), .ttl_ms = 20000, .lost_lead_ms = 19500};
+    options.on_lost = record_end;
+    options.arg = &lost;
+    site_client(f, site, NULL);
+    held(f, &options);
+    await(f, lost.count == 1);
+    assert_status(lost.status, EVLOCK_EEXPIRED);
+    assert_true(site_ttl(site, row) > 10000);
+}
+
+/* Two of three are silent. One server alone is waited for, whatever the option says. */
+static void lock_node_timeout_ms(struct fixture *f) {
+    evlock_options options = {.size = sizeof(options), .node_timeout_ms = 50, .max_attempts = EVLOCK_TRY};
+    struct record record = {0};
+    site_client(f, site, NULL);
+    works(f);
+    for (size_t i = 0; i < 2 && i < site->len; i++)
+        server_pause(site->servers[i]);
+    int64_t begun = evlock_clock_us();
+    assert_status(evlock_acquire(lock_of(f, &options), NULL, record_end, &record), EVLOCK_OK);
+    if (!is_in(IN_QUORUM)) {
+        run_for(f, 100);
+        site_resume(site);
+    }
+    await(f, record.count == 1);
+    assert_status(record.status, is_in(IN_QUORUM) ? EVLOCK_EQUORUM : EVLOCK_OK);
+    assert_true(ms_since(begun) < 2500); /* by default a tenth of 30 s */
+}
+
+static void lock_label(struct fixture *f) {
+    evlock_options options = {.size = sizeof(options), .label = "called so\n"};
+    site_client(f, site, NULL);
+    held(f, &options);
+    assert_true(logged(f, "called so\\x0a"));
+}
+
+static void lock_max_pass_ms(struct fixture *f) {
+    evlock_options options = {.size = sizeof(options), .max_passes = 5, .max_pass_ms = 1, .ttl_ms = 20000};
+    struct record record = {0};
+    site_client(f, site, NULL);
+    evlock *first = held(f, &options);
+    assert_status(evlock_acquire(lock_of(f, &options), NULL, record_end, &record), EVLOCK_OK);
+    run_for(f, 5);
+    assert_status(await_release(f, first), EVLOCK_OK);
+    await(f, record.count == 1);
+    assert_status(record.status, EVLOCK_OK);
+    assert_int_equal(stats_of(f->client).passed, 0);
+}
+
+/* --- Acquires ----------------------------------------------------------------------------------------------------- */
+
+static void acquire_token(struct fixture *f) {
+    evlock_acquire_options options = {.size = sizeof(options), .token = "my own", .token_len = 6};
+    char own[7] = "";
+    size_t len = 0;
+    site_client(f, site, NULL);
+    evlock *lock = lock_of(f, NULL);
+    assert_status(await_acquire(f, lock, &options), EVLOCK_OK);
+    const void *token = evlock_token(lock, &len);
+    assert_int_equal(len, 6);
+    memcpy(own, token, len);
+    assert_string_equal(own, "my own");
+    assert_true(ask_owned(f, lock));
+    assert_true(is_kept());
+}
+
+static void acquire_fence(struct fixture *f) {
+    evlock_acquire_options options = {.size = sizeof(options), .fence = EVLOCK_ON};
+    site_client(f, site, NULL);
+    evlock *lock = lock_of(f, NULL);
+    assert_status(await_acquire(f, lock, &options), EVLOCK_OK);
+    assert_true(evlock_fence(lock) > 0);
+}
+
+static void acquire_limits(struct fixture *f) {
+    evlock_acquire_options options = {.size = sizeof(options), .max_wait_ms = 50};
+    site_client(f, site, NULL);
+    held(f, NULL);
+    assert_status(await_acquire(f, lock_of(f, NULL), &options), EVLOCK_ETIMEDOUT);
+    options.max_wait_ms = 0;
+    options.max_attempts = 2;
+    options.retry_delay_ms = 1;
+    assert_status(await_acquire(f, lock_of(f, NULL), &options), EVLOCK_EHELD);
+}
+
+static void acquire_fail_when_away(struct fixture *f) {
+    evlock_client_options client_options = site_options(f, site);
+    evlock_acquire_options options = {.size = sizeof(options), .fail_when_away = EVLOCK_ON};
+    client_options.command_timeout_ms = client_options.connect_timeout_ms = 100;
+    site_client(f, site, &client_options);
+    works(f);
+    site_pause(site, true);
+    assert_status(await_acquire(f, lock_of(f, NULL), &options),
+                  is_in(IN_QUORUM) ? EVLOCK_EQUORUM : EVLOCK_EUNREACHABLE);
+}
+
 /* --- The table ---------------------------------------------------------------------------------------------------- */
 
 static const struct row {
@@ -538,6 +765,10 @@ static const struct row {
     {"on_log, log_level", on_log_and_log_level},
     {"tls_ca", tls_ca},
     {"tls_name", tls_name},
+    {"tls_cert, tls_key", tls_cert_and_key},
+    {"tls_context", tls_context},
+    {"the URL's user, password", url_user_and_password},
+    {"the URL's database", url_db},
     {"a lock's wait", lock_wait_in_queue},
     {"a lock's ttl_ms: none", lock_without_expiry},
     {"a lock's min_replicas", lock_min_replicas},
@@ -547,6 +778,20 @@ static const struct row {
     {"a lock's auto_renewal", lock_auto_renewal},
     {"a lock's max_passes", lock_max_passes},
     {"a lock's fail_when_away", lock_fail_when_away},
+    {"a lock's ttl_ms", lock_ttl_ms},
+    {"a lock's max_wait_ms", lock_max_wait_ms},
+    {"a lock's max_attempts", lock_max_attempts},
+    {"a lock's retry_delay_ms, retry_jitter", lock_retry_delay_ms_and_jitter},
+    {"a lock's max_hold_ms, on_lost, arg", lock_max_hold_ms},
+    {"a lock's at_risk_percent, on_at_risk", lock_at_risk_percent},
+    {"a lock's lost_lead_ms", lock_lost_lead_ms},
+    {"a lock's node_timeout_ms", lock_node_timeout_ms},
+    {"a lock's label", lock_label},
+    {"a lock's max_pass_ms", lock_max_pass_ms},
+    {"an acquire's token", acquire_token},
+    {"an acquire's fence", acquire_fence},
+    {"an acquire's max_wait_ms, max_attempts, retry_delay_ms", acquire_limits},
+    {"an acquire's fail_when_away", acquire_fail_when_away},
 };
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]), CELLS = ROWS * SITES };

@@ -458,6 +458,97 @@ CASE(only_what_is_the_same_is_shared) {
     evl_config_unref(config);
 }
 
+#define TEN_YEARS_MS (INT64_C(10) * 366 * 24 * 3600 * 1000)
+
+struct range {
+    const char *name;
+    size_t at;
+    int64_t least, most;
+};
+
+#define RANGE(type, name, least, most)                                                                                 \
+    { #name, offsetof(type, name), least, most }
+
+static int status_with(const struct range *range, int64_t value, bool of_client) {
+    evlock_options options = {.size = sizeof(evlock_options), .max_passes = 1};
+    evlock_client_options client_options = {.size = sizeof(evlock_client_options)}, given;
+    struct client_config client_config;
+    struct config *config = NULL;
+    struct trouble trouble;
+
+    client_options.backoff_max_ms = TEN_YEARS_MS;
+    client_options.backoff_min_ms = 1;
+    memcpy((char *)(of_client ? (void *)&client_options : (void *)&options) + range->at, &value, sizeof(value));
+    trouble = of_client ? evl_config_read_client(&client_config, &given, &client_options, &words)
+                        : evl_config_get(&config, NULL, &options, &words);
+    evl_config_unref(config);
+    if (trouble.status != EVLOCK_OK && !strstr(trouble.words, range->name))
+        fail_msg("%s: %s", range->name, trouble.words);
+    return trouble.status;
+}
+
+static void has_range(const struct range *range, bool of_client) {
+    assert_int_equal(status_with(range, 0, of_client), EVLOCK_OK);
+    assert_int_equal(status_with(range, range->least, of_client), EVLOCK_OK);
+    assert_int_equal(status_with(range, range->most, of_client), EVLOCK_OK);
+    assert_int_equal(status_with(range, range->least == 1 ? -1 : range->least - 1, of_client), EVLOCK_EINVAL);
+    assert_int_equal(status_with(range, INT64_MIN, of_client), EVLOCK_EINVAL);
+    if (range->most < INT64_MAX)
+        assert_int_equal(status_with(range, range->most + 1, of_client), EVLOCK_EINVAL);
+}
+
+CASE(each_number_has_its_range) {
+    static const struct range of_clients[] = {
+        RANGE(evlock_client_options, connect_timeout_ms, 1, TEN_YEARS_MS),
+        RANGE(evlock_client_options, command_timeout_ms, 1, TEN_YEARS_MS),
+        RANGE(evlock_client_options, backoff_min_ms, 1, TEN_YEARS_MS),
+        RANGE(evlock_client_options, backoff_max_ms, 1, TEN_YEARS_MS),
+        RANGE(evlock_client_options, max_inflight, 1, INT32_MAX),
+        RANGE(evlock_client_options, max_ttl_ms, 1, TEN_YEARS_MS),
+        RANGE(evlock_client_options, close_wait_ms, EVLOCK_UNLIMITED, TEN_YEARS_MS),
+        RANGE(evlock_client_options, failover_wait_ms, 1, TEN_YEARS_MS),
+    };
+    static const struct range of_locks[] = {
+        RANGE(evlock_options, max_wait_ms, EVLOCK_UNLIMITED, TEN_YEARS_MS),
+        RANGE(evlock_options, max_attempts, EVLOCK_UNLIMITED, INT64_MAX),
+        RANGE(evlock_options, retry_delay_ms, 1, TEN_YEARS_MS),
+        RANGE(evlock_options, retry_jitter, EVLOCK_NO_JITTER, 100),
+        RANGE(evlock_options, max_hold_ms, EVLOCK_UNLIMITED, TEN_YEARS_MS),
+        RANGE(evlock_options, at_risk_percent, 1, 99),
+        RANGE(evlock_options, lost_lead_ms, EVLOCK_NO_LEAD, 30000 - 302 - 1),
+        RANGE(evlock_options, node_timeout_ms, 1, TEN_YEARS_MS),
+        RANGE(evlock_options, min_replicas, 1, INT32_MAX),
+        RANGE(evlock_options, replica_timeout_ms, 1, TEN_YEARS_MS),
+        RANGE(evlock_options, max_passes, 1, UINT16_MAX),
+        RANGE(evlock_options, max_pass_ms, 1, TEN_YEARS_MS),
+    };
+
+    for (size_t i = 0; i < sizeof of_clients / sizeof *of_clients; i++)
+        has_range(&of_clients[i], true);
+    for (size_t i = 0; i < sizeof of_locks / sizeof *of_locks; i++)
+        has_range(&of_locks[i], false);
+}
+
+static int client_status(const evlock_client_options *options) {
+    evlock_client_options given;
+    struct client_config config;
+    struct trouble trouble = evl_config_read_client(&config, &given, options, &words);
+
+    assert_int_equal(!trouble.words[0], trouble.status == EVLOCK_OK);
+    return trouble.status;
+}
+
+CASE(a_clients_options_go_together) {
+    assert_int_equal(client_status(EVLOCK_CLIENT_OPTIONS(.backoff_min_ms = 9, .backoff_max_ms = 9)), EVLOCK_OK);
+    assert_int_equal(client_status(EVLOCK_CLIENT_OPTIONS(.backoff_min_ms = 9, .backoff_max_ms = 8)), EVLOCK_EINVAL);
+    assert_int_equal(client_status(EVLOCK_CLIENT_OPTIONS(.backoff_min_ms = 5001)), EVLOCK_EINVAL);
+    assert_int_equal(client_status(EVLOCK_CLIENT_OPTIONS(.backoff_max_ms = 49)), EVLOCK_EINVAL);
+    assert_int_equal(client_status(EVLOCK_CLIENT_OPTIONS(.password = "a", .password_file = "b")), EVLOCK_EINVAL);
+    for (int level = -1; level <= EVLOCK_LOG_ERROR + 1; level++)
+        assert_int_equal(client_status(EVLOCK_CLIENT_OPTIONS(.log_level = (enum evlock_log_level)level)),
+                         level < 0 || level > EVLOCK_LOG_ERROR ? EVLOCK_EINVAL : EVLOCK_OK);
+}
+
 static void assert_name(const char *name, int status) {
     evlock_client_options options = {.size = sizeof(evlock_client_options)}, given;
     struct client_config config;
@@ -488,6 +579,8 @@ CASE(a_connection_name_is_one_that_servers_take) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_number_has_its_range),
+        cmocka_unit_test(a_clients_options_go_together),
         cmocka_unit_test(a_connection_name_is_one_that_servers_take),
         cmocka_unit_test(who_says_nothing_polls_without_a_name),
         cmocka_unit_test(there_are_two_ways_to_wait),
