@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import socket
 
 import command
@@ -107,12 +108,14 @@ def test_several_servers(context):
     try:
         # Servers that have just started count when --max-ttl has passed.
         said = run(context, "doctor", "--json", "--max-ttl", "2s", "--ttl", "2s", *urls, "-u", other.url)
+        table = run(context, "doctor", "--max-ttl", "2s", "--ttl", "2s", *urls, "-u", other.url)
     finally:
         other.end()
     assert said.returncode == 0, said
     states = [(server["address"], server["state"]) for server in json.loads(said.stdout)["servers"]]
     paths = [url.removeprefix("unix://") for url in (context.server.url, away, other.url)]
     assert states == list(zip(paths, ["connected", "away", "connected"])), states
+    assert re.search("away +.*No such file", table.stdout), table
     said = run(context, "doctor", "--json", *urls)
     assert said.returncode == TROUBLE and "No such file" in said.stderr, said
 

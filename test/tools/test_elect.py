@@ -52,6 +52,16 @@ def test_stands_again_when_the_command_ends(context):
     assert command.wait(program) in (128 + signal.SIGTERM, 5)
 
 
+def test_rests_before_it_stands_again(context):
+    """A command that ends at once does not keep the server busy."""
+    program = start(context, "elect", "--again", "a", "sh", "-c", "cut -d ' ' -f 1 /proc/uptime")
+    first = float(program.line(""))
+    command.wait_for(lambda: len(program.output) > 1, "the next term")
+    assert float(program.output[1]) - first >= 0.99, program.output
+    program.signal(signal.SIGTERM)
+    command.wait(program)
+
+
 # Reads its files anew when HUP comes, and ends when USR1 does.
 RELOADS = [sys.executable, "-c", """
 import os, signal

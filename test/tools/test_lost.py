@@ -75,6 +75,41 @@ def test_kills_what_does_not_end(context):
     assert not command.lives(pid)
 
 
+def test_ends_what_was_to_be_left_behind(context):
+    """--leave is of a command that ends by itself."""
+    script = '"$@" & wait'
+    program = start(context, "run", "--leave", "--ttl", "1s", "-k", "100ms", "a", "sh", "-c", script, "sh", *IGNORES)
+    pid = int(program.line(""))
+    context.server.command("DEL", "a")
+    assert command.wait(program) == 124
+    assert not command.lives(pid)
+
+
+def test_warns_before_a_long_grace_begins(context):
+    program = start(context, "run", "--ttl", "4s", "-k", "1900ms", "a", *READS)
+    program.line("ready")
+    context.server.freeze()
+    program.line("at risk")
+    program.line("lost")
+    context.server.thaw()
+    assert command.wait(program) == 124
+
+
+def test_does_not_wait_for_a_server_that_is_gone(context):
+    """Its lease is not over on the server, if that comes back; a release would be told to nobody."""
+    server = command.harness.Server(context.server.process.args[0])
+    try:
+        program = start(context, "run", "-u", server.url, "--ttl", "8s", "-k", "3800ms", "a", *SAYS)
+        program.line("")
+        gone = time.monotonic()
+        server.process.kill()
+        program.line("SIGTERM")
+        assert command.wait(program) == 124
+        assert time.monotonic() - gone < 8
+    finally:
+        server.end()
+
+
 def test_ends_all_that_the_command_started(context):
     program = start(context, "run", "--ttl", "1s", "a", *FAMILY)
     pids = family(program)

@@ -107,6 +107,8 @@ def test_tells_the_command_of_its_lock(context):
     later = run(context, "run", "--fence", "a", "sh", "-c", "echo $EVLOCK_FENCE").stdout
     assert int(later) > int(told["EVLOCK_FENCE"]) > 0
     assert run(context, "run", "a", "sh", "-c", "echo .$EVLOCK_FENCE").stdout == ".\n"
+    within = shlex.join(command.words(context, "run", "b", "sh", "-c", "echo .$EVLOCK_FENCE"))
+    assert run(context, "run", "--fence", "a", "sh", "-c", within).stdout == ".\n", "it is of the lock around this"
 
 
 def test_is_held_while_the_command_runs(context):
@@ -217,6 +219,19 @@ def test_keeps_the_lock_though_it_is_ended_while_the_server_is_slow(context):
     command.unblock(context)
 
 
+def test_says_that_the_rest_was_lost(context):
+    """It cannot be left to a server that is away."""
+    program = start(context, "run", "--at-least", "60s", "--ttl", "2s", "a", "sh", "-c", "echo ran; read line")
+    program.line("ran")
+    context.server.freeze()
+    program.say("end")
+    command.wait_for(lambda: not command.children(program.process.pid), "the end of the command")
+    program.signal(signal.SIGTERM)
+    assert command.wait(program) == 124
+    assert any("lost a" in line for line in program.errors), program.errors
+    context.server.thaw()
+
+
 def test_keeps_the_lock_though_its_command_took_too_long(context):
     result = run(context, "run", "--at-least", "60s", "--at-most", "1s", "-k", "500ms", "a", "sleep", "1000")
     assert result.returncode == 124 and "--at-most" in result.stderr, result
@@ -251,6 +266,13 @@ def test_ends_threads_that_outlive_their_first(context):
     threads = pathlib.Path(f"/proc/{int(result.stdout)}/task")
     assert result.returncode == 0
     assert not threads.exists() or len(list(threads.iterdir())) == 1, "it works on without the lock"
+
+
+def test_takes_no_descriptor_of_the_callers(context):
+    """Its own comes behind those that the command gets from others."""
+    script = '"$0" run a sh -c \'read line <&4; echo "$EVLOCK_FD $line"\' 3</dev/null 4</dev/fd/0'
+    result = run(context, "run", "--nested", "a0", "sh", "-c", script, os.path.abspath(context.program), input="four\n")
+    assert result.stdout == "5 four\n", result
 
 
 def test_leaves_what_it_is_to_leave(context):

@@ -287,6 +287,30 @@ def test_hears_the_end_of_a_parent_that_it_has_woken(context):
     assert command.wait(program) == 128 + signal.SIGKILL
 
 
+def test_its_parent_holds_nothing_of_others(context):
+    """Neither evlock's connections, nor its caller's files, nor the file system in which it was started."""
+    program = start(context, "run", "a", *SAYS)
+    program.line("")
+    folder = f"/proc/{parent(program)}"
+    command.wait_for(lambda: os.readlink(f"{folder}/cwd") == "/", "a parent that is nowhere")
+    assert sorted(os.listdir(f"{folder}/fd")) == ["0", "1", "2"]
+    program.signal(signal.SIGTERM)
+    assert command.wait(program) == 3
+
+
+def test_the_command_does_not_outlive_all_its_parents(context):
+    """Its parent is killed before it has heard that evlock was."""
+    program = start(context, "run", "a", *SAYS)
+    pid = int(program.line(""))
+    supervisor = parent(program)
+    os.kill(supervisor, signal.SIGSTOP)
+    program.process.kill()
+    program.process.wait()
+    os.kill(supervisor, signal.SIGKILL)
+    command.wait_for(lambda: not command.lives(pid), "the end of the command")
+    context.server.command("DEL", "a")
+
+
 def test_leaves_no_parent_behind(context):
     program = start(context, "run", "a", *SAYS)
     program.line("")

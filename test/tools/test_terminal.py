@@ -74,6 +74,8 @@ def test_a_hold_that_comes_to_the_foreground_hears_ctrl_d(context):
     terminal.see(r"\d{16}")
     terminal.press(b"echo ty''ped\n")
     terminal.see("typed")
+    terminal.press(b"jobs\n")
+    terminal.see("Running")
     terminal.press(b"fg\n")
     command.wait_for(lambda: terminal.foreground() != terminal.pid, "evlock in the foreground")
     terminal.press(b"\4")
