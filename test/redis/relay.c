@@ -162,3 +162,13 @@ void relay_hang_up(struct relay *relay) {
     tls_end_free(guest->tls);
     *guest = (struct relay_pair){.client = -1};
 }
+
+void relay_spoil_digests(struct relay *relay, char *bytes, size_t len, bool to_server) {
+    static const char call[] = "EVALSHA\r\n$40\r\n";
+    (void)relay;
+    char *end = bytes + len, *at = to_server ? bytes : end;
+    while (at < end && (at = memmem(at, (size_t)(end - at), call, strlen(call)))) {
+        at += strlen(call);
+        memcpy(at, "ff", 2);
+    }
+}

@@ -209,6 +209,29 @@ static void many_commands_take_turns_within_max_inflight(void **state) {
     assert_int_equal(server_integer(f->server, "DBSIZE"), 20);
 }
 
+static void no_more_than_max_inflight_are_unanswered(void **state) {
+    struct fixture *f = *state;
+    struct record records[3] = {0};
+    evlock_client_options options = client_options(f);
+    options.max_inflight = 2;
+    relay_start(&f->relay, f->server);
+    client_new(f, f->relay.url, &options);
+    await(f, relay_pump(&f->relay) && evlock_client_connection(f->client) == EVLOCK_CONNECTED);
+    f->relay.pairs[0].muted = true;
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "lock-%d", i);
+        assert_status(evlock_acquire(lock_new(f, name, NULL), NULL, record_end, &records[i]), EVLOCK_OK);
+    }
+    await(f, relay_pump(&f->relay) && server_integer(f->server, "DBSIZE") == 2);
+    for (int turns = 0; turns < 20 && relay_pump(&f->relay); turns++)
+        loop_turn(f->loop);
+    assert_int_equal(server_integer(f->server, "DBSIZE"), 2);
+    f->relay.pairs[0].muted = false;
+    await(f, relay_pump(&f->relay) && records[0].count && records[1].count && records[2].count);
+    assert_int_equal(server_integer(f->server, "DBSIZE"), 3);
+}
+
 /* --- What one acquire may want otherwise -------------------------------------------------------------------------- */
 
 static void an_acquire_may_be_a_try_on_a_waiting_lock(void **state) {
@@ -750,6 +773,7 @@ int main(void) {
         TEST(a_wait_without_limit_goes_on_until_the_lock_is_free),
         TEST(a_lock_that_expires_on_the_server_is_taken),
         TEST_BARE(many_commands_take_turns_within_max_inflight),
+        TEST_BARE(no_more_than_max_inflight_are_unanswered),
         TEST(an_acquire_may_be_a_try_on_a_waiting_lock),
         TEST(an_acquire_may_wait_on_a_trying_lock),
         TEST(an_acquire_may_have_its_own_timeout),

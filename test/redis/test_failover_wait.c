@@ -65,6 +65,17 @@ static void nothing_is_granted_at_first(void **state) {
     assert_int_equal(lost.count, 0);
 }
 
+/* It has no digest by the time that its history is asked for. */
+static void one_that_loses_its_scripts_meanwhile_serves(void **state) {
+    struct fixture *f = *state;
+    evlock_client_options options = waiting_options(f);
+
+    relay_start(&f->relay, f->server);
+    f->relay.edit = relay_spoil_digests;
+    client_new(f, f->relay.url, &options);
+    await(f, relay_pump(&f->relay) && evlock_client_connection(f->client) == EVLOCK_CONNECTED);
+}
+
 /* Clocks count from the boot of the client's machine, and the server may have been there for longer. */
 static void a_history_older_than_the_machine_is_not_waited_out(void **state) {
     static const char older[] = "return redis.call('SET', KEYS[1], "
@@ -359,6 +370,7 @@ static void where_the_mark_cannot_be_set_nothing_is_granted(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         WAIT_TEST(nothing_is_granted_at_first),
+        WAIT_TEST(one_that_loses_its_scripts_meanwhile_serves),
         WAIT_TEST(a_history_older_than_the_machine_is_not_waited_out),
         WAIT_TEST(failures_before_make_a_wait_no_longer),
         cmocka_unit_test_setup_teardown(a_first_replica_makes_no_new_history, fixture_setup_bare,

@@ -514,18 +514,6 @@ static void scripts_are_asked_for_without_a_key(void **state) {
 
 /* --- Scripts that are not there, although they were loaded -------------------------------------------------------- */
 
-/* What is loaded is not what is called. */
-static void spoil_digests(struct relay *relay, char *bytes, size_t len, bool to_server) {
-    static const char call[] = "EVALSHA\r\n$40\r\n";
-    (void)relay;
-    char *end = bytes + len, *at = to_server ? bytes : end;
-    while (at < end && (at = memmem(at, (size_t)(end - at), call, strlen(call)))) {
-        (void)relay;
-        at += strlen(call);
-        memcpy(at, "ff", 2);
-    }
-}
-
 static void pump_until(struct fixture *f, const struct record *record) {
     await(f, relay_pump(&f->relay) && record->count);
 }
@@ -534,7 +522,7 @@ static void noscript_that_goes_on_is_met_with_the_scripts_text(void **state) {
     struct fixture *f = *state;
     struct record got = {0}, extended = {0}, released = {0};
     relay_start(&f->relay, f->server);
-    f->relay.edit = spoil_digests;
+    f->relay.edit = relay_spoil_digests;
     evlock *lock = lock_new_on(f, quick_client(f, f->relay.url), "lock:a", NULL);
     assert_status(evlock_acquire(lock, NULL, record_end, &got), EVLOCK_OK);
     pump_until(f, &got);
@@ -557,7 +545,7 @@ static void noscript_that_goes_on_is_told_where_the_text_is_refused(void **state
     struct record got = {0}, extended = {0};
     worker_may(f, "-eval");
     relay_start(&f->relay, f->server);
-    f->relay.edit = spoil_digests;
+    f->relay.edit = relay_spoil_digests;
     evlock_client_options options = client_options(f);
     options.user = "worker";
     options.password = "work";

@@ -35,6 +35,28 @@ static bool is_the_servers(struct fixture *f, const evlock *lock) {
     return token && key_is(f->server, "a", token, len);
 }
 
+/* --- A message that never came ------------------------------------------------------------------------------------ */
+
+/* Its lease counts from the look, so the server has to keep it for as long. */
+static void who_looks_late_gets_a_whole_ttl(void **state) {
+    static const char grant[] = "local first = redis.call('ZPOPMIN', KEYS[2])[1] "
+                                "return redis.call('SET', KEYS[1], string.match(first, '^%S+ %S+ %d+ [01] (.*)$'), "
+                                "'PX', 5000)";
+    struct fixture *f = *state;
+    struct record got = {0};
+    evlock_options options = with_ttl(60000);
+    options.wait = EVLOCK_WAIT_QUEUE;
+    options.retry_delay_ms = 50;
+    evlock *lock = lock_new(f, "a", &options);
+    server_do(f->server, "SET a held");
+    assert_status(evlock_acquire(lock, NULL, record_end, &got), EVLOCK_OK);
+    await(f, server_integer(f->server, "ZCARD {a}:queue") == 1);
+    server_do(f->server, "EVAL %s 2 a {a}:queue", grant);
+    await(f, got.count);
+    assert_ended(&got, EVLOCK_OK);
+    assert_true(server_integer(f->server, "PTTL a") >= evlock_remaining_ms(lock));
+}
+
 /* --- Giving up and a grant cross ---------------------------------------------------------------------------------- */
 
 enum give_up { CANCEL, FREE_HANDLE, FREE_CLIENT, CLOSE_CLIENT, WAYS_OUT };
@@ -1274,6 +1296,7 @@ static void who_is_in_line_may_fail_when_the_server_is_away(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        FAULT(who_looks_late_gets_a_whole_ttl),
         FAULT(who_gives_up_at_the_grant_does_not_keep_it),
         FAULT(a_cancel_beside_the_grant_wins),
         FAULT(a_wait_that_ends_at_the_grant_ends_once),

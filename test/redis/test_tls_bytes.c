@@ -196,6 +196,19 @@ static void an_end_of_any_kind_is_survived(void **state) {
     assert_status(release_by_peer(f, lock), EVLOCK_OK);
 }
 
+/* Who waits for a lock waits on, however often that is. */
+static void a_goodbye_amid_the_login_is_an_end(void **state) {
+    struct fixture *f = *state;
+    peer_client(f, NULL);
+    await(f, tls_peer_accept(&peer) && peer.count == 1);
+    peer.pairs[0].mute = true;
+    await(f, tls_peer_pump(&peer) && peer.pairs[0].heard > 0);
+    tls_peer_end(&peer, TLS_PEER_NOTIFIES);
+    await(f, tls_peer_pump(&peer) && f->away.count > 0);
+    assert_status(f->away.status, EVLOCK_EUNREACHABLE);
+    assert_says(f->away.error, "the server ended TLS");
+}
+
 static void garbage_after_a_handshake(void **state) {
     static const struct {
         const char *bytes;
@@ -442,6 +455,7 @@ int main(void) {
         TLS_TEST(what_was_decrypted_is_handed_on_at_once),
         TLS_TEST(an_answer_before_the_end_counts),
         TLS_TEST(an_end_of_any_kind_is_survived),
+        TLS_TEST(a_goodbye_amid_the_login_is_an_end),
         TLS_TEST(garbage_after_a_handshake),
         TLS_TEST(what_a_server_said_last_is_heard_where_nothing_can_be_sent),
         TLS_TEST(keys_may_be_updated),

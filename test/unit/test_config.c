@@ -577,11 +577,24 @@ CASE(a_connection_name_is_one_that_servers_take) {
     assert_name("\303\251", EVLOCK_EINVAL);
 }
 
+/* Pauses of one length are as good as others; they cannot grow from more to less. */
+CASE(pauses_do_not_shrink) {
+    evlock_client_options options = {.size = sizeof(evlock_client_options), .backoff_min_ms = 7}, given;
+    struct client_config config;
+    struct words why;
+
+    options.backoff_max_ms = 7;
+    assert_int_equal(evl_config_read_client(&config, &given, &options, &why).status, EVLOCK_OK);
+    options.backoff_max_ms = 6;
+    assert_int_equal(evl_config_read_client(&config, &given, &options, &why).status, EVLOCK_EINVAL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_number_has_its_range),
         cmocka_unit_test(a_clients_options_go_together),
         cmocka_unit_test(a_connection_name_is_one_that_servers_take),
+        cmocka_unit_test(pauses_do_not_shrink),
         cmocka_unit_test(who_says_nothing_polls_without_a_name),
         cmocka_unit_test(there_are_two_ways_to_wait),
         cmocka_unit_test(a_queue_needs_a_ttl),

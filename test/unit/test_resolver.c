@@ -114,7 +114,8 @@ static atomic_int count;    /* of the addresses that it finds, */
 static atomic_int fails;    /* or why it finds none */
 static atomic_bool signals; /* one of them may have come there */
 static pthread_t main_thread;
-static atomic_bool here; /* the loop's thread was kept waiting */
+static atomic_bool here;   /* the loop's thread was kept waiting */
+static atomic_bool narrow; /* of some addresses it was not asked */
 
 /* In place of the C library's. */
 int getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **found) {
@@ -124,6 +125,7 @@ int getaddrinfo(const char *host, const char *service, const struct addrinfo *hi
     pthread_sigmask(SIG_SETMASK, NULL, &blocked);
     signals = signals || room[100] != host[0] || !sigismember(&blocked, SIGTERM) || !sigismember(&blocked, SIGCHLD);
     here = here || pthread_equal(pthread_self(), main_thread) || service || hints->ai_socktype != SOCK_STREAM;
+    narrow = narrow || hints->ai_family != AF_UNSPEC || hints->ai_flags;
     bool wait = waits;
     sem_post(&asked);
     if (wait)
@@ -157,8 +159,12 @@ int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *arg);
 
 static bool no_threads;
+static bool joinable; /* a thread that nobody joins stays as memory */
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *arg) {
+    int state = PTHREAD_CREATE_JOINABLE;
+    assert_int_equal(pthread_attr_getdetachstate(attributes, &state), 0);
+    joinable = joinable || state != PTHREAD_CREATE_DETACHED;
     asking += !no_threads;
     return no_threads ? EAGAIN : __real_pthread_create(thread, attributes, body, arg);
 }
@@ -203,7 +209,7 @@ static int begin(void **state) {
     turn = (struct turn){.loop = {&ops, &bells}, .process = evlock_process()};
     told = (struct told){0};
     main_thread = pthread_self();
-    waits = signals = here = hold_in_set = no_bells = no_threads = false;
+    waits = signals = here = narrow = joinable = hold_in_set = no_bells = no_threads = false;
     count = 1;
     fails = 0;
     sem_init(&asked, 0, 0);
@@ -221,6 +227,8 @@ static int end(void **state) {
     assert_int_equal(bells_count, 0);
     assert_false(signals);
     assert_false(here);
+    assert_false(narrow);
+    assert_false(joinable);
     return 0;
 }
 

@@ -75,6 +75,19 @@ CASE(a_file_has_16_mib_at_most) {
     assert_string_equal(evl_tls_files_objection(&is), "it is longer than 16 MiB");
 }
 
+/* As this one, which is longer than it says. */
+CASE(a_file_that_grows_while_it_is_read_is_not_used) {
+    const evlock_client_options options = {.tls_ca = "/proc/self/status"};
+    struct tls_files files = {0};
+    struct words words;
+    SSL_CTX *context;
+
+    assert_true(evl_tls_files_take(&files, &options));
+    assert_int_equal(evl_tls_files_load(&files, &context, &words).status, EVLOCK_ETLS);
+    assert_string_equal(words.text, "tls_ca: /proc/self/status: it grew while it was read");
+    evl_tls_files_free(&files);
+}
+
 CASE(paths_are_copied_or_there_is_no_memory) {
     const evlock_client_options options = {.tls_ca = "ca", .tls_cert = "cert", .tls_key = "key"};
     const evlock_client_options ca_alone = {.tls_ca = "ca"};
@@ -106,6 +119,7 @@ int main(void) {
         cmocka_unit_test(a_file_stays_the_same_whoever_reads_it),
         cmocka_unit_test(what_is_no_file_is_not_read),
         cmocka_unit_test(a_file_has_16_mib_at_most),
+        cmocka_unit_test(a_file_that_grows_while_it_is_read_is_not_used),
         cmocka_unit_test_teardown(paths_are_copied_or_there_is_no_memory, counted_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
