@@ -244,12 +244,36 @@ CASE(no_connection_to_a_master_that_left_stays) {
     }
 }
 
+/* --- What the client says of them --------------------------------------------------------------------------------- */
+
+static void leave_away(unsigned place) {
+    struct connection *connection = evl_node_connection(node_at(place));
+
+    evl_connection_want(connection);
+    evl_connection_break(connection, EVLOCK_EUNREACHABLE, "gone");
+    ring();
+    assert_int_equal(connection->state, CONNECTION_AWAY);
+}
+
+/* Whichever of the masters it is. */
+CASE(while_a_master_is_away_others_that_connect_do_not_hide_it) {
+    for (unsigned place = FIRST; place <= SECOND; place++) {
+        say_table(CLUSTER_GATE, AT_FIRST);
+        leave_away(place);
+        evl_connection_want(evl_node_connection(node_at(FIRST + SECOND - place)));
+        assert_int_equal(evlock_client_connection(client), EVLOCK_AWAY);
+        tear_down(state);
+        set_up(state);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(slots_that_move_while_some_are_told_of_it_are_told_of_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(who_was_served_meanwhile_is_sent_on_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_replica_that_is_said_to_have_the_slot_is_connected_to, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_connection_to_a_master_that_left_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(while_a_master_is_away_others_that_connect_do_not_hide_it, set_up, tear_down),
     };
 #ifdef EVL_CHECKS
     evl_checks_all = true;
