@@ -74,7 +74,7 @@ static inline void evl_cohort_let_go(struct evlock *lock, bool released) {
         evl_cohort_end_hold(lock, released);
 }
 
-/* This client has broken the handle's lock: a lease of it that may be passed on is released instead, and so its holder
+/* This client breaks the handle's lock: a lease of it that may be passed on is released instead, and so its holder
  * hears of the break. */
 void evl_cohorts_doubt(const struct evlock *lock);
 

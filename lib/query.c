@@ -270,8 +270,10 @@ static void query_note_token(struct request *request, const struct found *found)
     }
     finding->state = FOUND;
     finding->resent = false;
-    if (evl_call_of(request)->sort->kind == CALL_BREAK)
-        query_submit(request);
+    if (evl_call_of(request)->sort->kind != CALL_BREAK)
+        return;
+    evl_cohorts_doubt(evl_call_of(request)->lock); /* it may be done long before its answer comes */
+    query_submit(request);
 }
 
 static void query_note_found(struct request *request, const struct found *found) {
