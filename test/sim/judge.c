@@ -589,7 +589,7 @@ void judge_holds(struct handle *handle, bool fenced) {
     handle->overdue = false;
     handle->warned = 0;
     handle->extended = handle->pending && handle->pending->kind == P_ADOPT; /* it has the ttl that it was found with */
-    handle->since = world->now;
+    handle->since = process_time(handle->process); /* what ran before it on the stack took its time */
     handle->refused_at = handle->asked_at = handle->back_at = 0;
     world->tally->grants++;
     bytes = tokens_peek(handle->lock, &len);
