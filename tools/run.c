@@ -49,6 +49,11 @@ static void run_on_signal(struct work *work, int exit) {
         outlive(&run->outlive, exit);
 }
 
+static void run_on_lost(struct work *work) {
+    struct run *run = (struct run *)work;
+    outlive(&run->outlive, run->exit);
+}
+
 static void run_on_end(struct work *work, int exit) {
     struct run *run = (struct run *)work;
     int64_t left = run_at_least_ms - (evlock_clock_us() - work->granted) / 1000;
@@ -59,6 +64,7 @@ static void run_on_end(struct work *work, int exit) {
         return;
     }
     work->on_signal = run_on_signal;
+    work->on_lost = run_on_lost;
     /* What cannot be left to the server is waited for: a rest that is very short, or a server that is away. */
     int status = evlock_extend(work->lock, left, EVLOCK_EXTEND_REPLACE, run_on_extended, run);
     run->extending = status == EVLOCK_OK;

@@ -136,8 +136,11 @@ static void work_on_refused(pid_t pid, void *arg) {
 static void work_on_lost(evlock *lock, int status, void *arg) {
     struct work *work = arg;
     (void)lock;
-    if (!work->running)
+    if (!work->running) {
+        if (work->on_lost)
+            work->on_lost(work);
         return;
+    }
     if (work->lost && work->refused)
         say_error(0, "lost %s: %s; what cannot be ended goes on without it", work->name, evlock_strerror(status));
     work_lose(work, "lost ", evlock_strerror(status));

@@ -21,6 +21,7 @@ struct work {
     char **words;
     void (*on_end)(struct work *work, int exit);
     void (*on_signal)(struct work *work, int exit); /* a signal to end, behind on_end; NULL: it ends the session */
+    void (*on_lost)(struct work *work);             /* the lock is lost behind on_end; NULL: that is nothing to it */
 
     evlock *lock;
     struct signals signals;

@@ -220,13 +220,19 @@ def test_keeps_the_lock_though_it_is_ended_while_the_server_is_slow(context):
 
 
 def test_says_that_the_rest_was_lost(context):
-    """It cannot be left to a server that is away."""
+    """It cannot be left to a server that is away, whether or not a signal asks for its end."""
+    for signals in [signal.SIGTERM], []:
+        loses_its_rest(context, signals)
+
+
+def loses_its_rest(context, signals):
     program = start(context, "run", "--at-least", "60s", "--ttl", "2s", "a", "sh", "-c", "echo ran; read line")
     program.line("ran")
     context.server.freeze()
     program.say("end")
     command.wait_for(lambda: not command.children(program.process.pid), "the end of the command")
-    program.signal(signal.SIGTERM)
+    for number in signals:
+        program.signal(number)
     assert command.wait(program) == 124
     assert any("lost a" in line for line in program.errors), program.errors
     context.server.thaw()
