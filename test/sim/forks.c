@@ -335,7 +335,7 @@ static void forsake(struct process *process) {
 
 /* A schedule that takes so long, of the processor's time, hangs; the parent's clock for that is not inherited. */
 static void watch_time(void) {
-    static const struct itimerval limit = {.it_value.tv_sec = 60};
+    static const struct itimerval limit = {.it_value.tv_sec = 240};
 
     setitimer(ITIMER_VIRTUAL, &limit, NULL);
 }

@@ -75,7 +75,7 @@ static void report(const struct scenario *scenario, uint64_t seed, const char *w
 
 /* A schedule that takes so long, of the processor's time, hangs: its worker is ended by that. */
 static void watch_time(void) {
-    static const struct itimerval limit = {.it_value.tv_sec = 60};
+    static const struct itimerval limit = {.it_value.tv_sec = 240};
 
     setitimer(ITIMER_VIRTUAL, &limit, NULL);
 }
