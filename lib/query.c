@@ -254,6 +254,13 @@ static void query_fail(struct request *request, int status) {
         call->status = status;
 }
 
+/* Whoever holds now may be whom a break ends, from its call on, and long before its answer comes. With each answer that
+ * may be another. */
+static void query_doubt(const struct call *call) {
+    if (call->sort->kind == CALL_BREAK)
+        evl_cohorts_doubt(call->lock);
+}
+
 static void query_note_broken(struct finding *finding, const struct found *found) {
     /* Gone after a release whose answer was lost: by that one. */
     finding->state = found->number || finding->resent ? BROKEN : CHANGED;
@@ -270,19 +277,16 @@ static void query_note_token(struct request *request, const struct found *found)
     }
     finding->state = FOUND;
     finding->resent = false;
-    if (evl_call_of(request)->sort->kind != CALL_BREAK)
-        return;
-    evl_cohorts_doubt(evl_call_of(request)->lock); /* it may be done long before its answer comes */
-    query_submit(request);
+    if (evl_call_of(request)->sort->kind == CALL_BREAK)
+        query_submit(request);
 }
 
 static void query_note_found(struct request *request, const struct found *found) {
     struct finding *finding = query_finding_of(request);
 
+    query_doubt(evl_call_of(request));
     if (query_is_second_step(request)) {
         query_note_broken(finding, found);
-        if (finding->state == BROKEN)
-            evl_cohorts_doubt(evl_call_of(request)->lock);
         return;
     }
     finding->ttl = found->ttl;
@@ -390,6 +394,7 @@ static void query_begin(struct call *call) {
     const struct connection *connection;
     const char *words = "";
 
+    query_doubt(call);
     for (unsigned i = 0; i < call->count; i++) {
         evl_deployment_route(call->lock->config->deployment, &call->requests[i], evl_handle_key(call->lock));
         connection = evl_pipe_connection(evl_call_pipe(call, i));

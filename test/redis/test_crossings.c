@@ -590,13 +590,13 @@ static void nothing_is_passed_on_while_a_break_is_unanswered(void **state) {
     relay_start(&f->relay, f->server);
     client_new(f, f->relay.url, NULL);
     evlock *lock = lock_new(f, "a", &options), *heir = lock_new(f, "a", &options);
-    assert_status(evlock_acquire(lock, NULL, record_end, &first), EVLOCK_OK);
-    assert_status(evlock_acquire(heir, NULL, record_end, &second), EVLOCK_OK);
-    await(f, relay_pump(&f->relay) && first.count);
+    await(f, relay_pump(&f->relay) && evlock_client_connection(f->client) == EVLOCK_CONNECTED);
     scripts_seen = 0;
     f->relay.edit = mute_from_second_script;
-    assert_status(evlock_break(lock, record_end, &broken), EVLOCK_OK);
-    await(f, relay_pump(&f->relay) && !key_exists(f->server, "a"));
+    assert_status(evlock_acquire(lock, NULL, record_end, &first), EVLOCK_OK);
+    assert_status(evlock_acquire(heir, NULL, record_end, &second), EVLOCK_OK);
+    assert_status(evlock_break(lock, record_end, &broken), EVLOCK_OK); /* finds what is not held yet */
+    await(f, relay_pump(&f->relay) && first.count && f->relay.pairs[0].muted && !key_exists(f->server, "a"));
     server_do(f->server, "SET a stranger PX 60000");
     assert_status(evlock_release(lock, record_end, &released), EVLOCK_OK);
     f->relay.edit = NULL;
@@ -605,6 +605,24 @@ static void nothing_is_passed_on_while_a_break_is_unanswered(void **state) {
     assert_ended(&broken, EVLOCK_OK);
     assert_ended(&released, EVLOCK_ENOTOWNED);
     assert_int_equal(second.count, 0);
+}
+
+/* The heir's lease would be the one that the break ends. */
+static void nothing_is_passed_on_in_the_turn_of_a_break(void **state) {
+    struct fixture *f = *state;
+    evlock_options options = with_ttl(60000);
+    struct record first = {0}, second = {0}, broken = {0}, released = {0};
+    options.max_passes = 10;
+    client_new(f, NULL, NULL);
+    evlock *lock = lock_new(f, "a", &options), *heir = lock_new(f, "a", &options);
+    assert_status(evlock_acquire(lock, NULL, record_end, &first), EVLOCK_OK);
+    assert_status(evlock_acquire(heir, NULL, record_end, &second), EVLOCK_OK);
+    await(f, first.count);
+    assert_status(evlock_break(lock, record_end, &broken), EVLOCK_OK);
+    assert_status(evlock_release(lock, record_end, &released), EVLOCK_OK);
+    await(f, broken.count && released.count && second.count);
+    assert_ended(&second, EVLOCK_OK);
+    assert_true(key_exists(f->server, "a"));
 }
 
 /* The first break ran; the second finds nothing, and can only have been the first's work. */
@@ -998,6 +1016,7 @@ int main(void) {
         CROSSING(a_shortening_that_was_held_back_moves_the_loss_in),
         CROSSING(an_extension_that_ran_out_of_time_does_not_starve_the_renewal),
         CROSSING(a_release_behind_a_renewal_finds_its_script_again),
+        CROSSING(nothing_is_passed_on_in_the_turn_of_a_break),
         CROSSING(nothing_is_passed_on_while_a_break_is_unanswered),
         CROSSING(a_break_whose_answer_was_lost_was_done),
         CROSSING(a_break_whose_answer_was_lost_was_done_before_the_scripts_were),
