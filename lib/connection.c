@@ -524,6 +524,7 @@ static void connection_on_connect(const redisAsyncContext *context, int status) 
 
 static void connection_on_disconnect(const redisAsyncContext *context, int status) {
     struct connection *connection = context->data;
+    bool nonsense = context->err == REDIS_ERR_PROTOCOL;
 
     (void)status;
     evl_transport_wipe(context);
@@ -532,8 +533,12 @@ static void connection_on_disconnect(const redisAsyncContext *context, int statu
     connection->context = NULL;
     if (connection->guard.refused)
         evl_connection_break(connection, EVLOCK_EPROTOCOL, connection->guard.refused);
-    if (!connection->broken && !connection->explained)
+    if (connection->broken)
+        return;
+    if (!connection->explained || nonsense)
         connection_note_end(connection, context->errstr && context->errstr[0] ? context->errstr : "connection closed");
+    if (nonsense)
+        connection_mark_broken(connection, EVLOCK_EPROTOCOL);
 }
 
 static redisAsyncContext *connection_new_context(struct connection *connection) {

@@ -800,26 +800,55 @@ static void what_makes_no_sense_now_and_then_ends_no_wait(void **state) {
 }
 
 /* Says what no server says to the next connection, in place of all that it is asked. */
-static void answer_login_with_nonsense(struct fixture *f) {
-    await(f, relay_say(&f->relay, "*1\r\n*1\r\n:1\r\n"));
+static void answer_login_with(struct fixture *f, const char *nonsense) {
+    await(f, relay_say(&f->relay, nonsense));
     relay_hang_up(&f->relay);
 }
 
 /* Of a connection's beginning the same is true. */
-static void nonsense_in_place_of_a_login_ends_a_wait_the_second_time(void **state) {
-    struct fixture *f = *state;
-    struct record record = {0};
-    waiting_at_relay(f, 200, &record); /* in which attempts are made */
+static void end_a_wait_by(struct fixture *f, const char *nonsense, struct record *record) {
+    waiting_at_relay(f, 200, record); /* in which attempts are made */
     relay_cut(&f->relay, f->relay.count - 1);
-    answer_login_with_nonsense(f);
+    answer_login_with(f, nonsense);
     flips.whole = 0;
-    await(f, relay_pump(&f->relay) && (record.count || flips.whole));
-    assert_int_equal(record.count, 0);
+    await(f, relay_pump(&f->relay) && (record->count || flips.whole));
+    assert_int_equal(record->count, 0);
     relay_cut(&f->relay, f->relay.count - 1);
-    answer_login_with_nonsense(f);
-    answer_login_with_nonsense(f);
-    await(f, record.count);
-    assert_ended(&record, EVLOCK_EPROTOCOL);
+    answer_login_with(f, nonsense);
+    answer_login_with(f, nonsense);
+    await(f, record->count);
+    assert_ended(record, EVLOCK_EPROTOCOL);
+}
+
+static void nonsense_in_place_of_a_login_ends_a_wait_the_second_time(void **state) {
+    struct record record = {0};
+    end_a_wait_by(*state, "*1\r\n*1\r\n:1\r\n", &record);
+}
+
+/* It is hiredis that finds these. */
+static void what_is_no_reply_in_place_of_a_login_ends_a_wait_the_second_time(void **state) {
+    struct record record = {0};
+    end_a_wait_by(*state, "SSH-2.0-OpenSSH_9.2\r\n", &record);
+    assert_non_null(strstr(record.error, "Protocol error"));
+}
+
+static void what_is_no_reply_after_the_login_is_told(void **state) {
+    struct fixture *f = *state;
+    struct record answered = {0};
+    relay_start(&f->relay, f->server);
+    evlock_client *client = client_new(f, f->relay.url, NULL);
+    evlock *lock = lock_new_on(f, client, "a", NULL);
+    await(f, relay_pump(&f->relay) && evlock_client_connection(client) == EVLOCK_CONNECTED);
+    flips.word = nil;
+    flips.byte = 0;
+    flips.bits = '$' ^ '?';
+    flips.left = 1;
+    f->relay.edit = flip_bits;
+    f->away = (struct record){0};
+    assert_status(evlock_query(lock, EVLOCK_QUERY_LOCKED, record_answer, &answered), EVLOCK_OK);
+    await(f, relay_pump(&f->relay) && f->away.count && answered.count);
+    assert_status(f->away.status, EVLOCK_EPROTOCOL);
+    assert_ended(&answered, EVLOCK_EPROTOCOL); /* it was to be sent again */
 }
 
 static void a_policy_that_evicts_locks_is_logged(void **state) {
@@ -878,6 +907,8 @@ int main(void) {
         REPLY_TEST_BARE(what_makes_no_sense_twice_ends_a_wait),
         REPLY_TEST_BARE(what_makes_no_sense_now_and_then_ends_no_wait),
         REPLY_TEST_BARE(nonsense_in_place_of_a_login_ends_a_wait_the_second_time),
+        REPLY_TEST_BARE(what_is_no_reply_in_place_of_a_login_ends_a_wait_the_second_time),
+        REPLY_TEST_BARE(what_is_no_reply_after_the_login_is_told),
         REPLY_TEST(a_policy_that_evicts_locks_is_logged),
     };
     return run_suite("replies", tests);

@@ -283,6 +283,24 @@ static void a_tls_server_behind_redis(void **state) {
     fails(f, url, &options, EVLOCK_EUNREACHABLE, "if it speaks TLS, use rediss://");
 }
 
+/* Some refuse what is no TLS in its own words, which are no reply. */
+static void a_tls_server_that_answers_behind_redis(void **state) {
+    static const unsigned char alert[] = {0x15, 3, 1, 0, 2, 2, 70};
+    struct fixture *f = *state;
+    evlock_client_options options = client_options(f);
+    char url[64];
+    start_peer(f, NULL);
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d", peer.port);
+    client_new(f, url, &options);
+    await(f, tls_peer_accept(&peer) && peer.count);
+    tls_peer_say_raw(&peer, alert, sizeof(alert));
+    await(f, f->away.count);
+    assert_status(f->away.status, EVLOCK_EPROTOCOL);
+    assert_words(f->away.error, "Protocol error");
+    assert_words(f->away.error, "if it speaks TLS, use rediss://");
+    tls_peer_stop(&peer);
+}
+
 /* Nothing waits for it but the connection: the loop goes on, and other clients do. */
 static void a_server_that_is_silent_in_the_handshake(void **state) {
     struct fixture *f = *state;
@@ -1125,6 +1143,7 @@ int main(void) {
         TLS_TEST(a_plain_server_behind_rediss),
         TLS_TEST(a_server_that_answers_something_else),
         TLS_TEST(a_tls_server_behind_redis),
+        TLS_TEST(a_tls_server_that_answers_behind_redis),
         TLS_TEST(a_server_that_is_silent_in_the_handshake),
         TLS_TEST(nothing_of_the_login_leaves_before_the_server_is_verified),
         TLS_TEST(nothing_goes_in_the_clear),
