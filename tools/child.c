@@ -77,6 +77,13 @@ void child_set_deadline(struct child *child, int64_t deadline) {
     supervisor_set_deadline(&child->supervisor, deadline);
 }
 
+/* Whichever of evlock and the supervisor finds one first. */
+static void child_refused(struct child *child, pid_t pid) {
+    if (!child->told_of_one)
+        child->wishes.on_refused(pid, child->wishes.arg);
+    child->told_of_one = true;
+}
+
 /* --- In the supervisor's place ------------------------------------------------------------------------------------ */
 
 /* The number is the command's as long as nobody has waited for it. */
@@ -92,6 +99,8 @@ static void child_kill_all(struct child *child) {
     int left = descendants_signal(SIGKILL, child->since, &refused);
     if (left < 0) /* without /proc they are the group */
         left = group && kill(-group, SIGKILL) == 0;
+    if (refused)
+        child_refused(child, refused);
     if (left == 0) {
         child_finish(child);
         return;
@@ -150,7 +159,7 @@ static void child_on_words(evutil_socket_t fd, short what, void *arg) {
     (void)fd, (void)what;
     while (supervisor_hear(&child->supervisor, &word, &gone)) {
         if (word.what == SUPERVISOR_REFUSED)
-            child->wishes.on_refused(word.number, child->wishes.arg);
+            child_refused(child, word.number);
         else if (child->terminal && word.number != SIGSTOP)
             child_stop_too(child);
     }

@@ -48,6 +48,7 @@ struct child {
     int64_t kill_at;                /* when all that is left is killed; INT64_MAX: it was not asked to end */
     int64_t look_ms;                /* the next pause between two looks for these; 0: the supervisor lives */
     bool terminal;                  /* its group has the terminal's foreground where evlock's would have it */
+    bool told_of_one;               /* on_refused was called */
     bool struck;                    /* once it has ended: its deadline had passed before */
     bool not_run;                   /* once it has ended: it never was the command */
 };

@@ -344,5 +344,24 @@ def test_keeps_the_lock_while_it_may_not_end_the_command(context):
     assert not command.held(context)
 
 
+def test_says_what_it_cannot_end_in_the_place_of_the_parent(context):
+    """The parent is killed, and its command is another user's by now."""
+    if os.geteuid() != 0:
+        print("# skipped: it needs the rights of root")
+        return
+    words = command.words(context, "run", "--ttl", "3s", "a", *STAYS_AS_NOBODY)
+    program = command.harness.Program([*MAY_NOT_KILL, *words])
+    context.programs.append(program)
+    pid = int(program.line(""))
+    os.kill(parent(program), signal.SIGKILL)
+    command.wait_for(lambda: any(f"cannot end process {pid}" in line for line in program.errors), "words")
+    renewals = context.server.attempts()
+    command.wait_for(lambda: context.server.attempts() >= renewals + 4, "renewals")
+    os.kill(pid, signal.SIGKILL)
+    assert command.wait(program) == 125
+    assert sum("cannot end" in line for line in program.errors) == 1, program.errors
+    assert not command.held(context)
+
+
 if __name__ == "__main__":
     command.main(globals())
