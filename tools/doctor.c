@@ -229,8 +229,14 @@ static void doctor_on_locked(evlock *lock, int status, void *arg) {
         doctor_fail(doctor, status);
 }
 
+/* A lock of a random name would tell of one master's slots alone. */
 static void doctor_try_lock(struct doctor *doctor) {
     evlock_options wanted = doctor_options(doctor);
+    if (doctor->session.cluster && servers_lack_one(doctor->session.client)) {
+        doctor_note(doctor, DOCTOR_FAILS, "a master is away, and the locks of its slots with it");
+        doctor_next(doctor);
+        return;
+    }
     doctor_acquire(doctor, &wanted, doctor_on_locked);
 }
 
@@ -361,21 +367,31 @@ static void doctor_try_replicas(struct doctor *doctor) {
     doctor_acquire(doctor, &wanted, doctor_on_replicated);
 }
 
-/* Listings: one step of one. */
+/* Listings: to the end, and so at each master of a cluster. */
+
+static void doctor_list(struct doctor *doctor, const evlock_cursor *from);
 
 static void doctor_on_page(evlock_client *client, int status, const evlock_page *page, void *arg) {
     struct doctor *doctor = arg;
-    (void)client, (void)page;
+    (void)client;
     if (!doctor_has_done(doctor, status))
         return;
+    if (page->more) {
+        doctor_list(doctor, &page->next);
+        return;
+    }
     doctor_note(doctor, DOCTOR_WORKS, "for evlock list and evlock top");
     doctor_next(doctor);
 }
 
-static void doctor_try_list(struct doctor *doctor) {
-    int status = evlock_client_list(doctor->session.client, doctor->name, EVLOCK_CSTRING, NULL, doctor_on_page, doctor);
+static void doctor_list(struct doctor *doctor, const evlock_cursor *from) {
+    int status = evlock_client_list(doctor->session.client, doctor->name, EVLOCK_CSTRING, from, doctor_on_page, doctor);
     if (status != EVLOCK_OK)
         doctor_fail(doctor, status);
+}
+
+static void doctor_try_list(struct doctor *doctor) {
+    doctor_list(doctor, NULL);
 }
 
 static const struct trial doctor_trials[DOCTOR_TRIALS] = {

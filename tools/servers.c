@@ -38,6 +38,15 @@ bool servers_have_come(const evlock_client *client) {
     return true;
 }
 
+bool servers_lack_one(const evlock_client *client) {
+    evlock_node_info info;
+    for (size_t i = 0; servers_get(client, i, &info); i++) {
+        if (info.connection != EVLOCK_CONNECTED && info.excluded_ms == 0)
+            return true;
+    }
+    return false;
+}
+
 /* --- In words ----------------------------------------------------------------------------------------------------- */
 
 static const char *servers_state(const evlock_node_info *info) {

@@ -12,6 +12,9 @@
 /** Whether each server has come or is away. */
 bool servers_have_come(const evlock_client *client);
 
+/** Whether one is not connected, and not merely kept from granting for a while. */
+bool servers_lack_one(const evlock_client *client);
+
 /** Prints some rows for each server on the standard output. */
 void servers_print(const evlock_client *client);
 

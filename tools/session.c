@@ -82,6 +82,7 @@ static int session_connect(struct session *session) {
     if (!url)
         return exit ? exit : say_status("cannot start", EVLOCK_ENOMEM);
     bool sentinels = strcasestr(url, "sentinel://");
+    session->cluster = strcasestr(url, "cluster://");
     evlock_client_options wanted = {
         .size = sizeof wanted,
         .user = options->user,

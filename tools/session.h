@@ -15,6 +15,7 @@ struct session {
     evlock_client *client; /**< NULL when it has ended */
     const struct options *options;
     bool served;   /**< a server, or a quorum of them, was connected once */
+    bool cluster;  /**< the servers are the masters of a cluster */
     bool excluded; /**< the server is there, and was away last since --failover-wait keeps it from granting */
     bool ending;   /**< session_end() was called */
     int exit;      /**< the status to end with, of the first call of session_end() */

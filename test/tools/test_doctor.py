@@ -144,20 +144,42 @@ def start_master(context, stack):
     raise AssertionError("no port was to be had")
 
 
+def start_cluster(context, stack):
+    """Three masters, each with a third of the slots, and their addresses."""
+    masters = [start_master(context, stack) for _ in range(3)]
+    for number, (master, port, bus) in enumerate(masters):
+        master.command("CONFIG", "SET", "cluster-require-full-coverage", "no")
+        master.command("CLUSTER", "ADDSLOTS", *map(str, range(number, 16384, 3)))
+        masters[0][0].command("CLUSTER", "MEET", "127.0.0.1", port, bus)
+    for master, _, _ in masters:
+        command.wait_for(lambda: "cluster_slots_assigned:16384" in master.command("CLUSTER", "INFO"), "all slots")
+        command.wait_for(lambda: "cluster_state:ok" in master.command("CLUSTER", "INFO"), "the cluster")
+    return [master for master, _, _ in masters], [f"127.0.0.1:{port}" for _, port, _ in masters]
+
+
 def test_each_master_of_a_cluster(context):
     with contextlib.ExitStack() as stack:
-        masters = [start_master(context, stack) for _ in range(3)]
-        for number, (master, port, bus) in enumerate(masters):
-            master.command("CLUSTER", "ADDSLOTS", *map(str, range(number, 16384, 3)))
-            masters[0][0].command("CLUSTER", "MEET", "127.0.0.1", port, bus)
-        for master, _, _ in masters:
-            command.wait_for(lambda: "cluster_state:ok" in master.command("CLUSTER", "INFO"), "the cluster")
-        said = run(context, "doctor", "--json", "-u", f"redis+cluster://127.0.0.1:{masters[1][1]}")
+        _, addresses = start_cluster(context, stack)
+        said = run(context, "doctor", "--json", "-u", f"redis+cluster://{addresses[1]}")
     assert said.returncode == 0, said
     known = servers(said)
-    assert set(known) == {f"127.0.0.1:{port}" for _, port, _ in masters}, said
+    assert set(known) == set(addresses), said
     for server in known.values():
         assert server["state"] == "connected" and server["version"] and server["aof"] is False, said
+
+
+def test_a_master_of_a_cluster_that_is_away(context):
+    """The slots of the others are served on."""
+    with contextlib.ExitStack() as stack:
+        masters, addresses = start_cluster(context, stack)
+        masters[2].process.kill()
+        masters[2].process.wait()
+        said = run(context, "doctor", "--json", "-u", f"redis+cluster://{addresses[1]}")
+        listed = run(context, "list", "-u", f"redis+cluster://{addresses[1]}")
+    assert listed.returncode == TROUBLE, listed
+    assert said.returncode == BAD and not json.loads(said.stdout)["ok"], said
+    assert servers(said)[addresses[2]]["state"] == "away", said
+    assert trials(said)["lock"] == trials(said)["list"] == "fails", said
 
 
 def test_without_a_server(context):
