@@ -334,8 +334,8 @@ static void tenure_note_kept(struct tenure *tenure, enum lease_command kind, con
         return;
     evl_tenure_rest(tenure)->owing.endless = true;
     evl_handle_log(tenure->lock, EVLOCK_LOG_WARN,
-                   "the key has no expiry: if this process is killed, the lock stays held for ever; to extend it by "
-                   "EVLOCK_EXTEND_REPLACE gives it an end");
+                   "the key has no expiry: if this process is killed, the lock stays held for ever; an extension that "
+                   "replaces the ttl gives it an end");
 }
 
 static bool tenure_answer(struct request *request, const struct reply *reply, int64_t now) {

@@ -42,8 +42,9 @@ static void extend_on_adopted(struct script *script) {
 }
 
 static int extend_run(const struct options *options, int count, char **operands) {
+    int exit = options_check_ttl(options, extend_ttl_ms);
     (void)count;
-    return script_run_adopted(options, operands[0], extend_on_adopted);
+    return exit ? exit : script_run_adopted(options, operands[0], extend_on_adopted);
 }
 
 static const struct option_row extend_options[] = {

@@ -5,11 +5,9 @@
 #include "duration.h"
 #include "lookup.h"
 
-#define LOOKUP_MAX_TTL_MS 60000 /* the library's own */
-
 evlock_options lookup_options(const struct options *options) {
     evlock_options wanted = options_lock(options);
-    int64_t most = options->max_ttl_ms ? options->max_ttl_ms : LOOKUP_MAX_TTL_MS;
+    int64_t most = options->max_ttl_ms;
     wanted.ttl_ms = wanted.ttl_ms < most ? wanted.ttl_ms : most;
     wanted.min_replicas = 0;
     return wanted;

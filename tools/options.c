@@ -21,6 +21,7 @@ static char options_holder[92];
 static struct options options_values = {
     .password_fd = -1,
     .ttl_ms = 10000,
+    .max_ttl_ms = 60000,
     .holder = options_holder,
     .wait_ms = -1,
     .not_had = EXIT_NOT_HAD,
@@ -235,8 +236,16 @@ static void options_name_holder(void) {
     snprintf(options_holder, sizeof options_holder, "%s:%ld", host, (long)getpid());
 }
 
+int options_check_ttl(const struct options *options, int64_t ttl_ms) {
+    bool counts = options->url_count > 1 || options->failover_wait_ms;
+    if (!counts || ttl_ms <= options->max_ttl_ms)
+        return 0;
+    return say_error(EXIT_TROUBLE, "--ttl, %" PRId64 " ms, is longer than --max-ttl, %" PRId64 " ms", ttl_ms,
+                     options->max_ttl_ms);
+}
+
 /* Of the servers, once they are known. */
-static int options_finish_servers(const struct options *options) {
+static int options_finish_servers(const struct options *options, unsigned groups) {
     int exit = options_find_urls();
     if (exit)
         return exit;
@@ -244,7 +253,7 @@ static int options_finish_servers(const struct options *options) {
         return say_error(EXIT_TROUBLE, "--failover-wait is for one server or a cluster, and there are several servers");
     if (options->sentinel_user && !getenv("EVLOCK_SENTINEL_PASSWORD"))
         return say_error(EXIT_TROUBLE, "--sentinel-user needs a password: set EVLOCK_SENTINEL_PASSWORD");
-    return 0;
+    return groups & OPTIONS_LEASE ? options_check_ttl(options, options->ttl_ms) : 0;
 }
 
 /* What options together mean, and must not mean. */
@@ -261,7 +270,7 @@ static int options_finish(struct options *options, unsigned groups) {
               : options->verbose >= 2 ? SAY_ALL
               : options->verbose == 1 ? SAY_STEPS
                                       : SAY_NOTES);
-    return groups & OPTIONS_SERVER ? options_finish_servers(options) : 0;
+    return groups & OPTIONS_SERVER ? options_finish_servers(options, groups) : 0;
 }
 
 int options_parse(unsigned groups, const struct option_row *own, int argc, char **argv, int *ret_first,

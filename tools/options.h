@@ -53,7 +53,7 @@ struct options {
     int64_t failover_wait_ms;
     const char *cacert, *cert, *key, *sni;
     const char *prefix;
-    int64_t max_ttl_ms;
+    int64_t max_ttl_ms;     /**< 60 s, as the library has it */
     int64_t server_wait_ms; /**< how long a server that is away at the beginning is waited for */
     bool json, quiet;
     int verbose;
@@ -89,6 +89,12 @@ const struct option_row *options_rows(enum options_group group);
 
 /** Prints the options as a table on the standard output: `own`, and those of the groups. */
 void options_help(unsigned groups, const struct option_row *own);
+
+/**
+ * Whether a lease of this length is allowed: --max-ttl counts in a quorum, and with --failover-wait. Returns 0, or the
+ * exit status of an error that was said.
+ */
+int options_check_ttl(const struct options *options, int64_t ttl_ms);
 
 /**
  * What the library wants of a lock, by these options: ttl, holder, prefix, replicas, and how and how long it

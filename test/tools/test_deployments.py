@@ -188,16 +188,28 @@ def test_what_does_not_go_together_is_refused(context):
     def refuses(part, *words):
         said = run(context, "run", *words, "a", "true")
         assert said.returncode == 125 and part in said.stderr and said.stderr.count("\n") == 1, said
+        assert "max_ttl_ms" not in said.stderr, said
 
     several = ["-u", context.server.url, "-u", "redis://127.0.0.1:1", "-u", "redis://127.0.0.1:2"]
     refuses("--failover-wait", *several, "--failover-wait", "1s")
     refuses("--ttl", *several, "--ttl", "61s")
     refuses("--ttl", "--failover-wait", "1s", "--ttl", "61s")
     refuses("--ttl", *several, "--max-ttl", "5s")
+    refuses("--max-ttl", *several, "--max-ttl", "5s")
     refuses("EVLOCK_SENTINEL_PASSWORD", "-u", "redis+sentinel://127.0.0.1:1/mine", "--sentinel-user", "x")
     os.environ["EVLOCK_SENTINEL_PASSWORD"] = "word"
     refuses("the URL has none", "--sentinel-user", "x")
     del os.environ["EVLOCK_SENTINEL_PASSWORD"]
+
+
+def test_a_ttl_beyond_the_longest_is_refused_by_the_names_of_options(context):
+    with tempfile.NamedTemporaryFile() as token:
+        words = ["--failover-wait", "1s", "--max-ttl", "5s"]
+        said = run(context, "doctor", *words)
+        assert said.returncode == 125 and "--ttl" in said.stderr and "--max-ttl" in said.stderr, said
+        said = run(context, "extend", *words, "--ttl", "6s", "--token-file", token.name, "a")
+        assert said.returncode == 125 and "--ttl" in said.stderr and "--max-ttl" in said.stderr, said
+    assert run(context, "run", "--max-ttl", "5s", "a", "true").returncode == 0
 
 
 def test_any_ttl_goes_with_replicas(context):

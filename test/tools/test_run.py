@@ -357,5 +357,16 @@ def test_holds_a_quorum(context):
             server.end()
 
 
+def test_warns_of_a_key_that_lasts_for_ever_in_plain_words(context):
+    """The library has no names of C options for those who read it here."""
+    program = start(context, "run", "--ttl", "1s", "a", *command.STAYS)
+    program.line("")
+    context.server.command("PERSIST", "a")
+    command.wait_for(lambda: any("no expiry" in line for line in program.errors), "the warning")
+    assert not any("EVLOCK_" in line for line in program.errors), program.errors
+    program.signal(signal.SIGTERM)
+    command.wait(program)
+
+
 if __name__ == "__main__":
     command.main(globals())
