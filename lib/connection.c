@@ -480,6 +480,11 @@ static void connection_idle(struct connection *connection) {
     connection_changed(connection);
 }
 
+/* At another address of the name there may be another server. */
+static bool connection_is_of_the_address(int status) {
+    return status == EVLOCK_EUNREACHABLE || status == EVLOCK_EPROTOCOL;
+}
+
 /* The system may take longer for a name than there is time to connect, and would take as long for the next question. So
  * the one that is late goes on, and its answer is as good when it comes. */
 static void connection_end(struct connection *connection, int status) {
@@ -494,7 +499,7 @@ static void connection_end(struct connection *connection, int status) {
         connection_idle(connection);
     else if (connection->next == NEXT_AT_ONCE)
         connection_begin(connection);
-    else if (evl_addresses_remain(&connection->addresses) && status == EVLOCK_EUNREACHABLE)
+    else if (evl_addresses_remain(&connection->addresses) && connection_is_of_the_address(status))
         connection_open_next(connection);
     else
         connection_back_off(connection, status);

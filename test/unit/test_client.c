@@ -1166,6 +1166,21 @@ CASE(each_address_has_its_share_of_the_time) {
     client_end(client);
 }
 
+/* Another service may answer at the first address. */
+CASE(what_makes_no_sense_at_one_address_is_asked_at_the_next) {
+    static const char *const addresses[] = {"127.0.0.1", "127.0.0.2"};
+    evlock_client *client = client_new();
+    struct connection *connection = evl_node_connection(node_of(client));
+
+    open_up(&node_of(client)->pipe);
+    assert_true(evl_addresses_keep(&connection->addresses, addresses, 2));
+    (void)evl_addresses_take(&connection->addresses);
+    evl_connection_break(connection, EVLOCK_EPROTOCOL, "it makes no sense");
+    evl_connection_end_broken(connection);
+    assert_int_equal(connection->addresses.next, 2);
+    client_end(client);
+}
+
 /* The loop stood still, and hears of the addresses when the time for them has passed: they are tried all the same. */
 CASE(addresses_that_are_found_while_the_loop_is_late_are_tried) {
     evlock_client *client = client_new();
@@ -2375,6 +2390,7 @@ int main(void) {
         cmocka_unit_test(an_acquire_is_told_at_once_that_no_replica_can_be_asked),
         cmocka_unit_test(what_was_not_sent_is_not_said_to_be_unanswered),
         cmocka_unit_test(each_address_has_its_share_of_the_time),
+        cmocka_unit_test(what_makes_no_sense_at_one_address_is_asked_at_the_next),
         cmocka_unit_test(addresses_that_are_found_while_the_loop_is_late_are_tried),
         cmocka_unit_test(a_name_that_takes_too_long_is_not_asked_for_twice),
         cmocka_unit_test(addresses_that_come_during_the_pause_end_it),
