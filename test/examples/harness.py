@@ -42,7 +42,11 @@ class Server:
         self.url = "unix://" + self.path
         options = ["--port", "0", "--unixsocket", self.path, "--dir", self.folder, "--save", "", "--appendonly", "no"]
         self.process = subprocess.Popen([program, *options, *more], stdout=subprocess.DEVNULL)
-        wait_for(self.answers, "the server")
+        try:
+            wait_for(self.answers, "the server")
+        except AssertionError:
+            self.end()
+            raise
 
     def answers(self):
         if self.process.poll() is not None:
