@@ -110,12 +110,7 @@ static int64_t lease_retry_pause(int64_t whole) {
     return evl_min(evl_max(whole / 8, 10 * MS), SECOND);
 }
 
-/* Whether a command may bring the token to a node where it is not. */
-static bool lease_sets(enum lease_command command) {
-    return command == LEASE_ACQUIRE || command == LEASE_REARM || command == LEASE_MEND;
-}
-
-/* The same, of a lease that is held. */
+/* Whether a command of a lease that is held may bring the token to a node where it is not, as an acquire does. */
 static bool lease_arms(enum lease_command command) {
     return command == LEASE_REARM || command == LEASE_MEND;
 }
@@ -518,7 +513,7 @@ static void lease_note_acquire(struct lease *lease, unsigned node, enum lease_co
         lease_vote_no(lease, slot, answer->status);
         break;
     case LEASE_UNKNOWN:
-        if (lease_sets(command))
+        if (command == LEASE_ACQUIRE)
             slot->stray = UNSEEN;
         lease_vote_no(lease, slot, answer->status);
         break;
@@ -1480,7 +1475,7 @@ static void lease_check_flying(const struct lease *lease, const struct lease_slo
 
     implies(slot->releasing, lease->state >= LEASE_RELEASING);
     implies(evl_lease_prolongs(slot->flying) || lease_arms(slot->flying), lease->granted);
-    implies(lease_sets(slot->flying), slot->trace != CLEAR);
+    implies(slot->flying == LEASE_ACQUIRE || lease_arms(slot->flying), slot->trace != CLEAR);
     implies(slot->trace == ASKED, lease_arms(slot->flying));
     implies(held && slot->voting, slot->flying && slot->flying == lease->extending);
     implies(held && slot->replacing_ms != LEASE_NO_CUT,
