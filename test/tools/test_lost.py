@@ -86,7 +86,7 @@ def test_ends_what_was_to_be_left_behind(context):
 
 
 def test_warns_before_a_long_grace_begins(context):
-    program = start(context, "run", "--ttl", "4s", "-k", "1900ms", "a", *READS)
+    program = start(context, "run", "--ttl", "12s", "-k", "5700ms", "a", *READS)
     program.line("ready")
     context.server.freeze()
     program.line("at risk")
