@@ -133,7 +133,7 @@ static void more_than_a_command_takes_may_wait(void **state) {
     client_new(f, NULL, &client_of_one);
     for (int i = 0; i < LEASES; i++) {
         evlock_options options = renewed("lock:", TTL_MS, &held[i]);
-        options.renewal_interval_ms = TTL_MS / 2;
+        options.renewal_interval_ms = TTL_MS / 3; /* well within the time that a test waits */
         held[i] = (struct held){0};
         snprintf(name, sizeof(name), "%d", i);
         assert_status(evlock_new(&held[i].lock, f->client, name, EVLOCK_CSTRING, &options), EVLOCK_OK);
