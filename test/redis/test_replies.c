@@ -54,7 +54,7 @@ static evlock_client *quick_client(struct fixture *f, int64_t command_timeout_ms
 }
 
 /* The server refuses all locks in these words: a try says so, and an acquire tries on, calmly, until the command `mend`
- * has helped. `each` is how many errors an attempt makes. */
+ * has helped. `each` is how many errors an attempt makes: a login makes one for each script, and a few more. */
 static void refused_until(struct fixture *f, const char *code, int each, const char *mend) {
     evlock *lock = lock_new(f, "a", NULL);
     struct record record = {0};
@@ -168,7 +168,7 @@ static void loading_is_waited_out(void **state) {
     server_do(&other, "SAVE");
     server_restart(&other);
     quick_client(f, 0);
-    refused_until(f, "LOADING", 5, "CONFIG SET key-load-delay 0");
+    refused_until(f, "LOADING", SCRIPTS, "CONFIG SET key-load-delay 0");
     assert_int_equal(server_integer(&other, "DBSIZE"), 10000);
 }
 
@@ -201,7 +201,7 @@ static void busy_is_waited_out_before_the_login(void **state) {
     struct fixture *f = *state;
     redisContext *busy = run_a_long_script(f);
     quick_client(f, 0);
-    refused_until(f, "BUSY", 8, "SCRIPT KILL");
+    refused_until(f, "BUSY", SCRIPTS, "SCRIPT KILL");
     redisFree(busy);
 }
 

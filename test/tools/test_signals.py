@@ -8,19 +8,18 @@ import sys
 import command
 from command import start
 
-# Says each signal that it gets, and ends with 3 by SIGTERM. A handler may come in the midst of a print(), and must then
-# not print itself: it writes.
+# Says each signal that it gets, and ends with 3 by SIGTERM. It waits for them blocked: one that came before the wait
+# would be waited for in vain otherwise.
 SAYS = [sys.executable, "-c", """
 import os, signal, sys
-def say(number, frame):
-    os.write(1, signal.Signals(number).name.encode() + b"\\n")
-    if number == signal.SIGTERM:
-        sys.exit(3)
-for name in "TERM INT HUP QUIT USR1 USR2 WINCH".split():
-    signal.signal(signal.Signals["SIG" + name], say)
+heard = [signal.Signals["SIG" + name] for name in "TERM INT HUP QUIT USR1 USR2 WINCH".split()]
+signal.pthread_sigmask(signal.SIG_BLOCK, heard)
 print(os.getpid(), flush=True)
 while True:
-    signal.pause()
+    number = signal.sigwait(heard)
+    print(signal.Signals(number).name, flush=True)
+    if number == signal.SIGTERM:
+        sys.exit(3)
 """]
 
 # A command in two groups, with an orphan that has left both; it says who they are.
