@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { SHARDS = 3, TTL = 12000, SHORT_TTL = 2000 };
 
@@ -209,9 +210,11 @@ static void a_master_that_restarts_empty_grants_nothing(void **state) {
 }
 
 /* Nothing ends a connection to a master that another replaces, and that replaces the other: who was idle meanwhile must
- * not take it for the one before. Returns when the first of both failovers was over. */
+ * not take it for the one before. What was confirmed within the last second may still be believed: both take longer.
+ * Returns when the first of both failovers was over. */
 static int64_t fail_over_and_back(struct fixture *f, const evlock *lock) {
     int slot = slot_of(lock), old = owner_of(lock), heir = cluster_replica_of(&cluster, old);
+    int64_t begun = evlock_clock_us();
     cluster_fail_over(&cluster, heir, "TAKEOVER");
     assert_int_equal(cluster_await_other(&cluster, slot, old), heir);
     cluster_await_ok(&cluster);
@@ -219,6 +222,8 @@ static int64_t fail_over_and_back(struct fixture *f, const evlock *lock) {
     cluster_fail_over(&cluster, old, "TAKEOVER");
     assert_int_equal(cluster_await_other(&cluster, slot, heir), old);
     cluster_await_ok(&cluster);
+    while (evlock_clock_us() - begun <= 1100 * 1000)
+        usleep(10 * 1000); /* idle: the loop does not turn */
     assert_int_equal(f->away.count, 0);
     return taken;
 }
@@ -248,7 +253,7 @@ static void an_idle_connection_prolongs_nothing_in_another_history(void **state)
     assert_status(await_acquire(f, lock, NULL), EVLOCK_OK);
     (void)fail_over_and_back(f, lock);
     assert_status(evlock_extend(lock, TTL, EVLOCK_EXTEND_REPLACE, record_end, &extended), EVLOCK_OK);
-    await(f, logged(f, ANOTHER));
+    await(f, logged(f, ANOTHER) || extended.count);
     assert_int_equal(extended.count, 0);
 }
 
