@@ -12,6 +12,19 @@
 
 /* --- The servers -------------------------------------------------------------------------------------------------- */
 
+/* One that may not grant yet is there. */
+bool session_is_patient(const struct session *session) {
+    return session->served || session->status == EVLOCK_EEXCLUDED || event_pending(session->patience, EV_TIMEOUT, NULL);
+}
+
+/* What ends evlock, or a lease, is an error that the command says itself. Of several nodes, each says more. */
+static bool session_is_error(const struct session *session, enum evlock_log_level level, const char *line) {
+    if (level == EVLOCK_LOG_ERROR && strstr(line, ": lost: "))
+        return true;
+    bool of_node = strncmp(line, "node 0", strlen("node 0")) == 0 && strstr(line, ": not connected: ");
+    return of_node && session->alone && !session_is_patient(session);
+}
+
 /* The library's words, as a level of the command. Its errors are about leases and logins, which are said anyway; and so
  * is what somebody else hears. */
 static void session_on_log(enum evlock_log_level level, const char *line, void *arg) {
@@ -19,12 +32,14 @@ static void session_on_log(enum evlock_log_level level, const char *line, void *
     if (session->on_line)
         session->on_line(level, line, session->on_line_arg);
     bool warns = level == EVLOCK_LOG_WARN && session->served && !session->on_line;
-    say(warns ? SAY_NOTES : level == EVLOCK_LOG_DEBUG ? SAY_ALL : SAY_STEPS, "%s", line);
+    bool all = level == EVLOCK_LOG_DEBUG || session_is_error(session, level, line);
+    say(warns ? SAY_NOTES : all ? SAY_ALL : SAY_STEPS, "%s", line);
 }
 
 /* What is wrong with a certificate can be mended by an option. */
-static int session_say_why(const struct session *session, int status) {
-    const char *details = evlock_last_error(), *hint = "";
+static int session_say_why(const struct session *session) {
+    const char *details = session->why, *hint = "";
+    int status = session->status;
     if (status == EVLOCK_ECERT && strstr(details, "mismatch"))
         hint = "; give the name that it has by --sni";
     else if (status == EVLOCK_ECERT && !session->options->cacert && strstr(details, "server's certificate"))
@@ -38,17 +53,17 @@ static void session_on_connection(evlock_client *client, enum evlock_connection 
     session->served = session->served || state == EVLOCK_CONNECTED;
     if (state != EVLOCK_AWAY)
         return;
-    session->excluded = status == EVLOCK_EEXCLUDED;
-    if (session->served || session->excluded || session->ending || event_pending(session->patience, EV_TIMEOUT, NULL))
-        return;
-    session_end(session, session_say_why(session, status));
+    session->status = status;
+    snprintf(session->why, sizeof session->why, "%s", evlock_last_error());
+    if (!session_is_patient(session) && !session->ending)
+        session_end(session, session_say_why(session));
 }
 
 static void session_on_impatient(evutil_socket_t fd, short what, void *arg) {
     struct session *session = arg;
     (void)fd, (void)what;
-    if (!session->served && !session->excluded && evlock_client_connection(session->client) == EVLOCK_AWAY)
-        session_end(session, say_error(EXIT_TROUBLE, "no server came in time"));
+    if (!session_is_patient(session) && evlock_client_connection(session->client) == EVLOCK_AWAY)
+        session_end(session, session_say_why(session));
 }
 
 /* One string of all URLs, as the library takes them; NULL without memory. Each has been used then, and is wiped. */
@@ -74,6 +89,12 @@ static int64_t session_timeout(const struct options *options) {
     return options->ttl_ms < least ? least : options->ttl_ms > most ? most : options->ttl_ms;
 }
 
+/* The details of a URL begin with the word. */
+static int session_say_unmade(int status) {
+    bool of_url = status == EVLOCK_EURL || status == EVLOCK_ESCHEME || status == EVLOCK_EPATH;
+    return of_url ? say_error(EXIT_TROUBLE, "cannot use %s", evlock_last_error()) : say_status("cannot start", status);
+}
+
 static int session_connect(struct session *session) {
     const struct options *options = session->options;
     struct password password;
@@ -83,6 +104,7 @@ static int session_connect(struct session *session) {
         return exit ? exit : say_status("cannot start", EVLOCK_ENOMEM);
     bool sentinels = strcasestr(url, "sentinel://");
     session->cluster = strcasestr(url, "cluster://");
+    session->alone = !session->cluster && !strcasestr(url, "quorum:");
     evlock_client_options wanted = {
         .size = sizeof wanted,
         .user = options->user,
@@ -105,7 +127,7 @@ static int session_connect(struct session *session) {
     };
     int status = evlock_client_new_libevent(&session->client, session->base, url, &wanted);
     if (status != EVLOCK_OK)
-        exit = say_status("cannot start", status);
+        exit = session_say_unmade(status);
     password_wipe();
     explicit_bzero(url, strlen(url));
     free(url);

@@ -16,7 +16,9 @@ struct session {
     const struct options *options;
     bool served;   /**< a server, or a quorum of them, was connected once */
     bool cluster;  /**< the servers are the masters of a cluster */
-    bool excluded; /**< the server is there, and was away last since --failover-wait keeps it from granting */
+    bool alone;    /**< there is one node, which Sentinels may know */
+    int status;    /**< why it was away last */
+    char why[256]; /**< the same in words */
     bool ending;   /**< session_end() was called */
     int exit;      /**< the status to end with, of the first call of session_end() */
     struct event *patience;
@@ -33,6 +35,9 @@ int session_open(struct session *session, const struct options *options);
 
 /** Makes a handle for a lock of this session. Returns 0, or the exit status of an error that was said. */
 int session_lock(struct session *session, const char *name, const evlock_options *options, evlock **ret_lock);
+
+/** Whether evlock goes on where no server can be used. If not, the session ends at the end of this turn of the loop. */
+bool session_is_patient(const struct session *session);
 
 /**
  * Ends the session with this exit status: what is held is released, and then session_run() returns. A later call

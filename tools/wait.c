@@ -69,7 +69,7 @@ static void wait_on_answer(evlock *lock, int status, const evlock_answer *answer
         session_end(&wait->session, say_status(wait->name, status));
         return;
     }
-    if (status != EVLOCK_OK && status != wait->trouble)
+    if (status != EVLOCK_OK && status != wait->trouble && session_is_patient(&wait->session))
         say(SAY_NOTES, "%s: %s; asking again", wait->name, evlock_strerror(status));
     wait->trouble = status;
     if (status == EVLOCK_OK)

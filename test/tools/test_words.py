@@ -41,6 +41,35 @@ def test_the_log_names_the_server(context):
     assert f"node 0 ({path}): connected" in run(context, "run", "-v", "a", "true").stderr
 
 
+def test_a_url_is_blamed_once(context):
+    for urls, words in (["redis://"], "evlock: cannot use URL: no host\n"), \
+                       (["redis://a", "redis://"], "evlock: cannot use the URL of node 1: no host\n"):
+        options = [word for url in urls for word in ("-u", url)]
+        said = run(context, "run", *options, "a", "true")
+        assert said.returncode == 125 and said.stderr == words, said
+
+
+def test_a_trouble_is_said_once(context):
+    """Also with -v: the library's log has it, and the command's error."""
+    absent = context.server.path + ".absent"
+    for line in ["run", "a", "true"], ["hold", "a"], ["status", "a"], ["wait", "a"], ["list"]:
+        said = run(context, line[0], "-v", "-u", f"unix://{absent}", *line[1:])
+        assert said.returncode == 125 and said.stderr.count("\n") == 1, said
+        assert f"({absent}: No such file or directory)" in said.stderr, said
+    program = start(context, "run", "-v", "--ttl", "2s", "a", *command.STAYS)
+    program.line("")
+    context.server.command("DEL", "a")
+    assert command.wait(program) == 124
+    assert sum("not owned" in line for line in program.errors) == 1, program.errors
+
+
+def test_each_node_says_why_it_is_away(context):
+    absent = [f"{context.server.path}.{number}" for number in range(3)]
+    said = run(context, "run", "-v", *[word for path in absent for word in ("-u", f"unix://{path}")], "a", "true")
+    for number, path in enumerate(absent):
+        assert f"node {number} ({path}): not connected: No such file or directory" in said.stderr, said
+
+
 def test_not_had_says_who_holds(context):
     with holding(context):
         for wait in ["-n"], ["-w", "100ms"]:
