@@ -214,7 +214,7 @@ static struct trouble acquire_attempt(struct call *call, int64_t now) {
 
 /* Others wait for the lock as well. */
 static bool acquire_is_crowded(const struct call *call) {
-    bool passed = evl_call_passed(call) && call->lock->config->queue;
+    bool passed = evl_call_passed(call) && evl_kind_has_queue(call->lock->config->kind);
 
     return call->sort->kind == CALL_ACQUIRE && (call->acquire.handed || passed);
 }
@@ -352,7 +352,7 @@ static bool acquire_take_look(struct request *request, int64_t now, struct comma
     const struct subject subject = {.key = evl_handle_key(call->lock)};
 
     (void)now;
-    evl_command_write(command, &evl_call_dialect(call)->asks[ASK_SORT]->form, &subject);
+    evl_command_write(command, &evl_call_dialect(call)->asks[ASK_TYPE]->form, &subject);
     return true;
 }
 
@@ -378,7 +378,7 @@ static bool acquire_see(struct request *request, const struct reply *reply, int6
     struct call *call = evl_call_of(request);
     struct found found;
     bool fits = reply->type == REPLY_LOST || reply->type == REPLY_ERROR ||
-                evl_dialect_find(evl_call_dialect(call), ASK_SORT, reply, &found);
+                evl_dialect_find(evl_call_dialect(call), ASK_TYPE, reply, &found);
 
     (void)now;
     if (call->ended)
@@ -431,7 +431,7 @@ static void acquire_contend(struct call *call) {
 
 void evl_acquire_failed(struct call *call, struct trouble why) {
     evl_acquire_note(call, why);
-    if (why.status == EVLOCK_EHELD && call->lock->config->queue && call->acquire.retries != 0)
+    if (why.status == EVLOCK_EHELD && evl_kind_has_queue(call->lock->config->kind) && call->acquire.retries != 0)
         acquire_contend(call);
     if (acquire_ends_by(call, why.status))
         evl_call_end(call, why.status, "");
@@ -447,7 +447,7 @@ void evl_acquire_failed(struct call *call, struct trouble why) {
 
 /* Those before it may not have waited themselves. When it leads, it can be in line at once if the client listens. */
 static void acquire_wait_behind(struct call *call) {
-    if (call->lock->config->queue)
+    if (evl_kind_has_queue(call->lock->config->kind))
         evl_queue_open(evl_locks_of(call->lock), evl_handle_home(call->lock));
     call->acquire.attempts++; /* another is made before its own: it does not get the lock at once */
     evl_acquire_note(call, (struct trouble){EVLOCK_EHELD, "waiting behind other handles of this client"});

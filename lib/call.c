@@ -98,7 +98,7 @@ void evl_call_submit(struct call *call, unsigned vote) {
 }
 
 const struct dialect *evl_call_dialect(const struct call *call) {
-    return evl_handle_dialect(call->lock, false, false);
+    return evl_dialect(call->lock->config->kind, TAKE_AT_ONCE);
 }
 
 void evl_call_withdraw(struct call *call) {

@@ -152,7 +152,7 @@ bool evl_cohort_enter_again(struct call *call) {
         return false;
     cohort->holder = NULL;
     call->acquire.cohort = cohort;
-    call->acquire.contended = call->lock->config->queue;
+    call->acquire.contended = evl_kind_has_queue(call->lock->config->kind);
     TAILQ_INSERT_HEAD(&cohort->waiting, call, acquire.beside);
     cohort->count++;
     return true;
@@ -209,8 +209,8 @@ void evl_cohort_end_hold(struct evlock *lock, bool released) {
     cohort->holder = NULL;
     leader = evl_cohort_leader(lock, cohort);
     if (leader) {
-        leader->acquire.contended = lock->config->queue;
-        if (released && !lock->config->queue)
+        leader->acquire.contended = evl_kind_has_queue(lock->config->kind);
+        if (released && !evl_kind_has_queue(lock->config->kind))
             cohort->rests_until = cohort_now_of(lock) + leader->acquire.retry_delay;
         cohort_wake(cohort, leader);
     }

@@ -173,8 +173,8 @@ static struct trouble config_override(const char *name, bool *setting, int given
     return evl_no_trouble;
 }
 
-static struct trouble config_validate_attempts(bool queue, int64_t attempts) {
-    if (queue && attempts != EVLOCK_TRY && attempts != EVLOCK_UNLIMITED)
+static struct trouble config_validate_attempts(enum lock_kind kind, int64_t attempts) {
+    if (evl_kind_has_queue(kind) && attempts != EVLOCK_TRY && attempts != EVLOCK_UNLIMITED)
         return (struct trouble){EVLOCK_EQUEUE, "a queue has no attempts to count: set max_wait_ms"};
     return evl_no_trouble;
 }
@@ -215,7 +215,7 @@ struct trouble evl_config_read_acquire(struct limits *ret, evlock_acquire_option
     if (trouble.status == EVLOCK_OK)
         trouble = config_read_limits(ret, given->max_wait_ms, given->max_attempts, given->retry_delay_ms, words);
     if (trouble.status == EVLOCK_OK)
-        trouble = config_validate_attempts(config->queue, ret->attempts);
+        trouble = config_validate_attempts(config->kind, ret->attempts);
     if (trouble.status == EVLOCK_OK)
         trouble = config_override("fence", &ret->fence, (int)given->fence, words);
     if (trouble.status == EVLOCK_OK)
@@ -272,13 +272,13 @@ static struct trouble config_read_choices(struct config *config, const evlock_op
 static struct trouble config_read_wait(struct config *config, const evlock_options *given, struct words *words) {
     if (given->wait != EVLOCK_WAIT_POLL && given->wait != EVLOCK_WAIT_QUEUE)
         return evl_trouble(words, EVLOCK_EINVAL, "wait is %d, no enum evlock_wait", (int)given->wait);
-    config->queue = given->wait == EVLOCK_WAIT_QUEUE;
-    if (config->queue && config->terms.ttl == 0)
+    config->kind = given->wait == EVLOCK_WAIT_QUEUE ? LOCK_QUEUED : LOCK_PLAIN;
+    if (evl_kind_has_queue(config->kind) && config->terms.ttl == 0)
         return (struct trouble){EVLOCK_EQUEUE, "a queue needs a ttl: a holder that dies would hold it up for ever"};
     if (given->holder && (given->holder[0] == '\0' || strlen(given->holder) > HOLDER_MAX_LEN))
         return evl_trouble(words, EVLOCK_EHOLDER, "the holder's name has %zu bytes, not 1 to %d", strlen(given->holder),
                            HOLDER_MAX_LEN);
-    return config_validate_attempts(config->queue, config->limits.attempts);
+    return config_validate_attempts(config->kind, config->limits.attempts);
 }
 
 static struct trouble config_read_retrying(struct config *config, const evlock_options *given, struct words *words) {
@@ -430,7 +430,7 @@ static bool config_same_agreement(const struct config *a, const struct config *b
     return a->terms.ttl == b->terms.ttl && a->terms.interval == b->terms.interval && a->terms.lead == b->terms.lead &&
            a->terms.max_hold == b->terms.max_hold && a->terms.risk == b->terms.risk &&
            a->terms.patience == b->terms.patience && a->min_replicas == b->min_replicas &&
-           a->replica_timeout == b->replica_timeout && a->queue == b->queue && a->max_passes == b->max_passes &&
+           a->replica_timeout == b->replica_timeout && a->kind == b->kind && a->max_passes == b->max_passes &&
            a->max_pass == b->max_pass;
 }
 

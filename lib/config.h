@@ -10,6 +10,7 @@
 #include <evlock/evlock.h>
 
 #include "bytes.h"
+#include "kind.h"
 #include "lease.h"
 #include "status.h"
 
@@ -60,7 +61,7 @@ struct config {
     int64_t min_replicas;
     int64_t replica_timeout; /* as given; 0: it is not */
     int64_t replica_wait;    /* what that means with the deployment's command_timeout */
-    bool queue;              /* how to wait: in the queue, or by polling */
+    enum lock_kind kind;     /* by how to wait: in the queue, or by polling */
     uint32_t max_passes;     /* of a lease from handle to handle, in a row; 0: it is never passed on */
     int64_t max_pass;        /* and for how long, from the server's grant */
     evlock_cb on_lost;

@@ -6,6 +6,7 @@
 
 #include <evlock/evlock.h>
 
+#include "check.h"
 #include "minmax.h"
 
 /* --- How a lease's commands are answered -------------------------------------------------------------------------- */
@@ -269,18 +270,25 @@ static const struct ask_row ask_wait = {{NULL, 0, {ARG_WAIT, ARG_REPLICAS, ARG_T
                      [LEASE_RENEW] = &row_renew,     [LEASE_REFRESH] = &row_refresh, [LEASE_REARM] = &row_rearm,       \
                      [LEASE_MEND] = &row_rearm,      [LEASE_RESTORE] = &row_rearm,   [LEASE_ADD] = &row_add,           \
                      [LEASE_REPLACE] = &row_replace, [LEASE_RELEASE] = &(how_given)},                                  \
-        .asks = {[ASK_TOKEN] = &ask_get,       [ASK_SORT] = &ask_get,      [ASK_TTL] = &ask_pttl,                      \
+        .asks = {[ASK_TOKEN] = &ask_get,       [ASK_TYPE] = &ask_get,      [ASK_TTL] = &ask_pttl,                      \
                  [ASK_WAITERS] = &ask_zcard,   [ASK_PLACE] = &ask_zrank,   [ASK_STATE] = &ask_state,                   \
                  [ASK_WHOLE] = &ask_whole,     [ASK_MARK] = &ask_look,     [ASK_BREAK] = &(how_ended),                 \
                  [ASK_RENEWAL] = &ask_renewal, [ASK_REPLICAS] = &ask_wait, [ASK_LIST] = &ask_list},                    \
     }
 
-static const struct dialect plain = DIALECT(row_set, row_release, ask_end);
-static const struct dialect fenced = DIALECT(row_set_fenced, row_release, ask_end);
-static const struct dialect queued = DIALECT(row_join, row_hand, ask_hand_on);
-/* Of a lock with a queue, taken without waiting in it. */
-static const struct dialect plain_beside_queue = DIALECT(row_set, row_hand, ask_hand_on);
-static const struct dialect fenced_beside_queue = DIALECT(row_set_fenced, row_hand, ask_hand_on);
+static const struct dialect dialects[LOCK_KINDS][TAKINGS] = {
+    [LOCK_PLAIN] =
+        {
+            [TAKE_AT_ONCE] = DIALECT(row_set, row_release, ask_end),
+            [TAKE_FENCED] = DIALECT(row_set_fenced, row_release, ask_end),
+        },
+    [LOCK_QUEUED] =
+        {
+            [TAKE_AT_ONCE] = DIALECT(row_set, row_hand, ask_hand_on),
+            [TAKE_FENCED] = DIALECT(row_set_fenced, row_hand, ask_hand_on),
+            [TAKE_IN_LINE] = DIALECT(row_join, row_hand, ask_hand_on),
+        },
+};
 
 bool evl_dialect_renews_plainly(const struct dialect *dialect) {
     return dialect->commands[LEASE_RENEW] == &row_renew;
@@ -290,12 +298,11 @@ bool evl_dialect_releases_plainly(const struct dialect *dialect) {
     return dialect->commands[LEASE_RELEASE] == &row_release;
 }
 
-const struct dialect *evl_dialect(bool queue, bool waits, bool fences) {
-    if (waits)
-        return &queued;
-    if (queue)
-        return fences ? &fenced_beside_queue : &plain_beside_queue;
-    return fences ? &fenced : &plain;
+const struct dialect *evl_dialect(enum lock_kind kind, enum taking taking) {
+    const struct dialect *dialect = &dialects[kind][taking];
+
+    assert(dialect->commands[LEASE_ACQUIRE]);
+    return dialect;
 }
 
 /* --- Reading ------------------------------------------------------------------------------------------------------ */

@@ -1,11 +1,13 @@
 /*
- * What a lock says on the wire: one table for each sort of lock, with a row for each of its commands. A row names the
- * command and its arguments, and reads the answers to it. A new sort of lock, or a server's own command in the place of
- * a script, is a new row. The tables are constant: nothing here keeps anything, sends anything or decides when.
+ * What a lock says on the wire: one table for each kind of lock and each way to take it, with a row for each of its
+ * commands. A row names the command and its arguments, and reads the answers to it. A new kind of lock, or a server's
+ * own command in the place of a script, is a new row. The tables are constant: nothing here keeps anything, sends
+ * anything or decides when.
  */
 #ifndef EVL_DIALECT_H
 #define EVL_DIALECT_H
 
+#include "kind.h"
 #include "lease.h"
 #include "reply.h"
 #include "wire.h"
@@ -27,7 +29,7 @@ struct command_row {
 /* What is asked about a lock, whoever holds it. */
 enum ask {
     ASK_TOKEN,
-    ASK_SORT, /* whether it is of the sort that such locks are */
+    ASK_TYPE, /* whether it is of the type that such locks are */
     ASK_TTL,
     ASK_WAITERS,
     ASK_PLACE,
@@ -63,9 +65,9 @@ struct dialect {
     const struct ask_row *asks[ASKS];
 };
 
-/* The dialect of a lock, and of a lease of it. `queue`: others may wait in line for the lock, so what ends a lease
- * hands it on. `waits`: the lease itself is acquired by waiting in line. `fences`: its acquire draws a fence. */
-const struct dialect *evl_dialect(bool queue, bool waits, bool fences);
+/* The dialect of a lease that is taken so, of a lock of this kind, which can be. What is asked about a lock is the same
+ * however its leases are taken. */
+const struct dialect *evl_dialect(enum lock_kind kind, enum taking taking);
 
 /* The renewals of many locks as one command: of those whose dialect renews plainly, as all do. */
 extern const struct form evl_renewals;

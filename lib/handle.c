@@ -7,12 +7,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "dialect.h"
 #include "memory.h"
-
-const struct dialect *evl_handle_dialect(const struct evlock *lock, bool waits, bool fences) {
-    return evl_dialect(lock->config->queue, waits, fences);
-}
 
 void evl_handle_unref(struct evlock *lock) {
     assert(lock->references > 0);

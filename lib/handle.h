@@ -13,7 +13,6 @@
 #include "deployment.h"
 
 struct call;
-struct dialect;
 struct tenure;
 
 struct evlock {
@@ -35,9 +34,6 @@ struct evlock {
 };
 
 STAILQ_HEAD(handles, evlock);
-
-/* What is said of it on the wire; and by a lease of it that waits in line, or draws a fence. */
-const struct dialect *evl_handle_dialect(const struct evlock *lock, bool waits, bool fences);
 
 static inline struct bytes evl_handle_key(const struct evlock *lock) {
     return (struct bytes){lock->key, lock->key_len};

@@ -145,7 +145,7 @@ static struct trouble lock_validate_deployment(struct deployment *deployment, co
                            "the ttl of %" PRId64 " ms is longer than the client's max_ttl_ms, %" PRId64
                            " ms: give less as ttl_ms, or more as max_ttl_ms",
                            config->terms.ttl / 1000, max / 1000);
-    if (excludes && config->queue)
+    if (excludes && evl_kind_has_queue(config->kind))
         return (struct trouble){EVLOCK_EQUEUE,
                                 deployment->votes > 1
                                     ? "several nodes have no queue in common: give EVLOCK_WAIT_POLL as wait"

@@ -201,10 +201,12 @@ struct waiter evl_tenure_waiter(struct tenure *tenure) {
     };
 }
 
+/* In line, a fence is drawn for whoever the lock is handed on to. */
 static const struct dialect *tenure_dialect_of(struct tenure *tenure) {
     const struct lease *lease = evl_tenure_lease(tenure);
+    enum taking taking = evl_lease_fenced(lease) ? TAKE_FENCED : TAKE_AT_ONCE;
 
-    return evl_handle_dialect(tenure->lock, evl_lease_queued(lease), evl_lease_fenced(lease));
+    return evl_dialect(tenure->lock->config->kind, evl_lease_queued(lease) ? TAKE_IN_LINE : taking);
 }
 
 /* The form of a command that was just taken. */
@@ -216,7 +218,7 @@ static const struct form *tenure_form(struct tenure *tenure, struct request *req
     if (kind != LEASE_RELEASE)
         return &dialect->commands[kind]->form;
     if (evl_tenure_rest(tenure)->owing.plainly)
-        dialect = evl_dialect(false, false, false);
+        dialect = evl_dialect(LOCK_PLAIN, TAKE_AT_ONCE);
     form = evl_native_release(&node->pipe.login.server.native, dialect);
     request->native = !form->script;
     return form;

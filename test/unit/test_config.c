@@ -56,7 +56,7 @@ static struct config *takes(struct config *last, const evlock_options *options) 
 CASE(who_says_nothing_polls_without_a_name) {
     struct config *config = takes(NULL, NULL);
 
-    assert_false(config->queue);
+    assert_int_equal(config->kind, LOCK_PLAIN);
     assert_null(config->holder);
     evl_config_unref(config);
 }
@@ -68,7 +68,7 @@ CASE(there_are_two_ways_to_wait) {
     for (int wait = EVLOCK_WAIT_POLL; wait <= EVLOCK_WAIT_QUEUE; wait++) {
         options.wait = (enum evlock_wait)wait;
         struct config *config = takes(NULL, &options);
-        assert_int_equal(config->queue, wait == EVLOCK_WAIT_QUEUE);
+        assert_int_equal(config->kind, wait == EVLOCK_WAIT_QUEUE ? LOCK_QUEUED : LOCK_PLAIN);
         evl_config_unref(config);
     }
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -244,7 +244,7 @@ CASE(what_a_shorter_struct_lacks_keeps_its_default) {
     options.lost_lead_ms = -2;
     options.size = offsetof(evlock_options, auto_renewal);
     struct config *config = takes(NULL, &options);
-    assert_false(config->queue);
+    assert_int_equal(config->kind, LOCK_PLAIN);
     assert_null(config->holder);
     assert_int_equal(config->terms.lead, 1000);
     evl_config_unref(config);
@@ -253,7 +253,7 @@ CASE(what_a_shorter_struct_lacks_keeps_its_default) {
     options.lost_lead_ms = -2;
     options.size = offsetof(evlock_options, lost_lead_ms);
     config = takes(NULL, &options);
-    assert_true(config->queue);
+    assert_int_equal(config->kind, LOCK_QUEUED);
     assert_int_equal(config->terms.lead, 1000);
     evl_config_unref(config);
 }

@@ -34,15 +34,15 @@ static struct reply error(const char *text) {
 }
 
 static const struct dialect *plain(void) {
-    return evl_dialect(false, false, false);
+    return evl_dialect(LOCK_PLAIN, TAKE_AT_ONCE);
 }
 
 static const struct dialect *fenced(void) {
-    return evl_dialect(false, false, true);
+    return evl_dialect(LOCK_PLAIN, TAKE_FENCED);
 }
 
 static const struct dialect *queued(void) {
-    return evl_dialect(true, true, false);
+    return evl_dialect(LOCK_QUEUED, TAKE_IN_LINE);
 }
 
 static struct reading read_it(const struct dialect *dialect, enum lease_command command, struct reply reply) {
@@ -351,6 +351,21 @@ CASE(without_a_clock_there_is_no_line) {
     assert_int_equal(reading.answer.status, EVLOCK_EUNSUPPORTED);
 }
 
+/* Also a kind that is yet to come. */
+CASE(each_kind_has_all_its_rows_however_it_is_taken) {
+    for (enum lock_kind kind = 0; kind < LOCK_KINDS; kind++) {
+        for (enum taking taking = 0; taking < TAKINGS; taking++) {
+            if (taking == TAKE_IN_LINE && !evl_kind_has_queue(kind))
+                continue;
+            const struct dialect *dialect = evl_dialect(kind, taking);
+            for (enum lease_command command = LEASE_ACQUIRE; command <= LEASE_RELEASE; command++)
+                assert_non_null(dialect->commands[command]);
+            for (enum ask ask = 0; ask < ASKS; ask++)
+                assert_ptr_equal(dialect->asks[ask], evl_dialect(kind, TAKE_AT_ONCE)->asks[ask]);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_set_says_ok_or_nil),
@@ -364,6 +379,7 @@ int main(void) {
         cmocka_unit_test(a_release_says_one_or_zero),
         cmocka_unit_test(an_error_is_read_with_its_words),
         cmocka_unit_test(without_a_clock_there_is_no_line),
+        cmocka_unit_test(each_kind_has_all_its_rows_however_it_is_taken),
         cmocka_unit_test(a_text_is_found_or_not_there),
         cmocka_unit_test(numbers_are_found_as_they_are_meant),
         cmocka_unit_test(a_break_that_hands_on_says_where_it_had_no_clock),

@@ -28,8 +28,8 @@ static bool refreshes(const struct native *native, int64_t now) {
 }
 
 /* The verb of a release in the dialect of a lock; 0: it is by script. */
-static unsigned release_of(const struct native *native, bool queue) {
-    const struct form *form = evl_native_release(native, evl_dialect(queue, false, false));
+static unsigned release_of(const struct native *native, enum lock_kind kind) {
+    const struct form *form = evl_native_release(native, evl_dialect(kind, TAKE_AT_ONCE));
 
     return form->script ? 0 : form->arguments[0];
 }
@@ -38,8 +38,8 @@ static void assert_has(unsigned valkey, unsigned redis, bool refresh, unsigned r
     struct native native = native_of(valkey, redis);
 
     assert_int_equal(refreshes(&native, 0), refresh);
-    assert_int_equal(release_of(&native, false), release);
-    assert_int_equal(release_of(&native, true), 0); /* it may hand the lock on */
+    assert_int_equal(release_of(&native, LOCK_PLAIN), release);
+    assert_int_equal(release_of(&native, LOCK_QUEUED), 0); /* it may hand the lock on */
 }
 
 CASE(a_version_says_what_there_is) {
@@ -61,7 +61,7 @@ CASE(of_a_server_that_says_nothing_nothing_is_known) {
     memset(&native, 0, sizeof(native));
     evl_native_reset(&native);
     assert_false(refreshes(&native, INT64_MAX - 1));
-    assert_int_equal(release_of(&native, false), 0);
+    assert_int_equal(release_of(&native, LOCK_PLAIN), 0);
 }
 
 /* The other command goes on. */
@@ -70,12 +70,12 @@ static void assert_withdrawn(const char *error) {
 
     assert_true(evl_native_withdraw(&native, LEASE_REFRESH, error, NOW));
     assert_false(refreshes(&native, INT64_MAX - 1));
-    assert_int_equal(release_of(&native, false), ARG_DELIFEQ);
+    assert_int_equal(release_of(&native, LOCK_PLAIN), ARG_DELIFEQ);
     assert_true(evl_native_withdraw(&native, LEASE_REFRESH, error, NOW)); /* that was under way, too */
     native = native_of(900, 702);
     assert_true(evl_native_withdraw(&native, LEASE_RELEASE, error, NOW));
     assert_true(refreshes(&native, NOW));
-    assert_int_equal(release_of(&native, false), 0);
+    assert_int_equal(release_of(&native, LOCK_PLAIN), 0);
     assert_true(evl_native_withdraw(&native, LEASE_RELEASE, error, NOW));
 }
 
@@ -93,7 +93,7 @@ static void assert_stays(const char *error) {
     assert_false(evl_native_withdraw(&native, LEASE_REFRESH, error, NOW));
     assert_false(evl_native_withdraw(&native, LEASE_RELEASE, error, NOW));
     assert_true(refreshes(&native, NOW));
-    assert_int_equal(release_of(&native, false), ARG_DELIFEQ);
+    assert_int_equal(release_of(&native, LOCK_PLAIN), ARG_DELIFEQ);
 }
 
 CASE(what_the_script_would_hear_too_stands) {
@@ -117,7 +117,7 @@ CASE(a_full_server_renews_by_script_for_a_while) {
     assert_false(refreshes(&native, NOW));
     assert_false(refreshes(&native, NOW + 10 * SECOND - 1));
     assert_true(refreshes(&native, NOW + 10 * SECOND));
-    assert_int_equal(release_of(&native, false), ARG_DELIFEQ);
+    assert_int_equal(release_of(&native, LOCK_PLAIN), ARG_DELIFEQ);
     assert_false(evl_native_withdraw(&native, LEASE_RELEASE, full, NOW)); /* which takes no memory: a lie */
     assert_true(evl_native_withdraw(&native, LEASE_REFRESH, "ERR syntax error", NOW));
     assert_true(evl_native_withdraw(&native, LEASE_REFRESH, full, NOW)); /* of before */

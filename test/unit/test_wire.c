@@ -83,7 +83,10 @@ static void assert_sound(struct command *command) {
 enum { PLAIN, FENCED, QUEUED, BESIDE, FENCED_BESIDE, DIALECTS };
 
 static const struct dialect *dialect(unsigned which) {
-    return evl_dialect(which >= QUEUED, which == QUEUED, which == FENCED || which == FENCED_BESIDE);
+    static const enum taking takings[DIALECTS] = {
+        [FENCED] = TAKE_FENCED, [QUEUED] = TAKE_IN_LINE, [FENCED_BESIDE] = TAKE_FENCED};
+
+    return evl_dialect(which >= QUEUED ? LOCK_QUEUED : LOCK_PLAIN, takings[which]);
 }
 
 /* Where a dialect says nothing of its own, it says what the plain one does. */
@@ -117,7 +120,7 @@ static const char *const commands[LEASE_RELEASE + 1][DIALECTS] = {
 
 static const char *const asks[ASKS][DIALECTS] = {
     [ASK_TOKEN] = {"GET a"},
-    [ASK_SORT] = {"GET a"},
+    [ASK_TYPE] = {"GET a"},
     [ASK_TTL] = {"PTTL a"},
     [ASK_WAITERS] = {"ZCARD {a}:queue"},
     [ASK_PLACE] = {"ZRANK {a}:queue mark"},
