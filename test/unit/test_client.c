@@ -2154,12 +2154,19 @@ CASE(who_is_moved_before_its_end_is_told_pauses_no_more) {
     }
 }
 
+/* As if this were the answer to what it has sent. */
+static void hear(struct node *node, struct request *request, struct reply reply) {
+    assert_true(request->flying);
+    evl_node_connection(node)->unanswered--;
+    evl_pipe_answered(evl_node_connection(node), request, &reply, loop.now);
+    ring();
+}
+
 /* What is sent once more is not sent for ever. */
 static void refuse_for_ever(const char *words, const char *told_of) {
     evlock_options options = {.size = sizeof(options), .fence = true, .max_attempts = EVLOCK_TRY};
     evlock_client *client = client_at_socket();
     struct node *node = node_of(client);
-    struct reply reply = text(REPLY_ERROR, words);
     evlock *lock;
     int answers = 0;
     serve(node);
@@ -2167,12 +2174,8 @@ static void refuse_for_ever(const char *words, const char *told_of) {
     told = 0;
     assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, &options), EVLOCK_OK);
     assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
-    for (; !told && answers < 10; answers++) {
-        assert_true(request_of(lock)->flying);
-        evl_node_connection(node)->unanswered--;
-        evl_pipe_answered(evl_node_connection(node), request_of(lock), &reply, loop.now);
-        ring();
-    }
+    for (; !told && answers < 10; answers++)
+        hear(node, request_of(lock), text(REPLY_ERROR, words));
     assert_int_equal(answers, 3);
     assert_int_equal(told_status, EVLOCK_EREFUSED);
     assert_non_null(strstr(told_words, told_of));
@@ -2186,6 +2189,31 @@ CASE(a_server_that_loses_each_script_is_left_in_peace) {
 
 CASE(a_server_that_has_no_clock_though_it_was_brought_is_left_in_peace) {
     refuse_for_ever("NOCLOCK TRYAGAIN later", "TRYAGAIN later");
+}
+
+/* The next connection may lead to a server that keeps what it is given. So it is given its scripts first, before each
+ * command has them in it. */
+CASE(scripts_that_were_missing_on_a_lost_connection_do_not_count_on_the_next) {
+    const struct reply missing = text(REPLY_ERROR, "NOSCRIPT No matching script.");
+    evlock_client *client = client_at_socket();
+    struct node *node = node_of(client);
+    evlock *lock = lock_with(client, NULL);
+    serve(node);
+    assert_int_equal(evlock_acquire(lock, NULL, NULL, NULL), EVLOCK_OK);
+    hear(node, request_of(lock), text(REPLY_OK, "OK"));
+    assert_int_equal(evlock_release(lock, NULL, NULL), EVLOCK_OK);
+    hear(node, request_of(lock), missing);
+    cut(node);
+    ring();
+    open_connection(evl_node_connection(node));
+    serve(node);
+    evlock_on_writable(evl_node_connection(node)->context);
+    hear(node, request_of(lock), missing);
+    assert_false(node->pipe.login.server.spells);
+    hear(node, request_of(lock), missing);
+    assert_true(node->pipe.login.server.spells);
+    evlock_free(lock);
+    finish_at_socket(client);
 }
 
 /* A wait is of the server that was found to be new, and of no other that is asked in its place. */
@@ -2432,6 +2460,7 @@ int main(void) {
         cmocka_unit_test(who_is_moved_before_its_end_is_told_pauses_no_more),
         cmocka_unit_test(a_server_that_loses_each_script_is_left_in_peace),
         cmocka_unit_test(a_server_that_has_no_clock_though_it_was_brought_is_left_in_peace),
+        cmocka_unit_test(scripts_that_were_missing_on_a_lost_connection_do_not_count_on_the_next),
         cmocka_unit_test(a_wait_is_not_taken_along_to_another_server),
         cmocka_unit_test(a_wait_is_forgotten_by_who_rests),
         cmocka_unit_test(what_a_socket_takes_in_parts_arrives_whole),
