@@ -738,6 +738,13 @@ static void lease_note_raised(struct lease *lease, unsigned node, const struct l
         lease_want(lease, node, lease->asked ? LEASE_REARM : LEASE_MEND, out);
 }
 
+/* Why an extension failed: of several nodes, none speaks for the others. */
+static int lease_hindrance(const struct lease *lease) {
+    if (lease->nodes > 1)
+        return EVLOCK_EQUORUM;
+    return lease->status ? lease->status : EVLOCK_EUNREACHABLE;
+}
+
 /* Decides the extension under way after `node` has answered it. */
 static void lease_decide_extension(struct lease *lease, unsigned node, const struct lease_answer *answer,
                                    struct lease_out *out) {
@@ -747,7 +754,7 @@ static void lease_decide_extension(struct lease *lease, unsigned node, const str
     if (lease_agreed(lease))
         lease_end_extension(lease, EVLOCK_OK, out);
     else if (lease_hopeless(lease))
-        lease_end_extension(lease, lease->nodes == 1 ? lease->status : EVLOCK_EQUORUM, out);
+        lease_end_extension(lease, lease_hindrance(lease), out);
 }
 
 static bool lease_did_not_run(enum lease_verdict verdict) {
@@ -827,11 +834,6 @@ static void lease_warn(struct lease *lease, struct lease_out *out) {
     out->agreed = lease_agreed_beyond(lease);
 }
 
-/* What ends by its time has no answer: of several nodes, none speaks for those that are silent. */
-static int lease_out_of_time(const struct lease *lease) {
-    return lease->nodes == 1 && lease->status ? lease->status : EVLOCK_EUNREACHABLE;
-}
-
 static void lease_hold_on(struct lease *lease, int64_t now, int64_t heard, struct lease_out *out) {
     if (lease_lose_in_time(lease, now, out))
         return;
@@ -842,12 +844,17 @@ static void lease_hold_on(struct lease *lease, int64_t now, int64_t heard, struc
         lease_warn(lease, out);
     if (lease->extending && heard >= lease->until) {
         enum lease_command command = lease->extending;
-        lease_end_extension(lease, lease_out_of_time(lease), out);
+        lease_end_extension(lease, lease_hindrance(lease), out);
         lease_note_unconfirmed(lease, command, now);
     }
 }
 
 /* --- Releasing ---------------------------------------------------------------------------------------------------- */
+
+/* What ends by its time has no answer: of several nodes, none speaks for those that are silent. */
+static int lease_out_of_time(const struct lease *lease) {
+    return lease->nodes == 1 && lease->status ? lease->status : EVLOCK_EUNREACHABLE;
+}
 
 static void lease_end_release(struct lease *lease, int status, int64_t now, struct lease_out *out) {
     lease_tell(out, LEASE_TELL_RELEASED, status);

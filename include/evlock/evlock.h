@@ -980,7 +980,7 @@ EVLOCK_EXPORT int evlock_cancel(evlock *lock);
  *   EVLOCK_ENOTHELD      a hold was waiting, and has ended; see evlock_hold(). Of a run: its body was not called yet,
  *                        or has handed the lease over
  *   EVLOCK_EUNREACHABLE, EVLOCK_EREFUSED   not within command_timeout_ms; it goes on in the background
- *   EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_EQUORUM   not done
+ *   EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL   not done
  *   EVLOCK_ECANCELLED    the handle or client was freed meanwhile; the release goes on in the background
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL, EVLOCK_ENOTHELD (nothing to release, or still acquiring: cancel that),
@@ -1046,9 +1046,11 @@ enum evlock_extend_mode {
  *   EVLOCK_ENOTTL        the key was made to last for ever, so there is nothing to add to. (Only on one node, and with
  *                        EVLOCK_EXTEND_ADD: the other modes give it an expiry again.)
  *   EVLOCK_ELOST         the lease was lost before an answer came
- *   EVLOCK_EUNREACHABLE  no answer within command_timeout_ms: it is not known whether it was done
- *   EVLOCK_EQUORUM       too few nodes confirmed it: some may have done it
- *   EVLOCK_EREFUSED, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL   not done
+ *   EVLOCK_EUNREACHABLE  on one node: no answer within command_timeout_ms; it is not known whether it was done
+ *   EVLOCK_EREFUSED, EVLOCK_EPERM, EVLOCK_EWRONGTYPE, EVLOCK_EAUTH, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL   on one
+ *                        node: not done
+ *   EVLOCK_EQUORUM       on several nodes: too few confirmed it within command_timeout_ms, whatever stood in the way;
+ *                        some may have done it
  *   EVLOCK_ECANCELLED    meanwhile the lease was released or exported, or the handle or client freed
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL (an unknown mode, or a reset to other than 0), EVLOCK_ETTL (a time out of range),

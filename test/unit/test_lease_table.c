@@ -629,7 +629,7 @@ static const struct row {
     {"extension of three wanted", one_extension_of_three_wanted,
      {[TAKE] = "held ?add", [AWAY] = "held", [BACK] = "held add", [BACK_UNSETTLED] = "held add",
       [BACK_REPLACED] = "held add", [RELEASE] = "releasing !release", [ABANDON] = "undoing !release",
-      [EXPORT] = "over", [SAME] = "held add", [NEXT] = "held: extended unreachable"}},
+      [EXPORT] = "over", [SAME] = "held add", [NEXT] = "held: extended quorum"}},
     {"last extension of three wanted", last_extension_of_three_wanted,
      {[TAKE] = "held ?add", [AWAY] = "held: extended quorum", [BACK] = "held add", [BACK_UNSETTLED] = "held add",
       [BACK_REPLACED] = "held add", [RELEASE] = "releasing !release", [ABANDON] = "undoing !release",
