@@ -22,3 +22,5 @@ extern const void *token;
 extern size_t token_len;
 extern const char *url;
 extern int status;
+
+extern void start_work(void), stop_work(void);
