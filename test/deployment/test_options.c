@@ -574,15 +574,19 @@ static void lock_max_passes(struct fixture *f) {
     assert_int_equal(stats_of(f->client).passed, 1);
 }
 
-static void lock_fail_when_away(struct fixture *f) {
-    evlock_client_options client_options = site_options(f, site);
-    evlock_options options = {.size = sizeof(options), .fail_when_away = true};
-    client_options.command_timeout_ms = client_options.connect_timeout_ms = 100;
-    site_client(f, site, &client_options);
+/* Once the servers are silent, an acquire by these options has failed. */
+static void fails_when_away(struct fixture *f, const evlock_options *lock, const evlock_acquire_options *acquire) {
+    evlock_client_options options = site_options(f, site);
+    options.command_timeout_ms = options.connect_timeout_ms = 100;
+    site_client(f, site, &options);
     works(f);
     site_pause(site, true);
-    assert_status(await_acquire(f, lock_of(f, &options), NULL),
-                  is_in(IN_QUORUM) ? EVLOCK_EQUORUM : EVLOCK_EUNREACHABLE);
+    assert_status(await_acquire(f, lock_of(f, lock), acquire), is_in(IN_QUORUM) ? EVLOCK_EQUORUM : EVLOCK_EUNREACHABLE);
+}
+
+static void lock_fail_when_away(struct fixture *f) {
+    evlock_options options = {.size = sizeof(options), .fail_when_away = true};
+    fails_when_away(f, &options, NULL);
 }
 
 /* Somebody holds it; what an acquire by these options comes to. */
@@ -731,14 +735,8 @@ static void acquire_limits(struct fixture *f) {
 }
 
 static void acquire_fail_when_away(struct fixture *f) {
-    evlock_client_options client_options = site_options(f, site);
     evlock_acquire_options options = {.size = sizeof(options), .fail_when_away = EVLOCK_ON};
-    client_options.command_timeout_ms = client_options.connect_timeout_ms = 100;
-    site_client(f, site, &client_options);
-    works(f);
-    site_pause(site, true);
-    assert_status(await_acquire(f, lock_of(f, NULL), &options),
-                  is_in(IN_QUORUM) ? EVLOCK_EQUORUM : EVLOCK_EUNREACHABLE);
+    fails_when_away(f, NULL, &options);
 }
 
 /* --- The table ---------------------------------------------------------------------------------------------------- */

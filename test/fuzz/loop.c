@@ -96,11 +96,7 @@ ssize_t getrandom(void *bytes, size_t len, unsigned flags) {
 }
 
 static const evlock_loop_ops ops = {
-    .size = sizeof(evlock_loop_ops),
-    .now = virtual_now,
-    .timer_new = virtual_timer_new,
-    .timer_set = virtual_timer_set,
-    .timer_free = virtual_timer_free,
+    VIRTUAL_OPS,
     .attach = attach,
     .random = next_random,
 };

@@ -33,38 +33,32 @@ for line in open(int(os.environ['EVLOCK_FD'])):
 """]
 
 
-def test_asks_the_command_to_end(context):
-    program = start(context, "run", *PATIENT, "a", *SAYS)
+def is_asked_to_end(context, *words, by="SIGTERM"):
+    """A command that says that it is ready, and what it is asked by when the lock "a" is gone."""
+    program = start(context, "run", *PATIENT, *words)
     program.line("")
     context.server.command("DEL", "a")
-    program.line("SIGTERM")
+    program.line(by)
     assert command.wait(program) == 124
+    return program
+
+
+def test_asks_the_command_to_end(context):
+    program = is_asked_to_end(context, "a", *SAYS)
     assert "lost a: not owned" in program.errors[0], program.errors
 
 
 def test_asks_all_that_the_command_started(context):
     """The last is a child's child's child, in another session."""
-    program = start(context, "run", *PATIENT, "a", "sh", "-c", 'setsid sh -c \'"$@" & wait\' sh "$@" & wait', "sh", *SAYS)
-    program.line("")
-    context.server.command("DEL", "a")
-    program.line("SIGTERM")
-    assert command.wait(program) == 124
+    is_asked_to_end(context, "a", "sh", "-c", 'setsid sh -c \'"$@" & wait\' sh "$@" & wait', "sh", *SAYS)
 
 
 def test_does_not_wait_for_the_rest_of_at_least(context):
-    program = start(context, "run", *PATIENT, "--at-least", "1h", "a", *SAYS)
-    program.line("")
-    context.server.command("DEL", "a")
-    program.line("SIGTERM")
-    assert command.wait(program) == 124
+    is_asked_to_end(context, "--at-least", "1h", "a", *SAYS)
 
 
 def test_asks_by_the_signal_that_is_said(context):
-    program = start(context, "run", *PATIENT, "-s", "USR2", "a", *SAYS)
-    program.line("")
-    context.server.command("DEL", "a")
-    program.line("SIGUSR2")
-    assert command.wait(program) == 124
+    is_asked_to_end(context, "-s", "USR2", "a", *SAYS, by="SIGUSR2")
 
 
 def test_kills_what_does_not_end(context):

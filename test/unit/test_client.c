@@ -62,11 +62,7 @@ static void resolve_cancel(void *resolution) {
 }
 
 static const evlock_loop_ops ops = {
-    .size = sizeof(ops),
-    .now = virtual_now,
-    .timer_new = virtual_timer_new,
-    .timer_set = virtual_timer_set,
-    .timer_free = virtual_timer_free,
+    VIRTUAL_OPS,
     .attach = attach,
     .resolve = resolve,
     .resolve_cancel = resolve_cancel,

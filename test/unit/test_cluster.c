@@ -24,20 +24,7 @@ static struct virtual_loop loop;
 static evlock_client *client;
 static evlock *locks[FEW];
 
-static int attach(void *data, struct redisAsyncContext *connection) {
-    (void)data;
-    (void)connection;
-    return 0;
-}
-
-static const evlock_loop_ops ops = {
-    .size = sizeof(ops),
-    .now = virtual_now,
-    .timer_new = virtual_timer_new,
-    .timer_set = virtual_timer_set,
-    .timer_free = virtual_timer_free,
-    .attach = attach,
-};
+static const evlock_loop_ops ops = {VIRTUAL_OPS, .attach = virtual_attach_nowhere};
 
 /* Whether or not the timer is due. */
 static void ring(void) {

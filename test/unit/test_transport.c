@@ -12,20 +12,7 @@
 
 static struct virtual_loop loop;
 
-static int attach(void *data, struct redisAsyncContext *connection) {
-    (void)data;
-    (void)connection;
-    return 0;
-}
-
-static const evlock_loop_ops ops = {
-    .size = sizeof(ops),
-    .now = virtual_now,
-    .timer_new = virtual_timer_new,
-    .timer_set = virtual_timer_set,
-    .timer_free = virtual_timer_free,
-    .attach = attach,
-};
+static const evlock_loop_ops ops = {VIRTUAL_OPS, .attach = virtual_attach_nowhere};
 
 /* The server says this before the next send, and ends the connection; NULL: it does nothing. */
 static const unsigned char *last_words;

@@ -19,6 +19,12 @@ int64_t virtual_now(void *loop) {
     return ((struct virtual_loop *)loop)->now;
 }
 
+int virtual_attach_nowhere(void *loop, struct redisAsyncContext *connection) {
+    (void)loop;
+    (void)connection;
+    return 0;
+}
+
 /* --- Timers ------------------------------------------------------------------------------------------------------- */
 
 void *virtual_timer_new(void *data, evlock_timer_cb cb, void *arg) {

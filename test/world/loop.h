@@ -42,6 +42,14 @@ void *virtual_timer_new(void *loop, evlock_timer_cb cb, void *arg);
 void virtual_timer_set(void *timer, int64_t at);
 void virtual_timer_free(void *timer);
 
+/* Those that do not differ. */
+#define VIRTUAL_OPS                                                                                                    \
+    .size = sizeof(evlock_loop_ops), .now = virtual_now, .timer_new = virtual_timer_new,                               \
+    .timer_set = virtual_timer_set, .timer_free = virtual_timer_free
+
+/* For an owner that calls in by itself when something is to be read or written. */
+int virtual_attach_nowhere(void *loop, struct redisAsyncContext *connection);
+
 /* The one that is due first, among equals the oldest; NULL: none is armed. */
 struct virtual_timer *virtual_timer_next(const struct virtual_loop *loop);
 /* Calls it, disarmed. It may be gone then. */
