@@ -33,10 +33,21 @@ def words(context, *arguments):
     return [*harness.wrapper(), context.program, *map(str, arguments)]
 
 
+def preloaded(name, program):
+    """The words that run a program in the world of one of the tests' modules, such as stops.c."""
+    asan = f"{os.environ.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0"
+    return ["env", f"LD_PRELOAD={os.environ['EVLOCK_TEST_' + name.upper()]}", f"ASAN_OPTIONS={asan}", *program]
+
+
+def start_words(context, program):
+    """Starts evlock by these words; its lines can be waited for."""
+    context.programs.append(harness.Program(program))
+    return context.programs[-1]
+
+
 def start(context, *arguments):
     """Starts evlock; its lines can be waited for."""
-    context.programs.append(harness.Program(words(context, *arguments)))
-    return context.programs[-1]
+    return start_words(context, words(context, *arguments))
 
 
 def run(context, *arguments, **how):

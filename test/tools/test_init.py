@@ -2,20 +2,42 @@
 
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
 
 import command
-from test_signals import SAYS
+from test_signals import FAMILY, SAYS, family
 
 NAMESPACE = ["unshare", "--fork", "--pid", "--mount-proc"]
 
+# Says when it is asked to end, and ends.
+SAYS_END = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+print("up", flush=True)
+signal.sigwait([signal.SIGTERM])
+print("asked", flush=True)
+"""
+
+# The second process of a namespace has a child when it runs evlock, in a namespace that keeps this /proc.
+BESIDE_A_PARENT = """
+sh -c 'sleep 1000 & wait' &
+until [ "$child" ]; do read child </proc/2/task/2/children; done
+unshare --fork --pid "$@"
+"""
+
+# In a namespace where numbers begin anew, and so grow: a child that evlock finds, and evlock. Goes on behind evlock's end.
+BESIDE_A_CHILD = """
+sh -c 'sleep 1000 >/dev/null 2>&1 & exec "$@"' sh "$@"
+echo ended $?
+read line
+"""
+
 
 def start(context, *arguments):
-    program = command.harness.Program([*NAMESPACE, *command.words(context, *arguments)])
-    context.programs.append(program)
-    return program
+    return command.start_words(context, [*NAMESPACE, *command.words(context, *arguments)])
 
 
 def test_exits_as_the_command_does(context):
@@ -62,14 +84,42 @@ def test_waits_for_what_it_cannot_find(context):
     os.mkfifo(end)
     daemon = f"setsid sh -c 'echo up; exec >&- 2>&-; read line <{end}'"
     words = command.words(context, "run", "-k", "100ms", "a", "--", "sh", "-c", f"echo $({daemon} &); exit 4")
-    program = command.harness.Program(["unshare", "--fork", "--pid", *words])
-    context.programs.append(program)
+    program = command.start_words(context, ["unshare", "--fork", "--pid", *words])
     program.line("up")
     command.wait_for(lambda: any("without /proc; a is kept" in line for line in program.errors), "words")
     assert command.held(context)
     pathlib.Path(end).write_text("end\n", encoding="utf-8")
     assert command.wait(program) == 4
     assert not command.held(context)
+
+
+def test_asks_all_where_proc_knows_another_by_the_same_number(context):
+    """The command's parent is number 2 in its namespace, and in that /proc a process that has a child."""
+    leaves = f"{shlex.join([sys.executable, '-c', SAYS_END])} & read line"
+    words = command.words(context, "run", "-k", "15s", "--ttl", "60s", "a", "sh", "-c", leaves)
+    program = command.start_words(context, [*NAMESPACE, "sh", "-c", BESIDE_A_PARENT, "sh", *words])
+    program.line("up")
+    program.say("end")
+    program.line("asked")
+    assert command.wait(program) == 0
+
+
+def test_ends_what_began_in_one_tick_with_its_parent_and_nothing_older(context):
+    """The parent is killed, and its orphan is told from a child that evlock found by their numbers alone."""
+    words = command.preloaded("ticks", command.words(context, "run", "a", *FAMILY))
+    program = command.start_words(context, [*NAMESPACE, "sh", "-c", BESIDE_A_CHILD, "sh", *words])
+    family(program)
+    shell, = command.children(program.process.pid)
+    evlock, = command.children(shell)
+    helper, supervisor = command.children(evlock)
+    pids = list(command.descendants(supervisor))
+    assert len(pids) == 3, pids
+    os.kill(supervisor, signal.SIGKILL)
+    program.line("ended 125")
+    assert not any(map(command.lives, pids)), "what the command has started lives on"
+    assert command.lives(helper), "it is none of the command's"
+    program.say("end")
+    assert command.wait(program) == 0
 
 
 def permitted():

@@ -34,6 +34,15 @@ while True:
     signal.pause()
 """]
 
+SAYS_THAT_IT_GOES_ON = [sys.executable, "-c", """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCONT])
+print(os.getpid(), flush=True)
+signal.sigwait([signal.SIGCONT])
+print("on", flush=True)
+signal.pause()
+"""]
+
 
 class Lives:
     """When those that ran alive.c under a lock began and ended."""
@@ -70,6 +79,20 @@ def go_on(pid):
         command.send(other, signal.SIGCONT)
 
 
+def next_holder(context, name="a"):
+    """Another's command runs under the lock, to its end: when it began."""
+    others = Lives(context, name + "-others")
+    assert command.status(context, "run", name, *others.words(100)) == 0
+    return others.records()[0][0]
+
+
+def check_was_dead(holder, mine, moment):
+    """When evlock has ended, what it ran was dead at that moment."""
+    assert command.wait(holder) == 124
+    _, last = mine.records()[0]
+    assert last < moment, f"it lived for {last - moment} us beside the next one"
+
+
 def test_never_begins_its_command_behind_its_deadline(context):
     """evlock is stopped a moment after the grant, until another has the lock. If it has not heard of its grant by then, it
     is too late, and evlock waits for the lock once more: its command begins behind the other's end."""
@@ -97,10 +120,7 @@ def test_looks_at_the_deadline_just_before_it_becomes_the_command(context):
     """All three stop while the command's process is not yet the command; that goes on first."""
     mine = Lives(context, "mine")
     words = command.words(context, "run", "--ttl", "2s", "a", *mine.words(60000))
-    asan = f"{os.environ.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0"
-    preloads = ["env", f"LD_PRELOAD={os.environ['EVLOCK_TEST_STOPS']}", f"ASAN_OPTIONS={asan}"]
-    holder = command.harness.Program([*preloads, *words])
-    context.programs.append(holder)
+    holder = command.start_words(context, command.preloaded("stops", words))
     supervisor = parent(holder)
     pid, = command.wait_for(lambda: command.children(supervisor), "the command's process")
     command.stopped(pid)
@@ -118,16 +138,13 @@ def test_looks_at_the_deadline_just_before_it_becomes_the_command(context):
 def test_is_dead_when_the_next_holder_begins(context):
     """evlock is stopped while its command runs, beside many processes."""
     crowd = subprocess.Popen(["sh", "-c", "for i in $(seq 300); do sleep 1000 & done; wait"])
-    mine, others = Lives(context, "mine"), Lives(context, "others")
+    mine = Lives(context, "mine")
     holder = start(context, "run", "--ttl", "4s", "a", *mine.words(60000))
     command.wait_for(mine.records, "the command")
     stop(holder.process.pid, "evlock")
-    other = start(context, "run", "a", *others.words(100))
-    assert command.wait(other) == 0
+    moment = next_holder(context)
     go_on(holder.process.pid)
-    assert command.wait(holder) == 124
-    (_, last), (first, _) = mine.records()[0], others.records()[0]
-    assert last < first, f"it lived for {last - first} us beside the next one"
+    check_was_dead(holder, mine, moment)
     for pid in [*command.descendants(crowd.pid), crowd.pid]:
         os.kill(pid, signal.SIGKILL)
     crowd.wait()
@@ -135,19 +152,16 @@ def test_is_dead_when_the_next_holder_begins(context):
 
 def test_is_dead_by_the_deadline_though_it_may_take_longer_to_end(context):
     """The command ends near the deadline, while evlock is stopped, and leaves behind what heeds no TERM."""
-    mine, others = Lives(context, "mine"), Lives(context, "others")
+    mine = Lives(context, "mine")
     leaves = f"trap '' TERM; setsid {shlex.join(mine.words(60000))} & read line"
     holder = start(context, "run", "--ttl", "4s", "-k", "1900ms", "a", "sh", "-c", leaves)
     command.wait_for(mine.records, "the command")
     stop(holder.process.pid, "evlock")
     command.wait_for(lambda: context.server.command("PTTL", "a") <= 1000, "the last second")
     holder.say("end")
-    other = start(context, "run", "a", *others.words(100))
-    assert command.wait(other) == 0
+    moment = next_holder(context)
     go_on(holder.process.pid)
-    assert command.wait(holder) == 124
-    (_, last), (first, _) = mine.records()[0], others.records()[0]
-    assert last < first, f"it lived for {last - first} us beside the next one"
+    check_was_dead(holder, mine, moment)
 
 
 def test_says_that_it_was_ended_in_time_though_the_lock_is_held(context):
@@ -180,19 +194,15 @@ def all_stopped(context, name):
 def test_lets_nothing_go_on_behind_its_deadline(context):
     """evlock goes on behind the deadline. Its order to end comes before the parent is awake, or its command has ended."""
     for name in "ordered", "ended":
-        others = Lives(context, name + "-others")
         holder, supervisor, pid, mine = all_stopped(context, name)
         for other in holder.process.pid, supervisor:
             os.sched_setaffinity(other, [min(os.sched_getaffinity(0))])
         os.sched_setscheduler(supervisor, os.SCHED_IDLE, os.sched_param(0))
-        other = start(context, "run", name, *others.words(100))
-        assert command.wait(other) == 0
+        moment = next_holder(context, name)
         if name == "ended":
             os.kill(pid, signal.SIGKILL)
         os.kill(holder.process.pid, signal.SIGCONT)
-        assert command.wait(holder) == 124
-        (_, last), (first, _) = mine.records()[0], others.records()[0]
-        assert last < first, f"it went on {last - first} us behind the next one's beginning"
+        check_was_dead(holder, mine, moment)
 
 
 def processor_time(context):
@@ -249,8 +259,7 @@ def test_takes_all_of_the_command_along_when_it_is_killed(context):
 
 def test_ends_the_command_when_its_parent_is_killed(context):
     words = shlex.join(command.words(context, "run", "a", *FAMILY))
-    program = command.harness.Program(["sh", "-c", f"sleep 1000 >/dev/null 2>&1 & echo $!; exec {words}"])
-    context.programs.append(program)
+    program = command.start_words(context, ["sh", "-c", f"sleep 1000 >/dev/null 2>&1 & echo $!; exec {words}"])
     helper, pids = int(program.line("")), family(program)
     supervisor, = [pid for pid in command.children(program.process.pid) if pid != helper]
     os.kill(supervisor, signal.SIGKILL)
@@ -274,16 +283,22 @@ def test_wakes_the_parent_when_it_is_stopped(context):
 
 
 def test_hears_the_end_of_a_parent_that_it_has_woken(context):
-    """The parent was stopped, and is awake and at its end before evlock has seen to more than to wake it."""
-    program = start(context, "run", "a", *SAYS)
-    pid, evlock, supervisor = int(program.line("")), program.process.pid, parent(program)
-    for other in evlock, supervisor:
-        os.kill(other, signal.SIGSTOP)
-        command.stopped(other)
-        os.sched_setaffinity(other, [min(os.sched_getaffinity(0))])
-    os.sched_setscheduler(evlock, os.SCHED_IDLE, os.sched_param(0))
+    """The parent was stopped, and goes on and ends before evlock has seen to that."""
+    program = command.start_words(context, command.preloaded("ends", command.words(context, "run", "a", *SAYS)))
+    pid = int(program.line(""))
+    os.kill(parent(program), signal.SIGSTOP)
     os.kill(pid, signal.SIGKILL)
-    os.kill(evlock, signal.SIGCONT)
+    assert command.wait(program) == 128 + signal.SIGKILL
+
+
+def test_hears_the_end_of_a_command_that_was_stopped(context):
+    """It goes on and ends before its parent has seen to that."""
+    words = command.words(context, "run", "a", *SAYS_THAT_IT_GOES_ON)
+    program = command.start_words(context, command.preloaded("ends", words))
+    pid = int(program.line(""))
+    os.kill(pid, signal.SIGSTOP)
+    program.line("on")
+    os.kill(pid, signal.SIGKILL)
     assert command.wait(program) == 128 + signal.SIGKILL
 
 
@@ -332,8 +347,7 @@ def test_keeps_the_lock_while_it_may_not_end_the_command(context):
         print("# skipped: it needs the rights of root")
         return
     words = command.words(context, "run", "--ttl", "3s", "--at-most", "1s", "-k", "200ms", "a", *STAYS_AS_NOBODY)
-    program = command.harness.Program([*MAY_NOT_KILL, *words])
-    context.programs.append(program)
+    program = command.start_words(context, [*MAY_NOT_KILL, *words])
     pid = int(program.line(""))
     command.wait_for(lambda: any(f"cannot end process {pid}" in line for line in program.errors), "words")
     renewals = context.server.attempts()
@@ -350,8 +364,7 @@ def test_says_what_it_cannot_end_in_the_place_of_the_parent(context):
         print("# skipped: it needs the rights of root")
         return
     words = command.words(context, "run", "--ttl", "3s", "a", *STAYS_AS_NOBODY)
-    program = command.harness.Program([*MAY_NOT_KILL, *words])
-    context.programs.append(program)
+    program = command.start_words(context, [*MAY_NOT_KILL, *words])
     pid = int(program.line(""))
     os.kill(parent(program), signal.SIGKILL)
     command.wait_for(lambda: any(f"cannot end process {pid}" in line for line in program.errors), "words")
