@@ -93,12 +93,23 @@ static void child_kill_group(const struct child *child) {
         kill(group ? -group : pid, SIGKILL);
 }
 
+/* Without /proc they are the group, or the command alone. Returns whether anybody is left. */
+static bool child_kill_blindly(struct child *child) {
+    pid_t pid = atomic_load(&child->supervisor.page->pid), group = atomic_load(&child->supervisor.page->group);
+    if (pid == 0 && group == 0)
+        return false;
+    int error = kill(group ? -group : pid, SIGKILL) == 0 ? 0 : errno;
+    if (error == EPERM)
+        child_refused(child, pid);
+    return error != ESRCH;
+}
+
 /* The supervisor was killed: its children became evlock's, beside those that evlock had before. */
 static void child_kill_all(struct child *child) {
-    pid_t refused = 0, group = atomic_load(&child->supervisor.page->group);
+    pid_t refused = 0;
     int left = descendants_signal(SIGKILL, child->since, &refused);
-    if (left < 0) /* without /proc they are the group */
-        left = group && kill(-group, SIGKILL) == 0;
+    if (left < 0)
+        left = child_kill_blindly(child);
     if (refused)
         child_refused(child, refused);
     if (left == 0) {
@@ -180,6 +191,8 @@ static bool child_reap_one(struct child *child, const siginfo_t *info) {
             child_bereave(child);
         child->supervisor.pid = 0;
     }
+    if (!stopped && info->si_pid == atomic_load(&child->supervisor.page->pid))
+        atomic_store(&child->supervisor.page->pid, 0); /* from then on, the number may be another's */
     waitid(P_PID, (id_t)info->si_pid, &taken, (stopped ? WSTOPPED : WEXITED) | WNOHANG);
     if (its && stopped)
         kill(info->si_pid, SIGCONT);

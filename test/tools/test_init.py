@@ -9,6 +9,7 @@ import sys
 
 import command
 from test_signals import FAMILY, SAYS, family
+from test_supervisor import MAY_NOT_KILL, STAYS_AS_NOBODY
 
 NAMESPACE = ["unshare", "--fork", "--pid", "--mount-proc"]
 
@@ -120,6 +121,28 @@ def test_ends_what_began_in_one_tick_with_its_parent_and_nothing_older(context):
     assert command.lives(helper), "it is none of the command's"
     program.say("end")
     assert command.wait(program) == 0
+
+
+def test_keeps_the_lock_where_it_may_not_end_what_proc_does_not_show(context):
+    """The parent is killed, and its command, in a group of its own or in evlock's, is another user's by now."""
+    if os.geteuid() != 0:
+        print("# skipped: it needs the rights of root")
+        return
+    for options in [], ["--foreground"]:
+        words = command.words(context, "run", "--ttl", "3s", *options, "a", *STAYS_AS_NOBODY)
+        program = command.start_words(context, ["unshare", "--fork", "--pid", "setsid", *MAY_NOT_KILL, *words])
+        program.line("")
+        evlock, = command.children(program.process.pid)
+        supervisor, = command.children(evlock)
+        pid, = command.children(supervisor)
+        os.kill(supervisor, signal.SIGKILL)
+        command.wait_for(lambda: program.process.poll() or any("cannot end" in line for line in program.errors), "words")
+        renewals = context.server.attempts()
+        command.wait_for(lambda: program.process.poll() or context.server.attempts() >= renewals + 2, "renewals")
+        assert command.lives(pid) and command.held(context), program.errors
+        os.kill(pid, signal.SIGKILL)
+        assert command.wait(program) == 125
+        assert not command.held(context)
 
 
 def permitted():
