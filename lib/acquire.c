@@ -362,8 +362,8 @@ static void acquire_look_again(struct call *call, struct trouble why) {
     acquire_pause_or_end(call, why);
 }
 
-static void acquire_see_refusal(struct call *call, const char *error) {
-    struct trouble trouble = {evl_reply_meaning(error).status, error};
+static void acquire_see_refusal(struct call *call, const struct reply *error) {
+    struct trouble trouble = {evl_reply_meaning(error->error).status, error->text};
 
     evl_acquire_note(call, trouble);
     if (acquire_ends_by(call, trouble.status))
@@ -383,10 +383,10 @@ static bool acquire_see(struct request *request, const struct reply *reply, int6
     (void)now;
     if (call->ended)
         evl_call_free_told(call);
-    else if (reply->type == REPLY_ERROR && evl_reply_meaning(reply->text).verdict == LEASE_AGAIN)
+    else if (reply->type == REPLY_ERROR && evl_reply_meaning(reply->error).verdict == LEASE_AGAIN)
         evl_call_submit(call, 0);
     else if (reply->type == REPLY_ERROR)
-        acquire_see_refusal(call, reply->text);
+        acquire_see_refusal(call, reply);
     else
         acquire_go_on_waiting(call);
     return fits;

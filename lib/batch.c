@@ -34,7 +34,7 @@ void evl_batch_write(const struct batch *batch, bool scattered, struct command *
 }
 
 bool evl_batch_is_refused(const struct reply *reply) {
-    return reply->type == REPLY_ERROR && evl_reply_meaning(reply->text).verdict == LEASE_FORBIDDEN;
+    return reply->type == REPLY_ERROR && evl_reply_meaning(reply->error).verdict == LEASE_FORBIDDEN;
 }
 
 struct reply evl_batch_part(const struct reply *reply, unsigned member, unsigned count) {

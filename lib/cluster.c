@@ -786,27 +786,31 @@ static void cluster_turn(struct cluster *cluster, struct request *request, enum 
     cluster->turned.place = place;
 }
 
-static const char *cluster_refuse(struct request *request, const char *words) {
+static struct reply cluster_go_in_circles(struct request *request) {
     request->turns = 0;
-    return words;
+    return evl_reply_instead(ERROR_FOR_NOW, "TRYAGAIN the cluster sends this in circles");
+}
+
+static struct reply cluster_say_elsewhere(void) {
+    return evl_reply_instead(ERROR_ELSEWHERE, "MOVED to be sent again");
 }
 
 /* Masters that do not agree about a slot may have heard of its move one after the other: they are given a moment. */
-static const char *cluster_on_moved(struct cluster *cluster, unsigned place, struct request *request,
-                                    const struct redirect *to) {
+static struct reply cluster_on_moved(struct cluster *cluster, unsigned place, struct request *request,
+                                     const struct redirect *to) {
     bool found = cluster_note_moved(cluster, place, to);
 
     cluster->parts.stats->redirects++;
     cluster->informed = place;
     cluster_ask_soon(cluster);
     if (request->turns >= REDIRECTS_MOST)
-        return cluster_refuse(request, "TRYAGAIN the cluster sends this in circles");
+        return cluster_go_in_circles(request);
     cluster_turn(cluster, request, found && request->turns < AT_ONCE_MOST ? TURN_ON : TURN_HALT, GATE);
-    return evl_reply_elsewhere;
+    return cluster_say_elsewhere();
 }
 
-static const char *cluster_on_ask(struct cluster *cluster, unsigned place, struct request *request,
-                                  const struct redirect *to) {
+static struct reply cluster_on_ask(struct cluster *cluster, unsigned place, struct request *request,
+                                   const struct redirect *to) {
     const char *here = cluster->parts.nodes[place]->url.host;
     uint16_t member = evl_shards_find_at(&cluster->table, to->host.len ? to->host : (struct bytes){here, strlen(here)},
                                          to->port, cluster->speaker);
@@ -814,7 +818,7 @@ static const char *cluster_on_ask(struct cluster *cluster, unsigned place, struc
 
     cluster->parts.stats->redirects++;
     if (request->turns >= REDIRECTS_MOST)
-        return cluster_refuse(request, "TRYAGAIN the cluster sends this in circles");
+        return cluster_go_in_circles(request);
     if (member != SHARDS_NONE && target == GATE)
         target = cluster->table.members[member].place =
             (uint16_t)cluster_settle(cluster, &cluster->table.members[member]);
@@ -824,35 +828,44 @@ static const char *cluster_on_ask(struct cluster *cluster, unsigned place, struc
         cluster_turn(cluster, request, TURN_HALT, GATE);
     else
         cluster_turn(cluster, request, TURN_ASK, target);
-    return evl_reply_elsewhere;
+    return cluster_say_elsewhere();
 }
 
 /* Some keys of the command have been moved, and some not yet. */
-static const char *cluster_on_halfway(struct cluster *cluster, struct request *request, const char *error) {
-    if (request->turns >= TURNS_MOST)
-        return cluster_refuse(request, error);
+static struct reply cluster_on_halfway(struct cluster *cluster, struct request *request, const struct reply *error) {
+    if (request->turns >= TURNS_MOST) {
+        request->turns = 0;
+        return *error;
+    }
     cluster_turn(cluster, request, TURN_HALT, GATE);
-    return evl_reply_halfway;
+    return evl_reply_instead(ERROR_HALFWAY, "TRYAGAIN to be sent again");
 }
 
-static bool cluster_begins(const char *error, const char *word) {
-    return strncmp(error, word, strlen(word)) == 0;
-}
-
-static const char *cluster_redirect(struct pipe *pipe, struct request *request, const char *error, int64_t now) {
+static struct reply cluster_redirect(struct pipe *pipe, struct request *request, const struct reply *error,
+                                     int64_t now) {
     struct cluster *cluster = pipe->router;
     unsigned place = pipe->login.connection.index;
     struct redirect to;
 
     (void)now;
-    if (evl_shards_redirect(&to, error))
-        return to.ask ? cluster_on_ask(cluster, place, request, &to) : cluster_on_moved(cluster, place, request, &to);
-    if (cluster_begins(error, "TRYAGAIN"))
+    switch (error->error) {
+    case ERROR_MOVED:
+        if (evl_shards_redirect(&to, error->text))
+            return to.ask ? cluster_on_ask(cluster, place, request, &to)
+                          : cluster_on_moved(cluster, place, request, &to);
+        break;
+    case ERROR_TRYAGAIN:
         return cluster_on_halfway(cluster, request, error);
-    if (cluster_begins(error, "CLUSTERDOWN") || cluster_begins(error, "READONLY") || strstr(error, "non local key"))
+    case ERROR_DOWN:
+    case ERROR_REPLICA:
+    case ERROR_NOT_LOCAL:
         cluster_ask_soon(cluster);
+        break;
+    default:
+        break;
+    }
     request->turns = 0;
-    return error;
+    return *error;
 }
 
 static void cluster_redirected(struct pipe *pipe) {

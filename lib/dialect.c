@@ -309,20 +309,20 @@ const struct dialect *evl_dialect(enum lock_kind kind, enum taking taking) {
 
 /* Where there is no clock there is no queue: who would wait in it asks again after a pause, as of any lock of another.
  * Unlike the answer that another has it, that leaves open whether the token was granted before. */
-static bool dialect_finds_no_queue(const struct dialect *dialect, enum lease_command command, const char *error) {
-    return dialect->commands[command] == &row_join && error == evl_reply_no_clock;
+static bool dialect_finds_no_queue(const struct dialect *dialect, enum lease_command command, enum reply_error error) {
+    return dialect->commands[command] == &row_join && error == ERROR_NO_CLOCK;
 }
 
-static void dialect_read_error(const struct dialect *dialect, enum lease_command command, const char *error,
+static void dialect_read_error(const struct dialect *dialect, enum lease_command command, const struct reply *reply,
                                struct reading *ret) {
-    struct reply_meaning meaning = evl_reply_meaning(error);
+    struct reply_meaning meaning = evl_reply_meaning(reply->error);
     /* A key of another type says as surely as another token that theirs is gone. */
     bool gone = meaning.status == EVLOCK_EWRONGTYPE && evl_lease_prolongs(command);
 
     ret->answer.verdict = gone ? LEASE_NO : meaning.verdict;
     ret->answer.status = meaning.status;
-    ret->words = error;
-    if (dialect_finds_no_queue(dialect, command, error)) {
+    ret->words = reply->text;
+    if (dialect_finds_no_queue(dialect, command, reply->error)) {
         ret->answer.verdict = LEASE_REFUSED;
         ret->answer.status = EVLOCK_EHELD;
     }
@@ -338,7 +338,7 @@ bool evl_dialect_read(const struct dialect *dialect, enum lease_command command,
         ret->words = reply->text;
         return true;
     case REPLY_ERROR:
-        dialect_read_error(dialect, command, reply->text, ret);
+        dialect_read_error(dialect, command, reply, ret);
         return true;
     default:
         return dialect->commands[command]->read(reply, ttl, ret);

@@ -139,7 +139,7 @@ static bool list_take(struct request *request, int64_t now, struct command *comm
 /* The command did not run, or runs twice without harm; more often than that it is not lost. */
 static bool list_send_again(struct request *request, const struct reply *reply) {
     struct call *call = evl_call_of(request);
-    bool missing = reply->type == REPLY_ERROR && evl_reply_meaning(reply->text).verdict == LEASE_AGAIN;
+    bool missing = reply->type == REPLY_ERROR && evl_reply_meaning(reply->error).verdict == LEASE_AGAIN;
     bool stopped = list_connection_of(request)->state == CONNECTION_STOPPED;
 
     if (!missing && (reply->type != REPLY_LOST || call->list.resent || stopped))
@@ -180,7 +180,7 @@ static bool list_answer(struct request *request, const struct reply *reply, int6
     if (list_send_again(request, reply))
         return true;
     if (reply->type == REPLY_ERROR || reply->type == REPLY_LOST) {
-        list_miss(call, reply->type == REPLY_LOST ? EVLOCK_EUNREACHABLE : evl_reply_meaning(reply->text).status,
+        list_miss(call, reply->type == REPLY_LOST ? EVLOCK_EUNREACHABLE : evl_reply_meaning(reply->error).status,
                   reply->text);
         return true;
     }

@@ -42,7 +42,7 @@ static bool listener_on_away(struct connection *connection, bool begins, int64_t
     struct listener *listener = listener_of(connection);
 
     (void)begins, (void)now;
-    if (connection->explained || !evl_reply_is_lacking(evl_reply_meaning(connection->why)))
+    if (connection->explained || !evl_reply_is_lacking(evl_reply_meaning(evl_reply_error(connection->why))))
         return false;
     connection->expected = listener->missing;
     evl_lacks_note(&listener->missing, EVLOCK_MISSING_CHANNELS, connection->why, connection);

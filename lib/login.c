@@ -332,40 +332,48 @@ static void login_on_kill(struct login *login, const struct reply *reply) {
 
 /* --- What is refused ---------------------------------------------------------------------------------------------- */
 
-static void login_on_no_shards(struct login *login, const char *error) {
+static void login_on_no_shards(struct login *login, const struct reply *error) {
     (void)error;
     login_refuse_shards(login, "");
 }
 
-static void login_on_no_table(struct login *login, const char *error) {
-    if (strncmp(error, "ERR", 3) == 0)
+static void login_on_no_table(struct login *login, const struct reply *error) {
+    switch (error->error) {
+    case ERROR_LACKING:
+    case ERROR_ARGUMENTS:
+    case ERROR_SENSELESS:
         login_refuse(login, EVLOCK_EUNSUPPORTED, "this is no node of a cluster; use redis:// or redis+sentinel://");
+        break;
+    default:
+        break;
+    }
 }
 
-static void login_on_no_name(struct login *login, const char *error) {
-    evl_connection_log(&login->connection, EVLOCK_LOG_WARN, "the server refuses the connection's name: %s", error);
+static void login_on_no_name(struct login *login, const struct reply *error) {
+    evl_connection_log(&login->connection, EVLOCK_LOG_WARN, "the server refuses the connection's name: %s",
+                       error->text);
 }
 
-static void login_on_no_load(struct login *login, const char *error) {
-    snprintf(login->server.load_error, sizeof(login->server.load_error), "%s", error);
+static void login_on_no_load(struct login *login, const struct reply *error) {
+    snprintf(login->server.load_error, sizeof(login->server.load_error), "%s", error->text);
 }
 
 /* A server without EVALSHA may have EVAL, and so may who has no right to it. */
-static void login_on_no_call(struct login *login, const char *error) {
-    if (!evl_reply_is_lacking(evl_reply_meaning(error)))
+static void login_on_no_call(struct login *login, const struct reply *error) {
+    if (!evl_reply_is_lacking(evl_reply_meaning(error->error)))
         return;
-    evl_login_spell(login, error);
+    evl_login_spell(login, error->text);
     login->server.lacks_evalsha = true;
     login_ask_more(login, login_ask_spell(login));
 }
 
-static void login_on_no_kill(struct login *login, const char *error) {
-    evl_login_lacks(login, EVLOCK_MISSING_KILL, error);
+static void login_on_no_kill(struct login *login, const struct reply *error) {
+    evl_login_lacks(login, EVLOCK_MISSING_KILL, error->text);
 }
 
-static void login_on_no_spell(struct login *login, const char *error) {
-    if (evl_reply_is_lacking(evl_reply_meaning(error)))
-        evl_login_lacks(login, EVLOCK_MISSING_SCRIPTS, error);
+static void login_on_no_spell(struct login *login, const struct reply *error) {
+    if (evl_reply_is_lacking(evl_reply_meaning(error->error)))
+        evl_login_lacks(login, EVLOCK_MISSING_SCRIPTS, error->text);
 }
 
 /* --- The steps ---------------------------------------------------------------------------------------------------- */
@@ -375,7 +383,7 @@ static void login_on_no_spell(struct login *login, const char *error) {
 static const struct step {
     bool (*ask)(struct login *login);
     void (*granted)(struct login *login, const struct reply *reply);
-    void (*refused)(struct login *login, const char *error);
+    void (*refused)(struct login *login, const struct reply *error);
     bool needed; /* without it the connection is of no use */
 } steps[] = {
     [AUTH] = {NULL, NULL, NULL, true},
@@ -507,14 +515,14 @@ static bool login_authenticate(struct login *login) {
 }
 
 /* Refused credentials are followed by newer ones, if there are any, or asked for once more. */
-static bool login_tries_again(struct login *login, const char *error) {
+static bool login_tries_again(struct login *login, const struct reply *error) {
     bool newer = login->owes;
 
-    if (evl_reply_meaning(error).verdict == LEASE_REFUSED || login->connection.broken ||
+    if (evl_reply_meaning(error->error).verdict == LEASE_REFUSED || login->connection.broken ||
         (!newer && (login->again || !evl_credentials_renew(login->credentials))))
         return false;
     login->again |= !newer;
-    evl_connection_explain(&login->connection, error);
+    evl_connection_explain(&login->connection, error->text);
     login_ask_more(login, login_authenticate(login));
     return true;
 }
@@ -574,7 +582,7 @@ void evl_logins_renew(struct credentials *credentials) {
 
 /* What is refused for now alone is asked again by the next login: a server that could not say who it is might be taken
  * for another. */
-static bool login_can_do_without(enum login_step step, const char *error) {
+static bool login_can_do_without(enum login_step step, enum reply_error error) {
     struct reply_meaning meaning = evl_reply_meaning(error);
 
     if (meaning.reconnect || evl_reply_passes(error))
@@ -585,8 +593,8 @@ static bool login_can_do_without(enum login_step step, const char *error) {
 }
 
 /* A script that was loaded may be gone by the time that it is called: then it is sent whole, once. */
-static bool login_spells_history(struct login *login, const char *error) {
-    if (login->server.spells || login->server.load_error[0] || strncmp(error, "NOSCRIPT", 8) != 0)
+static bool login_spells_history(struct login *login, const struct reply *error) {
+    if (login->server.spells || login->server.load_error[0] || error->error != ERROR_NOSCRIPT)
         return false;
     login_on_no_load(login, error);
     login_ask_more(login, login_ask_history(login));
@@ -595,20 +603,20 @@ static bool login_spells_history(struct login *login, const char *error) {
 
 /* One whose slot is on its way to another master is as good as any: the next one is read. Where that does not help, the
  * table that is asked for at the next login may. */
-static bool login_marks_elsewhere(struct login *login, const char *error) {
+static bool login_marks_elsewhere(struct login *login, const struct reply *error) {
     struct redirect to;
 
-    if (!login->in_cluster || !evl_shards_redirect(&to, error))
+    if (!login->in_cluster || !evl_shards_redirect(&to, error->text))
         return false;
     if (++login->server.marks_refused < MARKS_MOST)
         login_ask_more(login, login_ask_history(login));
     else
-        login_refuse(login, EVLOCK_EREFUSED, error);
+        login_refuse(login, EVLOCK_EREFUSED, error->text);
     return true;
 }
 
-static void login_on_refused(struct login *login, enum login_step step, const char *error) {
-    struct reply_meaning meaning = evl_reply_meaning(error);
+static void login_on_refused(struct login *login, enum login_step step, const struct reply *error) {
+    struct reply_meaning meaning = evl_reply_meaning(error->error);
 
     if (steps[step].refused)
         steps[step].refused(login, error);
@@ -616,13 +624,13 @@ static void login_on_refused(struct login *login, enum login_step step, const ch
         return;
     if (step == HISTORY && (login_spells_history(login, error) || login_marks_elsewhere(login, error)))
         return;
-    if (login_can_do_without(step, error)) {
-        evl_connection_explain(&login->connection, error);
+    if (login_can_do_without(step, error->error)) {
+        evl_connection_explain(&login->connection, error->text);
         return;
     }
     if (step == AUTH && meaning.verdict != LEASE_REFUSED)
         meaning.status = EVLOCK_EAUTH;
-    login_refuse(login, meaning.status, error);
+    login_refuse(login, meaning.status, error->text);
 }
 
 static void login_on_granted(struct login *login, enum login_step step, const struct reply *reply) {
@@ -660,7 +668,7 @@ static void login_on_clock(struct login *login, const struct reply *reply) {
         login->server.clock =
             (struct clock_reading){reply->integer, login->server.asked_clock_at, evl_turn_now(login->connection.turn)};
         evl_login_lacks(login, EVLOCK_MISSING_CLOCK, login->server.clock_error);
-    } else if (reply->type == REPLY_ERROR && !evl_reply_passes(reply->text)) {
+    } else if (reply->type == REPLY_ERROR && !evl_reply_passes(reply->error)) {
         login->server.hides_clock = true;
     }
     if (evl_login_has_no_clock(login))
@@ -682,8 +690,8 @@ static void login_on_history_anew(struct login *login, const struct reply *reply
 }
 
 /* Who is answered so can call scripts: something in between may want a key. */
-static bool login_can_call(enum login_step step, const char *error) {
-    return step == CALL && (strncmp(error, "NOSCRIPT", 8) == 0 || strstr(error, "number of arguments"));
+static bool login_can_call(enum login_step step, enum reply_error error) {
+    return step == CALL && (error == ERROR_NOSCRIPT || error == ERROR_ARGUMENTS);
 }
 
 void evl_login_greeted(struct connection *connection, int answered, const struct reply *reply) {
@@ -705,8 +713,8 @@ void evl_login_greeted(struct connection *connection, int answered, const struct
     if (step == TABLE_ANEW || step == COMING || step == HISTORY_ANEW)
         return;
     assert(login->open > 0 && (step == LOAD || connection->state == CONNECTION_CONNECTING));
-    if (reply->type == REPLY_ERROR && !login_can_call(step, reply->text))
-        login_on_refused(login, step, reply->text);
+    if (reply->type == REPLY_ERROR && !login_can_call(step, reply->error))
+        login_on_refused(login, step, reply);
     else
         login_on_granted(login, step, reply);
     login_go_on(login, step);

@@ -1,8 +1,6 @@
 /* A server's own commands; see native.h. */
 #include "native.h"
 
-#include <string.h>
-
 static const struct form form_delifeq = {NULL, 0, {ARG_DELIFEQ, ARG_LOCK, ARG_TOKEN}};
 static const struct form form_delex = {NULL, 0, {ARG_DELEX, ARG_LOCK, ARG_IFEQ, ARG_TOKEN}};
 
@@ -24,13 +22,8 @@ void evl_native_learn(struct native *native, const struct info_server *info) {
         native->deletion = &form_delex;
 }
 
-/* A SET is refused then, and the script goes on: it takes no memory. */
-static bool native_is_full(const char *error) {
-    return strncmp(error, "OOM", 3) == 0;
-}
-
 /* What the script would be refused as well says nothing of the command. An error that is not known may be for good. */
-static bool native_is_refused(const char *error) {
+static bool native_is_refused(enum reply_error error) {
     struct reply_meaning meaning = evl_reply_meaning(error);
 
     if (meaning.reconnect || meaning.verdict == LEASE_AGAIN || meaning.status == EVLOCK_EWRONGTYPE)
@@ -38,8 +31,9 @@ static bool native_is_refused(const char *error) {
     return !evl_reply_passes(error);
 }
 
-bool evl_native_withdraw(struct native *native, enum lease_command command, const char *error, int64_t now) {
-    bool full = command == LEASE_REFRESH && native_is_full(error);
+/* Where a SET is refused for want of memory, the script goes on: it takes none. */
+bool evl_native_withdraw(struct native *native, enum lease_command command, enum reply_error error, int64_t now) {
+    bool full = command == LEASE_REFRESH && error == ERROR_OOM;
 
     if (full && native->refreshes_from != LEASE_NEVER)
         native->refreshes_from = now + pause_when_full;

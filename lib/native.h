@@ -29,6 +29,6 @@ static inline const struct form *evl_native_release(const struct native *native,
 
 /* A refresh or a release of its own form was refused. True: it is to be sent again, by script. That goes for all from
  * here on, or, where the server's memory is full, for a while. */
-bool evl_native_withdraw(struct native *native, enum lease_command command, const char *error, int64_t now);
+bool evl_native_withdraw(struct native *native, enum lease_command command, enum reply_error error, int64_t now);
 
 #endif

@@ -33,7 +33,6 @@ static void pipe_break_connection(struct pipe *pipe, int status, const char *wor
  * the script in it; a third time, of which no server can be thought, the owner is told. The refusal of a batch counts
  * for each of its members, whoever they are sent with next; one load serves all. */
 static struct reply pipe_mend_noscript(struct pipe *pipe, struct request *request, const struct reply *reply) {
-    static const char words[] = "TRYAGAIN the server keeps losing its scripts";
     struct login *login = &pipe->login;
 
     request->older = (request->flying - 1U) & 3U;
@@ -48,25 +47,19 @@ static struct reply pipe_mend_noscript(struct pipe *pipe, struct request *reques
         return *reply;
     default:
         request->noscripts = 0;
-        return (struct reply){.type = REPLY_ERROR, .text = words, .len = strlen(words)};
+        return evl_reply_instead(ERROR_FOR_NOW, "TRYAGAIN the server keeps losing its scripts");
     }
-}
-
-static bool pipe_may_not_call(const struct reply *reply) {
-    return strncmp(reply->text, "NOPERM", 6) == 0 && strstr(reply->text, "'evalsha'");
 }
 
 /* Who may not send a digest may be allowed to send the script itself: as if the script were missing. */
 static struct reply pipe_mend_no_right(struct pipe *pipe, struct request *request, const struct reply *reply) {
-    static const char words[] = "NOSCRIPT";
-
     if (request->noscripts > 0) {
         request->noscripts = 0;
         return *reply;
     }
     request->noscripts = 2;
     evl_login_spell(&pipe->login, reply->text);
-    return (struct reply){.type = REPLY_ERROR, .text = words, .len = strlen(words)};
+    return evl_reply_instead(ERROR_NOSCRIPT, "NOSCRIPT");
 }
 
 /* A script that may not read the clock has done nothing. It is sent again, behind the question for the clock, and when
@@ -82,30 +75,33 @@ static struct reply pipe_mend_noclock(struct pipe *pipe, struct request *request
     }
     request->noscripts = 0;
     if (evl_login_has_no_clock(&pipe->login))
-        why = evl_reply_no_clock;
-    return (struct reply){.type = REPLY_ERROR, .text = why, .len = strlen(why)};
+        return evl_reply_instead(ERROR_NO_CLOCK, "NOTIME the server gives its clock neither to scripts nor by TIME");
+    return evl_reply_of(why);
 }
 
 /* Who may not send scripts whole may be allowed to load them by the next time. */
 static void pipe_note_refusal(struct login *login, const struct reply *reply) {
-    if (!login->server.spells || !evl_reply_is_lacking(evl_reply_meaning(reply->text)))
+    if (!login->server.spells || !evl_reply_is_lacking(evl_reply_meaning(reply->error)))
         return;
-    if (strstr(reply->text, "'eval'"))
+    if (reply->error == ERROR_NO_EVAL)
         evl_login_lacks(login, EVLOCK_MISSING_SCRIPTS, reply->text);
     login->server.spells = login->server.lacks_evalsha;
 }
 
 /* What the owner of a request is told in place of an error: that may be mended. */
 static struct reply pipe_mend(struct pipe *pipe, struct request *request, const struct reply *reply) {
-    if (strncmp(reply->text, "NOSCRIPT", 8) == 0)
+    switch (reply->error) {
+    case ERROR_NOSCRIPT:
         return pipe_mend_noscript(pipe, request, reply);
-    if (strncmp(reply->text, "NOCLOCK", 7) == 0)
+    case ERROR_NOCLOCK:
         return pipe_mend_noclock(pipe, request, reply);
-    if (pipe_may_not_call(reply))
+    case ERROR_NO_EVALSHA:
         return pipe_mend_no_right(pipe, request, reply);
-    request->noscripts = 0;
-    pipe_note_refusal(&pipe->login, reply);
-    return *reply;
+    default:
+        request->noscripts = 0;
+        pipe_note_refusal(&pipe->login, reply);
+        return *reply;
+    }
 }
 
 /* --- The way back ------------------------------------------------------------------------------------------------- */
@@ -126,13 +122,12 @@ static void pipe_tell(struct pipe *pipe, struct request *request, const struct r
  * ends no row of answers that sent it elsewhere. */
 static void pipe_route(struct pipe *pipe, struct request *request, const struct reply *error, struct reply *told,
                        int64_t now) {
-    if (evl_reply_meaning(told->text).verdict == LEASE_AGAIN)
+    if (evl_reply_meaning(told->error).verdict == LEASE_AGAIN)
         return;
     if (told->text == error->text)
-        told->text = pipe->routes->redirect(pipe, request, told->text, now);
+        *told = pipe->routes->redirect(pipe, request, error, now);
     else
         request->turns = 0;
-    told->len = strlen(told->text);
 }
 
 /* An error may be mended, and one server may send commands on to another. Never inline, so that most answers need no
@@ -169,7 +164,7 @@ static void pipe_answer(struct pipe *pipe, struct request *request, const struct
 /* A batch that is refused because of one of them, or because they are together: each is asked for anew, alone or with
  * those that are in one place with it for certain. */
 static bool pipe_parts_batch(struct login *login, const struct reply *reply) {
-    bool scattered = reply->type == REPLY_ERROR && evl_reply_is_scattered(reply->text);
+    bool scattered = reply->type == REPLY_ERROR && evl_reply_is_scattered(reply->error);
 
     if (!evl_batch_is_refused(reply) && !(scattered && !login->server.renews_by_tag))
         return false;
@@ -210,7 +205,7 @@ void evl_pipe_answered(struct connection *connection, void *of, const struct rep
     assert(request->flying > 0);
     if (reply->type != REPLY_ERROR)
         connection->proved = true;
-    else if ((meaning = evl_reply_meaning(reply->text)).reconnect)
+    else if ((meaning = evl_reply_meaning(reply->error)).reconnect)
         pipe_break_connection(pipe, meaning.status, reply->text);
     if (request->batch)
         pipe_answer_batch(pipe, request, reply, now);

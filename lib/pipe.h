@@ -36,7 +36,7 @@ struct pipe;
 /* What the owner of several pipes does where one server sends commands on to another. */
 struct route_hooks {
     /* What the owner of a request is told in place of an error, or the error itself. */
-    const char *(*redirect)(struct pipe *pipe, struct request *request, const char *error, int64_t now);
+    struct reply (*redirect)(struct pipe *pipe, struct request *request, const struct reply *error, int64_t now);
     /* It was told, and has sent what it wanted to send. */
     void (*redirected)(struct pipe *pipe);
 };

@@ -317,7 +317,7 @@ static bool query_watch(struct request *request) {
  * of the next: it may have run. */
 static bool query_send_again(struct request *request, const struct reply *reply) {
     struct finding *finding = query_finding_of(request);
-    bool missing = reply->type == REPLY_ERROR && evl_reply_meaning(reply->text).verdict == LEASE_AGAIN;
+    bool missing = reply->type == REPLY_ERROR && evl_reply_meaning(reply->error).verdict == LEASE_AGAIN;
 
     if (!missing && (reply->type != REPLY_LOST || finding->resent || query_is_stopped(request)))
         return false;
@@ -331,7 +331,7 @@ static bool query_note(struct request *request, const struct reply *reply) {
     struct found found;
 
     if (reply->type == REPLY_ERROR || reply->type == REPLY_LOST) {
-        query_fail(request, reply->type == REPLY_LOST ? EVLOCK_EUNREACHABLE : evl_reply_meaning(reply->text).status);
+        query_fail(request, reply->type == REPLY_LOST ? EVLOCK_EUNREACHABLE : evl_reply_meaning(reply->error).status);
         return true;
     }
     if (!evl_dialect_find(evl_call_dialect(evl_call_of(request)), query_ask_of(request), reply, &found)) {

@@ -1,9 +1,8 @@
 /* When the next connection is made; see reconnect.h. */
 #include "reconnect.h"
 
-#include <string.h>
-
 #include "minmax.h"
+#include "reply.h"
 
 /* A connection lasted that was of use for so many times as long as the pause after it. */
 #define LASTING 8
@@ -54,7 +53,14 @@ static bool reconnect_is_hopeless(struct trouble why) {
     case EVLOCK_EMASTER:
         return true;
     default:
-        return strncmp(why.words, "ERR max", 7) == 0; /* the server is full */
+        break;
+    }
+    switch (evl_reply_error(why.words)) {
+    case ERROR_CROWDED:
+    case ERROR_OVER_LIMIT:
+        return true;
+    default:
+        return false;
     }
 }
 

@@ -98,8 +98,8 @@ static bool replicas_has_moved(const struct call *call) {
            call->acquire.asked_in != evl_node_index(evl_handle_home(call->lock));
 }
 
-static void replicas_on_refused(struct call *call, struct request *request, const char *error, int64_t now) {
-    struct reply_meaning meaning = evl_reply_meaning(error);
+static void replicas_on_refused(struct call *call, struct request *request, const struct reply *reply, int64_t now) {
+    struct reply_meaning meaning = evl_reply_meaning(reply->error);
     uint16_t node = (uint16_t)(1U << request->vote);
 
     if (meaning.verdict == LEASE_AGAIN && !(call->acquire.waiting & node)) {
@@ -107,8 +107,8 @@ static void replicas_on_refused(struct call *call, struct request *request, cons
         return;
     }
     if (call->acquire.waiting & node && evl_reply_is_lacking(meaning))
-        evl_login_lacks(replicas_login_of(call, request->vote), EVLOCK_MISSING_WAIT, error);
-    replicas_deny(call, node, replicas_status_of(call, meaning), error);
+        evl_login_lacks(replicas_login_of(call, request->vote), EVLOCK_MISSING_WAIT, reply->text);
+    replicas_deny(call, node, replicas_status_of(call, meaning), reply->text);
 }
 
 /* Whether the server sees both as one connection. A number says nothing beside that of another process. */
@@ -157,7 +157,7 @@ static bool replicas_answer(struct request *request, const struct reply *reply, 
     if (call->ended || !call->aside || !(call->acquire.asked & node)) {
         evl_call_free_told(call);
     } else if (reply->type == REPLY_ERROR) {
-        replicas_on_refused(call, request, reply->text, now);
+        replicas_on_refused(call, request, reply, now);
     } else if ((hopeless = replicas_hopeless(call, request->vote))) {
         replicas_deny(call, node, EVLOCK_EUNSUPPORTED, hopeless);
     } else if (!(call->acquire.waiting & node) && number != 0 && replicas_leads_home(call, request->vote)) {

@@ -1,91 +1,140 @@
-/* What a server's errors mean; see reply.h. One table, read from the top. */
+/* What a server's errors mean; see reply.h. Two tables: what each text says, read from the top, and what that means. */
 #include "reply.h"
 
 #include <string.h>
 
 #include <evlock/evlock.h>
 
-const char evl_reply_no_clock[] = "NOTIME the server gives its clock neither to scripts nor by TIME";
+#include "check.h"
 
-const char evl_reply_elsewhere[] = "MOVED to be sent again";
-const char evl_reply_halfway[] = "TRYAGAIN to be sent again";
+/* --- What a text says --------------------------------------------------------------------------------------------- */
 
-struct row {
-    const char *words;
-    bool anywhere; /* the words may stand in the middle: errors from inside scripts are wrapped */
-    struct reply_meaning meaning;
+/* It begins with the code and has the words in it: errors from inside scripts are wrapped. */
+static const struct {
+    const char *code, *words;
+    enum reply_error error;
+} rows[] = {
+    {"NOSCRIPT", "", ERROR_NOSCRIPT},
+    {"NOCLOCK", "", ERROR_NOCLOCK},
+    {"NOTIME", "", ERROR_LACKING},
+    {"LOADING", "", ERROR_FOR_NOW},
+    {"BUSY", "", ERROR_FOR_NOW},
+    {"MASTERDOWN", "", ERROR_FOR_NOW},
+    {"TRYAGAIN", "", ERROR_TRYAGAIN},
+    {"CLUSTERDOWN", "", ERROR_DOWN},
+    {"OOM", "", ERROR_OOM},
+    {"MISCONF", "", ERROR_FOR_NOW},
+    {"NOREPLICAS", "", ERROR_FOR_NOW},
+    {"READONLY", "", ERROR_REPLICA},
+    {"ERR WAIT cannot be used", "", ERROR_REPLICA},
+    {"ERR max number of clients", "", ERROR_CROWDED},
+    {"ERR max", "", ERROR_OVER_LIMIT},
+    {"MOVED", "", ERROR_MOVED},
+    {"ASK", "", ERROR_MOVED},
+    {"CROSSSLOT", "", ERROR_CROSS_SLOT},
+    {"NOAUTH", "", ERROR_LOGIN},
+    {"WRONGPASS", "", ERROR_LOGIN},
+    {"ERR AUTH", "", ERROR_LOGIN},
+    {"ERR Client sent AUTH", "", ERROR_LOGIN},
+    {"DENIED", "", ERROR_PROTECTED},
+    {"NOPERM", "'evalsha'", ERROR_NO_EVALSHA},
+    {"NOPERM", "'eval'", ERROR_NO_EVAL},
+    {"NOPERM", "", ERROR_NO_RIGHT},
+    {"", "user executing the script can't", ERROR_NO_RIGHT},
+    {"", "ACL failure in script", ERROR_NO_RIGHT},
+    {"WRONGTYPE", "", ERROR_TYPE},
+    {"ERR unknown subcommand", "", ERROR_LACKING},
+    {"ERR Unknown subcommand", "", ERROR_LACKING},
+    {"", "scripting support disabled", ERROR_LACKING},
+    {"", "not support for your account", ERROR_LACKING},
+    {"", "command called from", ERROR_LACKING}, /* unknown to it */
+    {"", "not allowed from script", ERROR_LACKING},
+    {"", "non local key", ERROR_NOT_LOCAL},
+    {"FENCE", "", ERROR_FENCE},
+    {"ERR unknown command", "", ERROR_LACKING},
+    {"ERR SELECT is not allowed in cluster mode", "", ERROR_LACKING},
+    {"ERR DB index", "", ERROR_LACKING},
+    {"ERR", "same slot", ERROR_SLOTS},
+    {"", "number of arguments", ERROR_ARGUMENTS},
+    {"ERR", "No such master", ERROR_NO_MASTER},
+    {"ERR", "", ERROR_SENSELESS},
+    {"", "", ERROR_STRANGE},
 };
 
-static const struct row rows[] = {
-    {"NOSCRIPT", false, {LEASE_AGAIN, EVLOCK_EREFUSED, false}},
-    {"NOCLOCK", false, {LEASE_AGAIN, EVLOCK_EREFUSED, false}},        /* by our own scripts */
-    {"NOTIME", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}}, /* by evl_reply_no_clock */
-    {"LOADING", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
-    {"BUSY", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
-    {"MASTERDOWN", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
-    {"TRYAGAIN", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
-    {"CLUSTERDOWN", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
-    {"OOM", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
-    {"MISCONF", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
-    {"NOREPLICAS", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
-    /* A replica: a new connection may find the new master. */
-    {"READONLY", false, {LEASE_REFUSED, EVLOCK_EREFUSED, true}},
-    {"ERR WAIT cannot be used", false, {LEASE_REFUSED, EVLOCK_EREFUSED, true}},
-    {"ERR max number of clients", false, {LEASE_REFUSED, EVLOCK_EREFUSED, true}},
-    {"MOVED", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
-    {"ASK", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
-    {"CROSSSLOT", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
-    {"NOAUTH", false, {LEASE_FORBIDDEN, EVLOCK_EAUTH, true}},
-    {"WRONGPASS", false, {LEASE_FORBIDDEN, EVLOCK_EAUTH, true}},
-    {"ERR AUTH", false, {LEASE_FORBIDDEN, EVLOCK_EAUTH, true}},
-    {"ERR Client sent AUTH", false, {LEASE_FORBIDDEN, EVLOCK_EAUTH, true}},
-    /* By a server that is protected from strangers: what it says then is why, and what to do. */
-    {"DENIED", false, {LEASE_FORBIDDEN, EVLOCK_EPERM, true}},
-    {"NOPERM", false, {LEASE_FORBIDDEN, EVLOCK_EPERM, false}},
-    {"user executing the script can't", true, {LEASE_FORBIDDEN, EVLOCK_EPERM, false}},
-    {"ACL failure in script", true, {LEASE_FORBIDDEN, EVLOCK_EPERM, false}},
-    {"WRONGTYPE", false, {LEASE_FORBIDDEN, EVLOCK_EWRONGTYPE, false}},
-    {"ERR unknown subcommand", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
-    {"ERR Unknown subcommand", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
-    {"scripting support disabled", true, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
-    {"not support for your account", true, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
-    {"command called from", true, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}}, /* unknown to it */
-    {"not allowed from script", true, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
-    /* A slot that is on its way to another node of a cluster. */
-    {"attempted to access a non local key", true, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
-    /* By our own scripts: a counter that is no number, or beyond reason. */
-    {"FENCE", false, {LEASE_FORBIDDEN, EVLOCK_EFENCE, false}},
-    {"ERR unknown command", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
-    {"ERR SELECT is not allowed in cluster mode", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
-    {"ERR DB index", false, {LEASE_FORBIDDEN, EVLOCK_EUNSUPPORTED, false}},
-    {"ERR", false, {LEASE_FORBIDDEN, EVLOCK_EPROTOCOL, false}},
-    /* An error code of a later server: it did not run, and may at another time. */
-    {"", false, {LEASE_REFUSED, EVLOCK_EREFUSED, false}},
+enum reply_error evl_reply_error(const char *text) {
+    size_t i = 0;
+
+    while (strncmp(text, rows[i].code, strlen(rows[i].code)) != 0 || !strstr(text, rows[i].words))
+        i++;
+    return rows[i].error;
+}
+
+struct reply evl_reply_of(const char *text) {
+    return evl_reply_instead(evl_reply_error(text), text);
+}
+
+struct reply evl_reply_instead(enum reply_error error, const char *words) {
+    return (struct reply){.type = REPLY_ERROR, .error = error, .text = words, .len = strlen(words)};
+}
+
+/* --- What that means ---------------------------------------------------------------------------------------------- */
+
+#define AGAIN                                                                                                          \
+    { LEASE_AGAIN, EVLOCK_EREFUSED, false }
+#define FOR_NOW                                                                                                        \
+    { LEASE_REFUSED, EVLOCK_EREFUSED, false }
+#define FOR_NOW_HERE                                                                                                   \
+    { LEASE_REFUSED, EVLOCK_EREFUSED, true }
+#define FOR_GOOD(status)                                                                                               \
+    { LEASE_FORBIDDEN, status, false }
+#define FOR_GOOD_HERE(status)                                                                                          \
+    { LEASE_FORBIDDEN, status, true }
+
+static const struct reply_meaning meanings[ERRORS] = {
+    [ERROR_NOSCRIPT] = AGAIN,
+    [ERROR_NOCLOCK] = AGAIN,
+    [ERROR_FENCE] = FOR_GOOD(EVLOCK_EFENCE),
+    [ERROR_FOR_NOW] = FOR_NOW,
+    [ERROR_OOM] = FOR_NOW,
+    [ERROR_TRYAGAIN] = FOR_NOW,
+    [ERROR_DOWN] = FOR_NOW,
+    [ERROR_NOT_LOCAL] = FOR_NOW,
+    [ERROR_REPLICA] = FOR_NOW_HERE,
+    [ERROR_CROWDED] = FOR_NOW_HERE,
+    [ERROR_OVER_LIMIT] = FOR_GOOD(EVLOCK_EPROTOCOL),
+    [ERROR_MOVED] = FOR_GOOD(EVLOCK_EUNSUPPORTED),
+    [ERROR_CROSS_SLOT] = FOR_GOOD(EVLOCK_EUNSUPPORTED),
+    [ERROR_SLOTS] = FOR_GOOD(EVLOCK_EPROTOCOL),
+    [ERROR_LOGIN] = FOR_GOOD_HERE(EVLOCK_EAUTH),
+    [ERROR_PROTECTED] = FOR_GOOD_HERE(EVLOCK_EPERM),
+    [ERROR_NO_EVALSHA] = FOR_GOOD(EVLOCK_EPERM),
+    [ERROR_NO_EVAL] = FOR_GOOD(EVLOCK_EPERM),
+    [ERROR_NO_RIGHT] = FOR_GOOD(EVLOCK_EPERM),
+    [ERROR_TYPE] = FOR_GOOD(EVLOCK_EWRONGTYPE),
+    [ERROR_LACKING] = FOR_GOOD(EVLOCK_EUNSUPPORTED),
+    [ERROR_ARGUMENTS] = FOR_GOOD(EVLOCK_EPROTOCOL),
+    [ERROR_NO_MASTER] = FOR_GOOD(EVLOCK_EPROTOCOL),
+    [ERROR_SENSELESS] = FOR_GOOD(EVLOCK_EPROTOCOL),
+    [ERROR_STRANGE] = FOR_NOW,
+    [ERROR_NO_CLOCK] = FOR_GOOD(EVLOCK_EUNSUPPORTED),
+    [ERROR_ELSEWHERE] = AGAIN,
+    [ERROR_HALFWAY] = AGAIN,
 };
 
-static const struct row *reply_row_of(const char *error) {
-    const struct row *row = rows;
-
-    while (row->anywhere ? !strstr(error, row->words) : strncmp(error, row->words, strlen(row->words)) != 0)
-        row++;
-    return row;
+struct reply_meaning evl_reply_meaning(enum reply_error error) {
+    assert(error != ERROR_NONE);
+    return meanings[error];
 }
 
-struct reply_meaning evl_reply_meaning(const char *error) {
-    if (error == evl_reply_elsewhere || error == evl_reply_halfway)
-        return (struct reply_meaning){LEASE_AGAIN, EVLOCK_EREFUSED, false};
-    return reply_row_of(error)->meaning;
+bool evl_reply_is_scattered(enum reply_error error) {
+    return error == ERROR_CROSS_SLOT || error == ERROR_SLOTS || error == ERROR_NOT_LOCAL;
 }
 
-bool evl_reply_is_scattered(const char *error) {
-    return strncmp(error, "CROSSSLOT", 9) == 0 || strstr(error, "non local key") || strstr(error, "same slot");
+bool evl_reply_passes(enum reply_error error) {
+    return evl_reply_meaning(error).verdict == LEASE_REFUSED && error != ERROR_STRANGE;
 }
 
-bool evl_reply_passes(const char *error) {
-    const struct row *row = reply_row_of(error);
-
-    return row->meaning.verdict == LEASE_REFUSED && row->words[0];
-}
+/* --- Secrets ------------------------------------------------------------------------------------------------------ */
 
 void evl_reply_drop_quotes(char *error) {
     char *quotes = strstr(error, ", with args");

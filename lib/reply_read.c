@@ -64,9 +64,7 @@ void evl_reply_read(redisReply *from, const char *words[REPLY_WORDS_MAX], struct
         break;
     case REDIS_REPLY_ERROR:
         evl_reply_drop_quotes(from->str);
-        ret->type = REPLY_ERROR;
-        ret->text = from->str;
-        ret->len = strlen(from->str);
+        *ret = evl_reply_of(from->str);
         break;
     case REDIS_REPLY_ARRAY:
         reply_read_array(from, words, ret);

@@ -107,13 +107,10 @@ static void sentinel_read(struct sentinel *sentinel, const struct reply *reply) 
 
 /* The last answer stands for all. */
 static void sentinel_conclude(struct sentinel *sentinel, const struct reply *reply) {
-    struct reply_meaning meaning;
-
-    if (reply->type == REPLY_ERROR && !strstr(reply->text, "No such master")) {
-        meaning = evl_reply_meaning(reply->text);
-        sentinel_say(sentinel, meaning.status, reply->text);
-    } else if (reply->type == REPLY_ERROR) {
+    if (reply->error == ERROR_NO_MASTER) {
         sentinel_say(sentinel, EVLOCK_EMASTER, reply->text);
+    } else if (reply->type == REPLY_ERROR) {
+        sentinel_say(sentinel, evl_reply_meaning(reply->error).status, reply->text);
     } else if (sentinel->stale) {
         evl_sentinel_ask(sentinel);
     } else if (!sentinel->named || sentinel->epoch < 0) {

@@ -287,13 +287,13 @@ static void tenure_note_route(struct tenure *tenure, struct request *request, en
                               const struct reply *reply) {
     const struct lease *lease = evl_tenure_lease(tenure);
     struct tenure_rest *rest = evl_tenure_rest(tenure);
-    bool halfway = reply->text == evl_reply_halfway;
+    bool halfway = reply->error == ERROR_HALFWAY;
 
     if (reply->type == REPLY_LOST)
         evl_owing_lost(&rest->owing, request->node);
     if (kind == LEASE_RELEASE)
         rest->owing.plainly =
-            (halfway && !evl_lease_may_queue(lease)) || (rest->owing.plainly && reply->text == evl_reply_elsewhere);
+            (halfway && !evl_lease_may_queue(lease)) || (rest->owing.plainly && reply->error == ERROR_ELSEWHERE);
     if (halfway && evl_lease_in_line(lease) && request->turns > 4)
         request->turns = 4;
 }
@@ -318,10 +318,10 @@ __attribute__((noinline)) static void tenure_settle(struct tenure *tenure, int64
 
 /* What the server refuses of its own command is asked by script. Nobody need hear of that but the log. */
 static void tenure_mend_native(struct tenure *tenure, const struct request *request, enum lease_command kind,
-                               struct login *login, int64_t now, struct reading *reading) {
+                               enum reply_error error, struct login *login, int64_t now, struct reading *reading) {
     bool native = kind == LEASE_REFRESH || (kind == LEASE_RELEASE && request->native);
 
-    if (!native || !evl_native_withdraw(&login->server.native, kind, reading->words, now))
+    if (!native || !evl_native_withdraw(&login->server.native, kind, error, now))
         return;
     evl_handle_log(tenure->lock, EVLOCK_LOG_DEBUG, "node %u goes by script: %s", login->connection.index,
                    reading->words);
@@ -352,7 +352,8 @@ static bool tenure_answer(struct request *request, const struct reply *reply, in
     const char *words;
 
     if (reply->type == REPLY_ERROR)
-        tenure_mend_native(tenure, request, kind, &tenure_node_for(tenure, request)->pipe.login, now, &reading);
+        tenure_mend_native(tenure, request, kind, reply->error, &tenure_node_for(tenure, request)->pipe.login, now,
+                           &reading);
     words = reading.words ? reading.words : "";
     if (!fits) {
         answer->verdict = LEASE_UNKNOWN;

@@ -53,6 +53,10 @@ static void say_table(const struct liar *liar, enum lie lie, int side, struct ou
                        liar->ports[0]);
     if (lie == LIE_TABLE)
         reply_bulk(output, "nonsense", 8);
+    else if (lie == LIE_FULL)
+        reply_error(output, "ERR max number of clients reached");
+    else if (lie == LIE_PLAIN)
+        reply_error(output, "ERR This instance has cluster support disabled");
     else
         reply_bulk(output, text, (size_t)len);
 }

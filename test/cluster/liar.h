@@ -17,6 +17,8 @@ enum lie {
     LIE_STRANGER, /* it is where nobody is known to be */
     LIE_NONSENSE, /* a redirection without a place */
     LIE_TABLE,    /* the table is none */
+    LIE_FULL,     /* there is no room for who asks for the table */
+    LIE_PLAIN,    /* it is no node of a cluster */
     LIE_EMPTY,    /* the table knows of no slots */
     LIE_NAME,     /* nothing is there; and the names in the table are nobody's */
     LIE_ADDRESS,  /* the same, of the addresses: the names are right */

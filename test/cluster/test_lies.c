@@ -109,6 +109,19 @@ static void a_table_that_is_none_is_refused(void **state) {
     is_away(f, EVLOCK_EPROTOCOL, "no table of a cluster");
 }
 
+static void a_plain_server_is_no_node(void **state) {
+    struct fixture *f = *state;
+    begin(f, LIE_PLAIN);
+    is_away(f, EVLOCK_EUNSUPPORTED, "this is no node of a cluster");
+}
+
+/* It is asked again later, as any that is full. */
+static void a_full_node_is_no_plain_server(void **state) {
+    struct fixture *f = *state;
+    begin(f, LIE_FULL);
+    is_away(f, EVLOCK_EREFUSED, "max number of clients");
+}
+
 static void a_table_without_slots_is_no_use(void **state) {
     struct fixture *f = *state;
     begin(f, LIE_EMPTY);
@@ -264,6 +277,8 @@ int main(void) {
         LIES_TEST(a_redirection_without_a_place_is_refused),
         LIES_TEST(a_query_is_refused_too),
         LIES_TEST(a_table_that_is_none_is_refused),
+        LIES_TEST(a_plain_server_is_no_node),
+        LIES_TEST(a_full_node_is_no_plain_server),
         LIES_TEST(a_table_without_slots_is_no_use),
         LIES_TEST(names_are_for_who_was_given_names),
         LIES_TEST(a_table_of_another_cluster_is_refused),

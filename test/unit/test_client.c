@@ -2171,7 +2171,7 @@ static void refuse_for_ever(const char *words, const char *told_of) {
     assert_int_equal(evlock_new(&lock, client, "name", EVLOCK_CSTRING, &options), EVLOCK_OK);
     assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
     for (; !told && answers < 10; answers++)
-        hear(node, request_of(lock), text(REPLY_ERROR, words));
+        hear(node, request_of(lock), evl_reply_of(words));
     assert_int_equal(answers, 3);
     assert_int_equal(told_status, EVLOCK_EREFUSED);
     assert_non_null(strstr(told_words, told_of));
@@ -2190,7 +2190,7 @@ CASE(a_server_that_has_no_clock_though_it_was_brought_is_left_in_peace) {
 /* The next connection may lead to a server that keeps what it is given. So it is given its scripts first, before each
  * command has them in it. */
 CASE(scripts_that_were_missing_on_a_lost_connection_do_not_count_on_the_next) {
-    const struct reply missing = text(REPLY_ERROR, "NOSCRIPT No matching script.");
+    const struct reply missing = evl_reply_of("NOSCRIPT No matching script.");
     evlock_client *client = client_at_socket();
     struct node *node = node_of(client);
     evlock *lock = lock_with(client, NULL);

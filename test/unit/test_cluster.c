@@ -83,7 +83,9 @@ static void say_number(struct request *request, int64_t number) {
 }
 
 static void send_on(struct request *request, const char *error) {
-    answer(request, &(struct reply){.type = REPLY_ERROR, .text = error, .len = strlen(error)});
+    struct reply reply = evl_reply_of(error);
+
+    answer(request, &reply);
 }
 
 static unsigned flying_at(unsigned place) {

@@ -30,7 +30,7 @@ static struct reply text(const char *text) {
 }
 
 static struct reply error(const char *text) {
-    return (struct reply){.type = REPLY_ERROR, .text = text, .len = strlen(text)};
+    return evl_reply_of(text);
 }
 
 static const struct dialect *plain(void) {
@@ -339,14 +339,15 @@ CASE(what_is_no_state_is_not_found) {
 
 /* Who would wait in line polls; a server that says the same is believed as to itself alone. */
 CASE(without_a_clock_there_is_no_line) {
-    struct reading reading = read_it(queued(), LEASE_ACQUIRE, error(evl_reply_no_clock));
+    struct reply no_clock = evl_reply_instead(ERROR_NO_CLOCK, "NOTIME it gives its clock nowhere");
+    struct reading reading = read_it(queued(), LEASE_ACQUIRE, no_clock);
 
     assert_int_equal(reading.answer.verdict, LEASE_REFUSED);
     assert_int_equal(reading.answer.status, EVLOCK_EHELD);
     reading = read_it(queued(), LEASE_ACQUIRE, error("NOTIME the server gives its clock nowhere"));
     assert_int_equal(reading.answer.verdict, LEASE_FORBIDDEN);
     assert_int_equal(reading.answer.status, EVLOCK_EUNSUPPORTED);
-    reading = read_it(fenced(), LEASE_ACQUIRE, error(evl_reply_no_clock));
+    reading = read_it(fenced(), LEASE_ACQUIRE, no_clock);
     assert_int_equal(reading.answer.verdict, LEASE_FORBIDDEN);
     assert_int_equal(reading.answer.status, EVLOCK_EUNSUPPORTED);
 }

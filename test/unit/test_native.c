@@ -65,7 +65,8 @@ CASE(of_a_server_that_says_nothing_nothing_is_known) {
 }
 
 /* The other command goes on. */
-static void assert_withdrawn(const char *error) {
+static void assert_withdrawn(const char *text) {
+    enum reply_error error = evl_reply_error(text);
     struct native native = native_of(900, 702);
 
     assert_true(evl_native_withdraw(&native, LEASE_REFRESH, error, NOW));
@@ -87,13 +88,17 @@ CASE(what_is_refused_for_good_goes_by_script) {
     assert_withdrawn("PROXY what is this?"); /* nobody knows for how long */
 }
 
-static void assert_stays(const char *error) {
+static void assert_stays_by(enum reply_error error) {
     struct native native = native_of(900, 702);
 
     assert_false(evl_native_withdraw(&native, LEASE_REFRESH, error, NOW));
     assert_false(evl_native_withdraw(&native, LEASE_RELEASE, error, NOW));
     assert_true(refreshes(&native, NOW));
     assert_int_equal(release_of(&native, LOCK_PLAIN), ARG_DELIFEQ);
+}
+
+static void assert_stays(const char *text) {
+    assert_stays_by(evl_reply_error(text));
 }
 
 CASE(what_the_script_would_hear_too_stands) {
@@ -105,12 +110,12 @@ CASE(what_the_script_would_hear_too_stands) {
     assert_stays("READONLY You can't write against a read only replica.");
     assert_stays("CLUSTERDOWN");
     assert_stays("NOAUTH Authentication required.");
-    assert_stays(evl_reply_elsewhere);
-    assert_stays(evl_reply_halfway);
+    assert_stays_by(ERROR_ELSEWHERE);
+    assert_stays_by(ERROR_HALFWAY);
 }
 
 CASE(a_full_server_renews_by_script_for_a_while) {
-    static const char full[] = "OOM command not allowed when used memory > 'maxmemory'.";
+    enum reply_error full = evl_reply_error("OOM command not allowed when used memory > 'maxmemory'.");
     struct native native = native_of(900, 702);
 
     assert_true(evl_native_withdraw(&native, LEASE_REFRESH, full, NOW));
@@ -119,7 +124,7 @@ CASE(a_full_server_renews_by_script_for_a_while) {
     assert_true(refreshes(&native, NOW + 10 * SECOND));
     assert_int_equal(release_of(&native, LOCK_PLAIN), ARG_DELIFEQ);
     assert_false(evl_native_withdraw(&native, LEASE_RELEASE, full, NOW)); /* which takes no memory: a lie */
-    assert_true(evl_native_withdraw(&native, LEASE_REFRESH, "ERR syntax error", NOW));
+    assert_true(evl_native_withdraw(&native, LEASE_REFRESH, evl_reply_error("ERR syntax error"), NOW));
     assert_true(evl_native_withdraw(&native, LEASE_REFRESH, full, NOW)); /* of before */
     assert_false(refreshes(&native, INT64_MAX - 1));
 }

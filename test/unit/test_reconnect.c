@@ -85,6 +85,7 @@ CASE(what_no_quick_return_mends_pauses_longest) {
     } said[] = {
         {EVLOCK_EUNREACHABLE, "", LEAST},
         {EVLOCK_EUNREACHABLE, "ERR max number of clients reached", MOST},
+        {EVLOCK_EPROTOCOL, "ERR max requests limit exceeded", MOST},
         {EVLOCK_EUNREACHABLE, "LOADING", LEAST},
         {EVLOCK_EPROTOCOL, "", LEAST},
         {EVLOCK_ENOMEM, "out of memory", LEAST},

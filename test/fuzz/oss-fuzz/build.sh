@@ -4,7 +4,7 @@
 # since it runs on a machine without them. Works in $WORK; the source is the tree that this file is in.
 set -eu
 source=$(realpath "$(dirname "$0")/../../..")
-targets=(options pushes replies shards tls tokens url)
+targets=(errors options pushes replies shards tls tokens url)
 
 rm -rf "$WORK/evlock"
 # The loader finds the libraries beside the target, wherever $OUT is put.
