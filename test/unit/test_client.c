@@ -937,6 +937,25 @@ CASE(no_fence_is_told_twice) {
     }
 }
 
+/* It was over before it could be reported. The key may be there for longer, and keeps nobody waiting. */
+CASE(a_grant_that_is_lost_untold_is_undone) {
+    evlock_options options = {.size = sizeof(options), .max_attempts = EVLOCK_TRY};
+    evlock_client *client = client_new();
+    evlock *lock = lock_with(client, &options);
+
+    told = 0;
+    assert_int_equal(evlock_acquire(lock, NULL, failed, NULL), EVLOCK_OK);
+    grant(client, lock);
+    assert_non_null(lock->untold);
+    ring_at(loop.now + 60000 * 1000);
+    assert_int_equal(told, 1);
+    assert_int_equal(told_status, EVLOCK_EUNREACHABLE);
+    assert_null(lock->tenure);
+    assert_false(TAILQ_EMPTY(&client->locks.tenures.rounds.ghosts));
+    evlock_free(lock);
+    finish(client);
+}
+
 /* It was over before it could be reported: what is there may be its giver's again. */
 CASE(an_adoption_that_is_lost_untold_leaves_the_token) {
     evlock_client *client = client_new();
@@ -2407,6 +2426,7 @@ int main(void) {
         cmocka_unit_test(no_loss_is_told_after_a_release_was_asked_for),
         cmocka_unit_test(no_loss_is_told_after_a_close),
         cmocka_unit_test(no_fence_is_told_twice),
+        cmocka_unit_test(a_grant_that_is_lost_untold_is_undone),
         cmocka_unit_test(an_adoption_that_is_lost_untold_leaves_the_token),
         cmocka_unit_test(what_is_lost_was_held_until_then),
         cmocka_unit_test(a_release_that_finds_nothing_is_no_disagreement),
