@@ -360,6 +360,29 @@ static void say_no(struct server *server, struct peer *peer, const struct questi
         say(server, peer, ":0\r\n");
 }
 
+/* With those below, one of each kind that lib/reply.h has. */
+static const char *seldom_error(unsigned detail) {
+    static const char *const errors[] = {
+        "NOCLOCK ERR not allowed from script",
+        "NOCLOCK",
+        "NOTIME",
+        "FENCE",
+        "DENIED",
+        "ASK 1 127.0.0.1:1",
+        "NOPERM 'evalsha'",
+        "NOPERM 'eval'",
+        "ERR WAIT cannot be used",
+        "ERR max requests limit exceeded",
+        "ERR non local key",
+        "ERR same slot",
+        "ERR wrong number of arguments",
+        "ERR No such master",
+        "STRANGE",
+    };
+
+    return errors[detail % (sizeof(errors) / sizeof(errors[0]))];
+}
+
 static void say_error(struct server *server, struct peer *peer, const struct question *question, unsigned detail) {
     static const char *const errors[] = {
         "NOSCRIPT No matching script",
@@ -387,7 +410,9 @@ static void say_error(struct server *server, struct peer *peer, const struct que
     };
     unsigned count = sizeof(errors) / sizeof(errors[0]);
 
-    if (detail % (count + 1) < count)
+    if (detail >= 230)
+        say(server, peer, "-%s\r\n", seldom_error(detail));
+    else if (detail % (count + 1) < count)
         say(server, peer, "-%s\r\n", errors[detail % (count + 1)]);
     else
         say(server, peer, "-ERR unknown command '%s', with args beginning with: '%s' '%s'\r\n", question->verb,
