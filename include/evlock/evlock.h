@@ -46,24 +46,25 @@
  *
  * evlock_is_held() and evlock_remaining_ms() answer from the deadline, at once and exactly. `on_lost` reports a lease
  * that ends other than by release. It comes once, even if the network is silent: in the first turn of the loop after
- * deadline - lost_lead_ms. A loop that turns in time reports by the deadline. A loop that is blocked, or that runs on
- * an overloaded machine without real-time priority, may report later.
+ * deadline - lost_lead_ms. If the loop is blocked for less than lost_lead_ms, this is before the deadline. It may be
+ * later where the loop is blocked for longer, or runs on an overloaded machine without real-time priority.
  *
  * CALLBACKS. A call that returned EVLOCK_OK calls its callback exactly once: from the event loop, and never before the
  * call has returned. A call that returned an error never calls back. A callback may call anything, also evlock_free()
  * and evlock_client_free() on the objects in question. The calls that were pending on a freed handle report
  * EVLOCK_ECANCELLED, with NULL for the handle. A call that had been answered before, such as a release that was done,
- * reports its own status. An acquire that is reported without its handle is never EVLOCK_OK. evlock_hold() alone
- * reports many times.
+ * reports its own status. But an acquire never reports EVLOCK_OK without its handle: what it was granted was given up
+ * with the handle. evlock_hold() alone reports many times.
  *
  * THREADS. A client and its handles belong to one thread: the one that made the client. The first time that the loop
- * calls evlock in another thread, they go over to that one. evlock_client_move() makes the calling thread theirs.
- * Any other thread that calls evlock on them gets EVLOCK_ETHREAD, or 0, NULL or EVLOCK_AWAY where no status is
- * returned, and nothing is done. This includes evlock_free() and evlock_client_free(): they free nothing then, and
- * on_log gets a line of level EVLOCK_LOG_ERROR when the loop next calls evlock. evlock_client_post() may be called in
- * any thread, and hands a call to theirs. evlock_name() answers in every thread, and handles whose client is gone may
- * be freed in any. No other thread may call while the client ends. Clients in different threads are independent of each
- * other.
+ * calls evlock in another thread, they belong to that thread from then on. evlock_client_move() gives them to the
+ * thread that calls it. Any other thread that calls evlock on them gets EVLOCK_ETHREAD, or 0, NULL or EVLOCK_AWAY where
+ * no status is returned, and nothing is done. This includes evlock_free() and evlock_client_free(): they free nothing
+ * then. on_log gets a line of level EVLOCK_LOG_ERROR when the loop next calls evlock. evlock_client_post() may be
+ * called in any thread: it has a function called in the client's thread. evlock_name() answers in every thread. Handles
+ * whose client is gone may be freed in any. While evlock_client_free() runs, or the client ends after
+ * evlock_client_close(), no other thread may be in a call on the client or its handles. Clients in different threads
+ * are independent of each other.
  *
  * FORK. A child by fork(), _Fork() or a bare clone has a copy of the memory. There, every call on the parent's objects
  * sends nothing and returns EVLOCK_EFORKED (or EVLOCK_ECLOSED, on a handle whose client is gone). The parent's locks
@@ -71,19 +72,124 @@
  * evlock_waited_ms() are 0, evlock_token() is NULL, and evlock_client_connection() is EVLOCK_AWAY. The child may free
  * the objects, if they belong to the thread that forked. This gives back memory, and closes the child's copies of
  * sockets and timers. libevent may print a warning then: an epoll failed. It means nothing. The parent's leases,
- * connections and event registrations stay as they are. No callback of the parent's calls comes, and no run's `done`.
- * evlock_client_free() also frees the handles of evlock_run() that the child has not freed before. A child that is made
- * inside a callback or a body may return from it. The child may run its copy of the event loop after event_reinit() or
- * uv_loop_fork(), best with everything freed before. A child by vfork() or posix_spawn() has no copy, and may call
- * nothing.
+ * connections and event registrations stay as they are. In the child, the callbacks of the parent's calls are never
+ * called, nor is the `done` of a run. evlock_client_free() also frees the handles of evlock_run() that the child has
+ * not freed before. A child that is made inside a callback or a body may return from it. The child may run its copy of
+ * the event loop after event_reinit() or uv_loop_fork(), best with everything freed before. A child by vfork() or
+ * posix_spawn() has no copy, and may call nothing.
  *
  * STRINGS. Names and tokens are any bytes, with a length. EVLOCK_CSTRING as the length means that the bytes are a C
  * string. evlock copies what it is given: nothing has to outlive the call.
  *
- * TIME is in milliseconds everywhere, as int64_t. An attempt, an extension, a release, a wait, a connection or a close
- * may end because no answer has come. It then ends a moment after its time: the sockets are read first. After the loop
- * has stood still, it has as long again for what it could not send or read: 100 ms or command_timeout_ms at most.
- * Deadlines of leases are not put off.
+ * TIME is in milliseconds everywhere, as int64_t. Attempts, extensions, releases, waits, connections and closes have a
+ * time to end by. When that time is over, evlock first reads the sockets. So they end a moment after their time, and
+ * only if the answer is not there yet. If the loop stood still while one was under way, that one gets as much time
+ * again: 20 ms at least, and at most 100 ms, or command_timeout_ms if that is less. Deadlines of leases are not put
+ * off.
+ *
+ * SERVERS. The simplest client has one server, by a URL: see evlock_client_new(). The next four sections are about TLS,
+ * and about clients of more than one server. Every call on locks works unchanged with all of these. So a program with
+ * one server and no TLS needs none of these sections.
+ *
+ * TLS. The server is always verified: its chain of certificates, their dates, and the name or address. No option skips
+ * that. Nothing of the login is sent before it is done. TLS 1.2 is the least version. What is trusted is what `tls_ca`
+ * holds, or what the system trusts. A name that is an address must be in the certificate as an address. The handshake
+ * counts into connect_timeout_ms. A server with a certificate that is not to be trusted is away with EVLOCK_ECERT. It
+ * is treated like one that refuses the credentials.
+ *
+ *   - evlock_client_new() reads the files, which blocks. Before each connection their times are looked at, and files
+ *     that changed are read again. So certificates may be renewed while the client lives. Files that cannot be used
+ *     then are logged, and the ones before stay in use. Each must be a regular file of at most 16 MiB: no pipe or
+ *     device is waited for. The system's certificates are not looked at again: a client made later sees what was added
+ *     to them.
+ *   - What the certificates must have is a host's name or a whole address. Anything else is refused: EVLOCK_EINVAL of a
+ *     tls_name, EVLOCK_EURL of the URL's host. So are names that begin with a dot, have a wildcard, or end in a number
+ *     (127.1). International names are written as "xn--…". A dot at the end and the zone of an address are left out.
+ *   - A `tls_context` decides what is verified and how: keys in hardware, certificates in memory, checks of your own.
+ *     The client keeps a reference, changes nothing in it, and still asks for the host's name. It excludes tls_ca,
+ *     tls_cert and tls_key. It must not be changed while the client lives.
+ *   - Sessions are resumed, for each node. A resumed session is not verified again. It ends when the files change, and
+ *     no later than the server lets it live.
+ *   - OpenSSL's queue of errors in this thread is left as it was found.
+ *
+ * SENTINEL. A master that Sentinels know by a name, and that may be another server after a failover, is
+ *
+ *     redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/NAME[/db]
+ *
+ * with 1 to EVLOCK_NODES_MAX Sentinels, at port 26379 unless given. rediss+sentinel:// is the same over TLS, to the
+ * Sentinels and to the master. tls_name is that of all of them. valkey+sentinel://, valkeys+sentinel:// and
+ * redis-sentinel:// mean the same. User and password are the master's. sentinel_user and sentinel_password are for the
+ * Sentinels.
+ *
+ *   - All Sentinels are asked and listened to. The answer with the highest epoch wins. One that is away costs nothing
+ *     while another answers. If none does, evlock goes on with the last master that was named. on_log gets a warning
+ *     then.
+ *   - When the master is another server, evlock leaves the old one at once. A lease whose key the new master has stays
+ *     held. Others are lost: with renewal, on_lost reports EVLOCK_EDATALOSS at once.
+ *   - A server that is no master is left, and the Sentinels are asked again.
+ *   - A master that is cut off from its replicas may go on granting. If its min-replicas-to-write allows that, on_log
+ *     gets a warning. docs/safety.md has what a failover can do to a lock.
+ *   - Sentinels that do not know the name make the client EVLOCK_EMASTER.
+ *
+ * CLUSTER. A Redis Cluster, by 1 to EVLOCK_NODES_MAX of its nodes, is
+ *
+ *     redis+cluster://[[user]:password@]host[:port][,host[:port]...]
+ *
+ * at port 6379 unless given, and without a database. rediss+cluster:// is the same over TLS. valkey+cluster:// and
+ * valkeys+cluster:// mean the same. Each lock lives on the master of its slot. A lock's queue and fence counter are in
+ * that slot, too, whatever its name.
+ *
+ *   - The nodes given are asked, one after the other, for the table of the slots. After that, any master is asked. User
+ *     and password are those of all nodes, and so is tls_name. Without tls_name, a certificate must have the name, or
+ *     the address, that the cluster announces.
+ *   - A master is connected to when a lock needs it. on_connection reports EVLOCK_CONNECTED when the table is known and
+ *     each master that was needed is connected. It reports EVLOCK_AWAY when one of these cannot be reached. Locks of
+ *     other masters go on meanwhile. evlock_client_node() reports on the masters that have slots, in no certain order.
+ *     One that nothing has needed yet is EVLOCK_CONNECTING.
+ *   - A slot may move, and a replica may take over, under locks that are held, renewed and waited for. A command that a
+ *     node redirects to another costs no attempt. evlock_stats counts these as `redirects`. After five redirects in a
+ *     row a command is refused for now: EVLOCK_EREFUSED. Before the later ones of the five there is a pause. A lease
+ *     whose key the new master has stays held. Others are lost, as on one server.
+ *   - While a slot moves, a lock's queue or counter may be on the way. An acquire with a fence, and one in the queue,
+ *     waits for that. With a fence, it is refused for now after about three seconds. Waiters may lose their order. A
+ *     close waits as well, while an acquire is to leave the queue. evlock_client_free() follows no key that is on the
+ *     way: such a key is left to its ttl.
+ *   - With min_replicas, an acquire fails with EVLOCK_EREPLICAS if the slot moves while the replicas are asked.
+ *   - on_login is asked for node 0, and once for all nodes. evlock_client_login() is for all nodes, whichever is named.
+ *   - With failover_wait_ms, all masters with slots are connected to at once. One without slots counts as away: it gets
+ *     no mark of its history. See FAILOVERS of evlock_client_options.
+ *   - A server that is in no cluster makes the client EVLOCK_EUNSUPPORTED. So does one of several masters of a cluster
+ *     behind redis://.
+ *
+ * QUORUM. Several independent servers stand in one string, behind the word `quorum:`, with spaces between them:
+ *
+ *     quorum:redis://a redis://b redis://c
+ *
+ * There are 1 to EVLOCK_NODES_MAX of them, and each is one server: no Sentinels, no cluster. Such a client holds a lock
+ * where a majority of the servers (count / 2 + 1) does: the Redlock quorum. The servers must share nothing: no
+ * replication between them. One URL behind the word makes the client that the URL alone makes. On several nodes:
+ *
+ *   - All nodes are asked at once. The answer that completes the quorum grants an acquire. The deadline is the
+ *     quorum-th greatest of the nodes' deadlines. A failed attempt is undone on every node.
+ *   - While a quorum answers, a node that is away, silent or refusing costs no time. An attempt that needs such a node
+ *     waits for it, for the lock's node_timeout_ms.
+ *   - A node may forget a lock without being excluded: by FLUSHALL, eviction, a clock that steps, or a restart with
+ *     `durable`. A lease that a bare majority keeps is not safe from one such node. As many nodes may forget it as keep
+ *     it beyond the majority: see evlock_keepers(). So a held lease is put on the nodes that lack it, where the key is
+ *     free, for the time that is left. This is done 50 ms after the grant (or a twentieth of the ttl, if that is less),
+ *     and when a node comes back. The next renewal asks a node again that said no. A node whose exclusion has ended is
+ *     asked by the second renewal after that at the latest. Without renewal both are asked after each eighth of the ttl
+ *     (10 ms to 10 s). After max_hold_ms nothing of this is done.
+ *   - A node may have forgotten locks when it restarted, or when another process or a promoted replica took its place.
+ *     It is not asked to grant any lock, and does not count, until max_ttl_ms after its start, or after the change was
+ *     first seen. By then every lock that it may have forgotten has ended. So servers that have just started grant
+ *     nothing for max_ttl_ms. It can be up to a second more, since a server reports its age in whole seconds.
+ *     evlock_client_node() reports for how long. With `durable` they count at once. The start is reckoned from the age
+ *     that the server claims, unless `distrust_uptime` is set. A server that gives no age or no run_id may have changed
+ *     at each login.
+ *   - A server that is given twice is refused. EVLOCK_ESAME is returned where two URLs name one host and port, or one
+ *     socket, whatever the database. Otherwise the server's run_id shows it. Then the node that logs in later is kept
+ *     away with that status, until max_ttl_ms after the other was last connected.
  */
 #ifndef EVLOCK_EVLOCK_H
 #define EVLOCK_EVLOCK_H
@@ -182,8 +288,8 @@ enum evlock_status {
     EVLOCK_EFENCE = -11,    /**< the server gave a fence that is not greater than one this client has seen, or its
                                  counter is beyond reason */
     EVLOCK_EEXCLUDED = -12, /**< of a node: it restarted or was replaced lately, and does not count yet. Of an acquire:
-                                 the only node does not, by failover_wait_ms */
-    EVLOCK_EEXPIRED = -13,  /**< the lease's deadline passed: it was not renewed in time, or not to be renewed */
+                                 the lock's server is such a node, and failover_wait_ms is set */
+    EVLOCK_EEXPIRED = -13,  /**< the lease's deadline passed: it was not renewed in time, or has no renewal */
     EVLOCK_EDATALOSS = -14, /**< as ENOTOWNED, and the server is not the process that granted it: it lost its data */
     EVLOCK_EMAXHOLD = -15,  /**< as EEXPIRED, after max_hold_ms had ended the lease's renewal */
 
@@ -199,8 +305,8 @@ enum evlock_status {
     EVLOCK_ESCHEME = -27,  /**< the URL's scheme is unknown, or is rediss:// and TLS is not built in */
     EVLOCK_EPATH = -28,    /**< the unix socket's path is longer than the system takes */
     EVLOCK_ESAME = -29,    /**< two nodes of a client are the same server */
-    EVLOCK_EQUEUE = -30,   /**< a queue needs a single node without failover_wait_ms, and a ttl, and counts no attempts
-                            */
+    EVLOCK_EQUEUE = -30,   /**< a queue needs a single node without failover_wait_ms, and a ttl; it counts no
+                                attempts */
     EVLOCK_EHOLDER = -31,  /**< a holder's name is 1 to 91 bytes long */
     EVLOCK_ETLS = -32,     /**< a certificate or key cannot be used; evlock_last_error() says which, and why */
     EVLOCK_EFILE = -33,    /**< the password file cannot be read, or holds no password */
@@ -261,7 +367,7 @@ EVLOCK_EXPORT int evlock_set_allocator(void *(*resize)(void *block, size_t size)
 
 /* --- The client --------------------------------------------------------------------------------------------------- */
 
-/** How a log line matters. */
+/** How important a log line is. */
 enum evlock_log_level {
     EVLOCK_LOG_DEBUG = 1, /**< every step of every lock */
     EVLOCK_LOG_INFO = 2,  /**< connections made, and those lost while nothing was asked of them */
@@ -291,8 +397,7 @@ enum evlock_connection {
  * The connection changed its state; on several nodes, one of them did, and `state` is of all together as for
  * evlock_client_connection(). When it is EVLOCK_AWAY, `status` says why (EVLOCK_EUNREACHABLE, EVLOCK_EAUTH,
  * EVLOCK_ECERT, EVLOCK_EPERM, EVLOCK_EREFUSED, EVLOCK_EUNSUPPORTED, EVLOCK_EPROTOCOL, EVLOCK_EMASTER,
- * EVLOCK_EEXCLUDED, EVLOCK_ENOMEM), and
- * evlock_last_error() in which words.
+ * EVLOCK_EEXCLUDED, EVLOCK_ENOMEM), and evlock_last_error() in which words.
  */
 typedef void (*evlock_connection_cb)(evlock_client *client, enum evlock_connection state, int status, void *arg);
 
@@ -315,7 +420,7 @@ typedef struct evlock_client_options {
     size_t size;                /**< of this struct; EVLOCK_CLIENT_OPTIONS() sets it */
     int64_t connect_timeout_ms; /**< for name, connection and login together; default 5,000 */
     int64_t command_timeout_ms; /**< A connection is ended when commands wait for an answer on it, and none comes
-                                     for so long. A release or an extension is answered by then. Default 5,000 */
+                                     for this time. A release or an extension is answered by then. Default 5,000 */
     int64_t backoff_min_ms;     /**< the first pause before connecting again; default 50. Pauses double. Each is
                                      drawn at random from its upper half. Where a quick return cannot help, as with
                                      refused credentials, the first pause is as long as the longest. A connection
@@ -326,7 +431,7 @@ typedef struct evlock_client_options {
                                      their turn; default 65,536 */
     int64_t max_ttl_ms;         /**< with several nodes, or with failover_wait_ms: the longest ttl of any lock. Give all
                                      clients the same. Longer ttls are refused, and locks without expiry too. A node
-                                     that restarted does not count for so long. Default 60,000 */
+                                     that restarted does not count for this time. Default 60,000 */
     int64_t close_wait_ms;      /**< how long evlock_client_close() lets the bodies of runs go on; default
                                      EVLOCK_UNLIMITED */
     enum evlock_log_level log_level; /**< the least level to log; default EVLOCK_LOG_INFO */
@@ -353,14 +458,14 @@ typedef struct evlock_client_options {
     const char *tls_key;                /**< file (PEM) of its private key, not encrypted; with tls_cert */
     const char *tls_name;               /**< the name or address that the servers' certificates must have, and that
                                              is asked for; default: the URL's host */
-    struct ssl_ctx_st *tls_context;     /**< OpenSSL's SSL_CTX, in place of the files; see TLS of evlock_client_new() */
+    struct ssl_ctx_st *tls_context;     /**< OpenSSL's SSL_CTX, in place of the files; see TLS */
     const char *password_file;          /**< file whose first line is the password; see CREDENTIALS */
     evlock_login_cb on_login;           /**< asked for credentials before each login; see CREDENTIALS */
     const char *sentinel_user;          /**< for the Sentinels; with sentinel_password. Default: their default user */
     const char *sentinel_password;      /**< for the Sentinels; default: none is sent to them */
-    int64_t failover_wait_ms;           /**< not for a quorum: for how long the server of before may go on granting
-                                             locks; see FAILOVERS. Give all clients the same. Default: 0, nothing
-                                             is waited for */
+    int64_t failover_wait_ms;           /**< not for a quorum: for how long a server that was replaced may go on
+                                             granting locks; see FAILOVERS. Give all clients the same. Default: 0,
+                                             nothing is waited for */
 } evlock_client_options;
 
 /*
@@ -384,10 +489,10 @@ typedef struct evlock_client_options {
  *
  * FAILOVERS. A server may lose locks that it had granted: when it restarts, or when a replica that lags takes its
  * place. Granted anew at once, such a lock has two holders. With `failover_wait_ms`, a server whose history is new
- * grants nothing until no lock of before can be believed in:
+ * grants nothing while a lock of the server before it may still be held:
  *
- *   - First, for failover_wait_ms, the client stays away from it, with EVLOCK_EEXCLUDED. The server of before may not
- *     know yet that it is one no more, and may still grant and renew.
+ *   - First, for failover_wait_ms, the client stays away from it, with EVLOCK_EEXCLUDED. The server before it may not
+ *     know yet that it was replaced, and may still grant and renew.
  *   - Then, for max_ttl_ms more, it grants no lock: acquires get EVLOCK_EEXCLUDED. Locks that are held are renewed. A
  *     key that was lost is set again, for nobody else can have it. A lease survives if two thirds of its ttl are longer
  *     than the failover and failover_wait_ms together.
@@ -416,117 +521,23 @@ typedef struct evlock_client_options {
  *     redis://[[user]:password@]host[:port][/db]      a TCP address; port 6379 and db 0 unless given; [::1] for IPv6
  *     rediss://[[user]:password@]host[:port][/db]     the same over TLS
  *     unix:///path/to.sock[?db=N]                     a unix socket
+ *     redis+sentinel://...                            a master that Sentinels know by a name
+ *     redis+cluster://...                             a Redis Cluster
+ *     quorum:redis://... redis://...                  several independent servers
  *
  * valkey:// means the same as redis://, and valkeys:// the same as rediss://. %XX stands for any byte. A password
- * without a user is the default user's. Host names are resolved without blocking.
+ * without a user is the default user's. Host names are resolved without blocking. There is more about TLS (see TLS),
+ * about a master behind Sentinels (see SENTINEL), about a cluster (see CLUSTER) and about several servers (see QUORUM).
  *
  * `options` may be NULL. `*ret_client` is set on success only. evlock_last_error() says which URL is wrong, by its
  * number from 0. It never quotes a password. It is no error here that no server answers: on_connection and the calls on
  * locks report it.
  *
- * SENTINEL. A master that Sentinels know by a name, and that may be another server after a failover, is
- *
- *     redis+sentinel://[[user]:password@]host[:port][,host[:port]...]/NAME[/db]
- *
- * with 1 to EVLOCK_NODES_MAX Sentinels, at port 26379 unless given. rediss+sentinel:// is the same over TLS, to the
- * Sentinels and to the master; tls_name is that of all of them. valkey+sentinel://, valkeys+sentinel:// and
- * redis-sentinel:// mean the same. User and password are the master's; sentinel_user and sentinel_password are for the
- * Sentinels. Every call on locks works unchanged.
- *
- *   - All Sentinels are asked and listened to. The answer with the highest epoch wins. One that is away costs nothing
- *     while another answers. If none does, the last master that was heard of is used on, and on_log gets a warning.
- *   - When the master is another server, evlock leaves the old one at once. Locks that the new one has go on. The
- *     others are lost: with renewal, on_lost reports EVLOCK_EDATALOSS at once.
- *   - A server that is no master is left, and the Sentinels are asked again.
- *   - A master with replicas that may be cut off and go on granting gets a warning in on_log: set
- *     min-replicas-to-write. docs/safety.md has what a failover can do to a lock.
- *   - Sentinels that do not know the name make the client EVLOCK_EMASTER.
- *
- * CLUSTER. A Redis Cluster, by 1 to EVLOCK_NODES_MAX of its nodes, is
- *
- *     redis+cluster://[[user]:password@]host[:port][,host[:port]...]
- *
- * at port 6379 unless given, and without a database. rediss+cluster:// is the same over TLS; valkey+cluster:// and
- * valkeys+cluster:// mean the same. Every call on locks works unchanged: each lock lives on the master of its slot. A
- * lock's queue and fence counter are in that slot, too, whatever its name.
- *
- *   - The nodes given are asked, one after the other, for the table of the slots. After that, any master is asked. User
- *     and password are those of all nodes, and so is tls_name. Without that, a certificate must have the name, or the
- *     address, that the cluster announces.
- *   - A master is connected to when a lock needs it. on_connection reports EVLOCK_CONNECTED when the table is known and
- *     each master that was needed is connected, and EVLOCK_AWAY when one of these cannot be reached. Locks of other
- *     masters go on meanwhile. evlock_client_node() reports on the masters that have slots, in no certain order. One
- *     that nothing has needed yet is EVLOCK_CONNECTING.
- *   - A slot may move, and a replica may take over, under locks that are held, renewed and waited for. A command that
- *     is sent on by a node costs no attempt; evlock_stats counts these as `redirects`. After five in a row it is
- *     refused for now: EVLOCK_EREFUSED. The later ones have pauses. A lease whose key the new master has goes on. The
- *     others are lost, as on one server.
- *   - While a slot moves, a lock's queue or counter may be on the way. An acquire with a fence, and one in the queue,
- *     waits for that; with a fence, it is refused for now after about three seconds. Waiters may lose their order. A
- *     close waits as well, while an acquire is to leave the queue. evlock_client_free() follows no key that is on the
- *     way: such a key is left to its ttl.
- *   - With min_replicas, an acquire fails with EVLOCK_EREPLICAS if the slot moves while the replicas are asked.
- *   - on_login is asked for node 0, and once for all nodes. evlock_client_login() is for all nodes, whichever is named.
- *   - With failover_wait_ms, all masters with slots are connected to at once. One without slots counts as away: it gets
- *     no mark of its history. See FAILOVERS of evlock_client_options.
- *   - A server that is in no cluster makes the client EVLOCK_EUNSUPPORTED. So does one of several masters of a cluster
- *     behind redis://.
- *
- * TLS. The server is always verified: its chain of certificates, their dates, and the name or address. No option skips
- * that. Nothing of the login leaves before it. TLS 1.2 is the least version. What is trusted is what `tls_ca` holds, or
- * what the system trusts. A name that is an address must be in the certificate as an address. The handshake counts into
- * connect_timeout_ms. A server with a certificate that is not to be trusted is away with EVLOCK_ECERT, and is treated
- * like one that refuses the credentials.
- *   - This call reads the files, which blocks. Before each connection their times are looked at, and files that changed
- *     are read again: certificates may be renewed while the client lives. Files that cannot be used then are logged,
- *     and the ones before stay in use. Each must be a regular file of at most 16 MiB: no pipe or device is waited for.
- *     The system's certificates are not looked at again: a client made later sees what was added to them.
- *   - What the certificates must have is a host's name or a whole address. Anything else is refused: EVLOCK_EINVAL of a
- *     tls_name, EVLOCK_EURL of the URL's host. So are names that begin with a dot, have a wildcard, or end in a number
- *     (127.1). International names are written as "xn--…". A dot at the end and the zone of an address are left out.
- *   - A `tls_context` decides what is verified and how: keys in hardware, certificates in memory, checks of your own.
- *     The client keeps a reference, changes nothing in it, and still asks for the host's name. It excludes tls_ca,
- *     tls_cert and tls_key. It must not be changed while the client lives.
- *   - Sessions are resumed, for each node. A resumed session is not verified again; it ends when the files change, and
- *     no later than the server lets it live.
- *   - OpenSSL's queue of errors in this thread is left as it was found.
- *
- * QUORUM. Several independent servers stand in one string, behind the word `quorum:`, with spaces between them:
- *
- *     quorum:redis://a redis://b redis://c
- *
- * There are 1 to EVLOCK_NODES_MAX of them, and each is one server: no Sentinels, no cluster. Such a client holds a lock
- * where a majority of the servers (count / 2 + 1) does: the Redlock quorum. The servers must share nothing: no
- * replication between them. One URL behind the word makes the client that the URL alone makes. Every call on locks
- * works unchanged, and on several nodes means:
- *
- *   - All nodes are asked at once. The answer that completes the quorum grants an acquire. The deadline is the
- *     quorum-th greatest of the nodes' deadlines. A failed attempt is undone on every node.
- *   - While a quorum answers, a node that is away, silent or refusing costs no time. An attempt that needs such a node
- *     waits for it, for the lock's node_timeout_ms.
- *   - A node may forget a lock without being excluded: by FLUSHALL, eviction, a clock that steps, or a restart with
- *     `durable`. A lease that a bare majority keeps is not safe from one such node. As many nodes may forget it as keep
- *     it beyond the majority: see evlock_keepers(). So a held lease is put on the nodes that lack it, where the key is
- *     free, for the time that is left. This is done 50 ms after the grant (or a twentieth of the ttl, if that is less),
- *     and when a node comes back. The next renewal asks a node again that said no. A node whose exclusion has ended is
- *     asked by the second renewal after that at the latest. Without renewal both are asked after each eighth of the ttl
- *     (10 ms to 10 s). After max_hold_ms nothing of this is done.
- *   - A node may have forgotten locks when it restarted, or when another process or a promoted replica took its place.
- *     It is not asked to grant any lock, and does not count, until max_ttl_ms after its start, or after the change was
- *     first seen. By then every lock that it may have forgotten has ended. So servers that have just started grant
- *     nothing for max_ttl_ms. It can be up to a second more, since a server reports its age in whole seconds.
- *     evlock_client_node() reports for how long. With `durable` they count at once. The start is reckoned from the age
- *     that the server claims, unless `distrust_uptime` is set. A server that gives no age or no run_id may have changed
- *     at each login.
- *   - A server that is given twice is refused. EVLOCK_ESAME is returned where two URLs name one host and port, or one
- *     socket, whatever the database. Otherwise the server's run_id shows it. Then the node that logs in later is kept
- *     away with that status, until max_ttl_ms after the other was last connected.
- *
  * Returns EVLOCK_OK, EVLOCK_EINVAL (also: options of TLS or of Sentinels, and no URL with these), EVLOCK_ESAME,
  * EVLOCK_ESYSTEM, EVLOCK_ENOMEM, and:
  *   EVLOCK_EURL      a URL is malformed, or over TLS has a host that no certificate can be of; or there are several
- *                    without the word, none behind it, or too many; Sentinels or a cluster are among several; or a
- *                    cluster has a database
+ *                    without the word `quorum:`, none behind it, or too many; Sentinels or a cluster are among
+ *                    several; or a cluster has a database
  *   EVLOCK_ESCHEME   the scheme of a URL is not supported
  *   EVLOCK_EPATH     the path of a URL's unix socket is too long
  *   EVLOCK_ETLS      a certificate or key cannot be read, is no regular file, is encrypted, or does not match the other
@@ -701,11 +712,11 @@ typedef void (*evlock_closed_cb)(int status, void *arg);
  * known to be gone from the server, and EVLOCK_EUNREACHABLE if some are left to their ttl. Handles stay the user's, to
  * be freed before or after.
  *
- * Runs whose body was called go on until their body ends. They keep their leases, renewed as ever. They alone hear of a
- * loss after this call, and evlock_release() ends their bodies as before. The client waits for them for close_wait_ms,
- * and for command_timeout_ms more from the last body's end. When close_wait_ms has passed, the runs that are left are
- * ended. Their leases are released. Their `done` reports EVLOCK_ECANCELLED at once, though the body has not ended. Runs
- * that wait are acquires: they end at once, with EVLOCK_ECANCELLED.
+ * Runs whose body was called go on until their body ends. They keep their leases, renewed as ever. They alone get
+ * reports of a loss after this call, and evlock_release() ends their bodies as before. The client waits for them for
+ * close_wait_ms, and for command_timeout_ms more from the last body's end. When close_wait_ms has passed, the runs that
+ * are left are ended. Their leases are released. Their `done` reports EVLOCK_ECANCELLED at once, though the body has
+ * not ended. Runs that wait are acquires: they end at once, with EVLOCK_ECANCELLED.
  *
  * Returns EVLOCK_OK, EVLOCK_EINVAL (NULL), EVLOCK_ECLOSED (closing already), EVLOCK_EFORKED.
  */
@@ -783,23 +794,22 @@ typedef struct evlock_options {
                                       [delay * (100 - jitter) / 100, delay]; 1 to 100; default 50; EVLOCK_NO_JITTER */
     int64_t renewal_interval_ms; /**< from one renewal to the next, or up to a twentieth less, so that many come
                                       together; default ttl / 3 */
-    int64_t max_hold_ms;         /**< Renewal ends so long after the grant, for holders that hang. The lease ends with
-                                      the ttl that it has then. Default EVLOCK_UNLIMITED */
+    int64_t max_hold_ms;         /**< Renewal ends when this time has passed since the grant, for holders that hang. The
+                                      lease ends with the ttl that it has then. Default EVLOCK_UNLIMITED */
     int64_t at_risk_percent;     /**< on_at_risk is called when a due renewal is not confirmed and less than this share
                                       of the ttl is left; 1 to 99; default 33. A renewal that has just been sent is
                                       given a quarter of what is left first. If the share is lost_lead_ms or less, the
                                       loss comes instead */
-    int64_t lost_lead_ms;        /**< The lease ends here, and on_lost is called, so long before the deadline, in the
-                                      first turn of the loop. A lead of N ms covers a loop that is N ms late. Less than
+    int64_t lost_lead_ms;        /**< The lease ends, and on_lost is called, this long before the deadline, in the first
+                                      turn of the loop. A lead of N ms covers a loop that is N ms late. Less than
                                       ttl - drift; with renewal, less than the interval leaves of that. Default 1, or a
                                       twentieth of the ttl if that is less; EVLOCK_NO_LEAD */
-    int64_t node_timeout_ms;     /**< with several nodes: an attempt that has no quorum waits so long for a node's
+    int64_t node_timeout_ms;     /**< with several nodes: how long an attempt that has no quorum waits for a node's
                                       answer; default ttl / 10 */
-    int64_t min_replicas;       /**< A grant counts only when so many replicas have it too (WAIT, on a connection of its
-                                     own). With several nodes, so many replicas of each node of a quorum. It needs a
-                                     ttl. Default none.
-                                     A replica that is promoted goes by its own clock: if that is ahead of the old
-                                     primary's, the lock expires so much too early */
+    int64_t min_replicas; /**< A grant counts only when this number of replicas has it too (WAIT, on a connection of
+                               its own). With several nodes, this number of replicas of each node of a quorum. It
+                               needs a ttl. Default none. A replica that is promoted goes by its own clock. If that
+                               clock is ahead of the old primary's, the lock expires too early, by as much */
     int64_t replica_timeout_ms; /**< how long the replicas may take for that; less than command_timeout_ms. Default
                                      ttl / 10, or half of command_timeout_ms if that is less */
     const char *holder;         /**< who holds the lock, for others to read by evlock_query(): 1 to 91 bytes, such as
@@ -824,17 +834,17 @@ typedef struct evlock_options {
 
 /*
  * PASSING. Say a hundred requests of one server wait for one lock. With max_passes the lease goes from one to the next
- * inside evlock_release() or evlock_free(), and no server is asked. The bound is for other processes. After so many
- * passes in a row, or so much time, a release is a release. The client's handles then stand in line behind it. If they
- * poll, they first leave the lock alone for one retry_delay_ms. They do so even if nobody else wants it, which nobody
- * can know. So short work goes faster in a queue.
+ * inside evlock_release() or evlock_free(), and no server is asked. The bound is for other processes. After max_passes
+ * passes in a row, or after max_pass_ms, a release gives the lock back to the server. The client's handles then stand
+ * in line behind the other processes. If they poll, they first leave the lock alone for one retry_delay_ms. They do so
+ * even if nobody else wants it, which nobody can know. So short work goes faster in a queue.
  *
  * Handles of one client wait as a group if they have the same name and the same options. The options of the acquire
  * count, too. Only label, arg, callbacks, max_wait_ms and the pauses between attempts may differ. The group waits as
  * one. It makes one attempt at a time, or has one place in the queue. So a process that is stopped costs the others one
- * ttl, however many of its handles wait. In the group, who came first is first. While one of the group holds, the
- * others wait for that one. fail_when_away ends their wait only when the group asks the server again. An acquire with a
- * token of its own or with max_attempts waits by itself. So does evlock_hold().
+ * ttl, however many of its handles wait. In the group, the handle that came first is first. While one of the group
+ * holds, the others wait for that one. fail_when_away ends their wait only when the group asks the server again. An
+ * acquire with a token of its own or with max_attempts waits by itself. So does evlock_hold().
  *
  * The new holder gets the lease as it is, with the same token. Half of the ttl or more is left. If less than three
  * quarters are, a renewal is sent at once, also without auto_renewal. max_hold_ms and the statistics count from the
@@ -850,7 +860,8 @@ typedef struct evlock_options {
  * A release that passes the lease on reports EVLOCK_OK by the deadline alone. No server was asked. Say another client
  * breaks the lock, or the server loses its data. Then the lease may be passed on for up to a quarter of its ttl, or
  * half of it where a pass does not renew. Each of those holders believes that it holds. A renewal finds the loss, and
- * whoever has the lease then hears of it. After a break by this client itself, the next release asks the server.
+ * the handle that has the lease then gets the report. After a break by this client itself, the next release asks the
+ * server.
  *
  * These leases are released, and not passed on:
  *   - one whose user asked for the token, or extended it
@@ -895,7 +906,7 @@ typedef struct evlock_acquire_options {
                             while an earlier use of the token by this client can still run, or a break of this client's
                             that found it. It waits for command_timeout_ms at most. Then the attempt has failed with
                             EVLOCK_EREFUSED. (One node of several that is away with something unanswered is enough.) A
-                          random one never waits. Never give one token to two handles at a time */
+                            random token never waits. Never give one token to two handles at a time */
     size_t token_len;  /**< 1 to EVLOCK_TOKEN_MAX, or EVLOCK_CSTRING */
 } evlock_acquire_options;
 
@@ -1015,7 +1026,7 @@ EVLOCK_EXPORT int64_t evlock_remaining_ms(const evlock *lock);
  * How many nodes keep the lock until its deadline (less a millisecond), as far as is known. It is 0 when not held, 1 on
  * a single server, and a majority (`count / 2 + 1`) at least with several nodes. The nodes beyond the majority may
  * forget the lock, and still nobody else is granted it. A node that has forgotten it is counted until a renewal or an
- * extension finds that. The lock is put on the nodes that lack it: see evlock_client_new().
+ * extension finds that. The lock is put on the nodes that lack it: see QUORUM.
  */
 EVLOCK_EXPORT size_t evlock_keepers(const evlock *lock);
 
@@ -1125,11 +1136,11 @@ typedef struct evlock_answer {
     const char *holder;  /**< the holder's option `holder`, with a NUL behind it. "" when nobody holds the lock, or the
                               holder gave no name, as clients other than evlock do. Anyone can write any name */
     size_t holder_len;   /**< its length in bytes */
-    int64_t
-        waiters;   /**< all processes' waiters, with those that have gone and were not yet passed over. Who polls
-                        is not in the queue. Handles that wait as a group count as one, see PASSING of evlock_options */
-    int64_t place; /**< the handle's, or its group's. 1 is next; 0: it does not wait, has not joined yet, or has
-                        just been granted the lock */
+    int64_t waiters; /**< all processes' waiters, with those that have gone and were not yet passed over. Waiters that
+                          poll are not in the queue, and not counted. Handles that wait as a group count as one, see
+                          PASSING of evlock_options */
+    int64_t place;   /**< the handle's, or its group's. 1 is next; 0: it does not wait, has not joined yet, or has
+                          just been granted the lock */
 } evlock_answer;
 
 /** The end of a query. `answer` is NULL unless `status` is EVLOCK_OK. It and its holder are valid during the call. */
