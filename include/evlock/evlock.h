@@ -87,15 +87,15 @@
  * again: 20 ms at least, and at most 100 ms, or command_timeout_ms if that is less. Deadlines of leases are not put
  * off.
  *
- * SERVERS. The simplest client has one server, by a URL: see evlock_client_new(). The next four sections are about TLS,
- * and about clients of more than one server. Every call on locks works unchanged with all of these. So a program with
- * one server and no TLS needs none of these sections.
+ * SERVERS. The simplest client has one server, by a URL: see evlock_client_new(). The next four sections are for
+ * programs that use TLS, or more servers than one. Others may skip them. Every call on locks works unchanged with all
+ * of these.
  *
  * TLS. The server is always verified: its chain of certificates, their dates, and the name or address. No option skips
- * that. Nothing of the login is sent before it is done. TLS 1.2 is the least version. What is trusted is what `tls_ca`
- * holds, or what the system trusts. A name that is an address must be in the certificate as an address. The handshake
- * counts into connect_timeout_ms. A server with a certificate that is not to be trusted is away with EVLOCK_ECERT. It
- * is treated like one that refuses the credentials.
+ * that. Nothing of the login is sent before the server is verified. TLS 1.2 is the least version. What is trusted is
+ * what `tls_ca` holds, or what the system trusts. A name that is an address must be in the certificate as an address.
+ * The handshake counts into connect_timeout_ms. A server with a certificate that is not to be trusted is away with
+ * EVLOCK_ECERT. It is treated like one that refuses the credentials.
  *
  *   - evlock_client_new() reads the files, which blocks. Before each connection their times are looked at, and files
  *     that changed are read again. So certificates may be renewed while the client lives. Files that cannot be used
