@@ -1,5 +1,5 @@
 """The pictures of docs/pictures are what their programs draw today. A sequence is compared by its parties, its messages
-and its marks, since each run has other times; a chart byte by byte, since its page has the numbers.
+and its marks, since each run has other times. A chart and the house are compared byte by byte, since a table has them.
 
 Usage: test_pictures.py ACTOR FENCE DOCS
 """
@@ -61,6 +61,12 @@ def test_charts(folder):
         assert kept == (folder / name).read_text(encoding="utf-8"), f"{name} differs from what docs/performance.md says"
 
 
+def test_house(folder):
+    drawn(folder, "house", DOCS.parent / "lib/floors")
+    kept, now = ((path / "house.svg").read_text(encoding="utf-8") for path in (DOCS / "pictures", folder))
+    assert kept == now, "house.svg differs from what lib/floors says: `meson compile pictures` draws it anew"
+
+
 def test_all_are_drawn_and_shown(folder):
     pages = "".join(path.read_text(encoding="utf-8") for path in DOCS.glob("*.md"))
     for path in (DOCS / "pictures").iterdir():
@@ -72,7 +78,7 @@ def main():
     if not shutil.which("redis-server"):
         print("no redis-server")
         sys.exit(77)
-    tests = [test_sequences, test_a_picture_tells_its_story, test_charts, test_all_are_drawn_and_shown]
+    tests = [test_sequences, test_a_picture_tells_its_story, test_charts, test_house, test_all_are_drawn_and_shown]
     failed = 0
     print(f"1..{len(tests)}")
     with tempfile.TemporaryDirectory(prefix="evlock-") as folder:
