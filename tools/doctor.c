@@ -404,7 +404,12 @@ static const struct trial doctor_trials[DOCTOR_TRIALS] = {
 
 /* --- The course --------------------------------------------------------------------------------------------------- */
 
+/* One that is away is being connected to now and then: that is waited out, as it is no news of it. */
 static void doctor_finish(struct doctor *doctor) {
+    if (!servers_have_come(doctor->session.client) && !doctor_is_late(doctor)) {
+        doctor_look_again(doctor);
+        return;
+    }
     if (doctor->session.options->json)
         doctor_print_json(doctor);
     else
@@ -461,6 +466,8 @@ static void doctor_on_timer(evutil_socket_t fd, short what, void *arg) {
         doctor_look_at_place(doctor);
     } else if (!doctor->session.served) {
         doctor_look_again(doctor);
+    } else if (doctor->trial == DOCTOR_TRIALS) {
+        doctor_finish(doctor);
     } else if (servers_have_come(doctor->session.client) || doctor_is_late(doctor)) {
         doctor_begin(doctor);
     } else {
